@@ -1,0 +1,1 @@
+"""What runs: one TOML file per agent."""

@@ -1,0 +1,62 @@
+"""The catalog: how each known agent is started, asked to end, and when its silence counts as idle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+
+from hitchpost.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One kind of agent. ``prompt_args`` carry a first prompt; ``{prompt}`` stands for it."""
+
+    name: str
+    title: str
+    argv: tuple[str, ...]
+    idle_after_s: float = 30.0
+    quit_signal: str = "SIGTERM"
+    quit_group: bool = False
+    prompt_args: tuple[str, ...] = ()
+    install: str = ""
+
+    def command(self, extra: tuple[str, ...] = (), prompt: str | None = None) -> tuple[str, ...]:
+        """The arguments to execute, with a first prompt where the agent takes one that way."""
+        words = tuple(word.replace("{prompt}", prompt) for word in self.prompt_args) if prompt is not None else ()
+        return (*self.argv, *extra, *words)
+
+
+def names() -> list[str]:
+    folder = resources.files("hitchpost.agents") / "catalog"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def load(name: str) -> Agent:
+    """Raises ``UsageError`` for a name that no file describes."""
+    if name not in names():
+        raise UsageError(
+            f"unknown agent {name!r}; known are: {', '.join(names())}. For any other program: hitch run -- {name} …"
+        )
+    table = tomllib.loads((resources.files("hitchpost.agents") / "catalog" / f"{name}.toml").read_text())
+    quit_table = table.get("quit", {})
+    agent = Agent(
+        name=name,
+        title=table["title"],
+        argv=tuple(table["argv"]),
+        idle_after_s=float(table["idle_after_s"]),
+        quit_signal=quit_table.get("signal", "SIGTERM"),
+        quit_group=quit_table.get("group", False),
+        prompt_args=tuple(table.get("prompt_args", ())),
+        install=table.get("install", ""),
+    )
+    signal.Signals[agent.quit_signal]
+    return agent
+
+
+def unknown(argv: tuple[str, ...]) -> Agent:
+    """A program that the catalog does not know, by its command line."""
+    return Agent(name=os.path.basename(argv[0]) or argv[0], title=argv[0], argv=argv)

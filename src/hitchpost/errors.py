@@ -1,0 +1,91 @@
+"""Errors that a person reads. Each says what was expected, what came and what to do; each has an exit code."""
+
+from __future__ import annotations
+
+
+class HitchpostError(Exception):
+    """The base of every error that is shown without a traceback."""
+
+    exit_code = 1
+
+
+class UsageError(HitchpostError):
+    """Raised when the words of a command do not fit together."""
+
+    exit_code = 2
+
+
+class NoSuchSession(HitchpostError):
+    """Raised when no session answers to what was typed."""
+
+    exit_code = 3
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"no session {wanted!r}; hitch ps --all lists them")
+        self.wanted = wanted
+
+
+class AmbiguousSession(HitchpostError):
+    """Raised when the beginning of an id fits several sessions."""
+
+    exit_code = 3
+
+    def __init__(self, wanted: str, ids: list[str]) -> None:
+        super().__init__(f"{wanted!r} fits {len(ids)} sessions: {', '.join(ids[:8])}; type more of the id, or a name")
+        self.wanted, self.ids = wanted, ids
+
+
+class NoSuchRun(HitchpostError):
+    """Raised when a session has no run of that number."""
+
+    exit_code = 3
+
+    def __init__(self, name: str, run: int, current: int) -> None:
+        super().__init__(f"{name} has no run {run}; its runs are 1 to {current}")
+
+
+class Refused(HitchpostError):
+    """Raised when the state of a session, or who asks, does not allow the operation."""
+
+    exit_code = 4
+
+
+class NameTaken(HitchpostError):
+    """Raised when another session that is not archived has the name."""
+
+    exit_code = 5
+
+    def __init__(self, name: str, holder: str) -> None:
+        super().__init__(f"session {holder} is already named {name!r}; choose another --name, or archive that one")
+        self.name, self.holder = name, holder
+
+
+class StartFailed(HitchpostError):
+    """Raised when a run could not be started. The session is there, with the reason in its story."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name} failed to start: {why}")
+        self.why = why
+
+
+class HomeRefused(HitchpostError):
+    """Raised when the state folder is not safe to use: a link, another owner, or open to others."""
+
+    exit_code = 4
+
+    def __init__(self, path: str, why: str, what_to_do: str) -> None:
+        super().__init__(f"will not use {path}: {why}; {what_to_do}")
+        self.path = path
+
+
+class BadSettings(HitchpostError):
+    """Raised when the configuration file holds something that it should not."""
+
+    exit_code = 2
+
+
+class KeeperSilent(HitchpostError):
+    """Raised when a keeper is alive and does not answer in time."""
+
+    def __init__(self, name: str, timeout_s: float) -> None:
+        super().__init__(f"the keeper of {name} is alive but did not answer within {timeout_s:g} s; see hitch doctor")

@@ -1,0 +1,10 @@
+"""Started as ``python -I -S …/keeper/__main__.py RUN_FOLDER SPEC_FD``, which sees no site-packages."""
+
+import os
+import sys
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from hitchpost.keeper.main import main
+
+sys.exit(main(sys.argv))

@@ -1,0 +1,155 @@
+"""The control socket: who is connected, what they may do, and what they are told.
+
+A client costs a few hundred bytes and can slow nobody: output is not sent but read from the log, a follower is told
+once how far it reaches and asks again, and a client that leaves its own messages unread is disconnected.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from _socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
+
+from hitchpost import lightjson, wire
+from hitchpost.state import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_CLIENTS = 256
+MOST_UNREAD_BYTES = 256 * 1024
+READ_BYTES = 65536
+
+
+class Client:
+    """One connection. ``follow`` is the offset beyond which it wants to be told, None when it was told."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.greeted = False
+        self.attached = False
+        self.read_only = False
+        self.cols = self.rows = 0
+        self.follow: int | None = None
+        self.inbox = bytearray()
+        self.outbox = bytearray()
+
+
+class Clients:
+    """Accepts, reads and tells clients. ``on_close`` is called for each that goes, whoever closed it."""
+
+    def __init__(self, run_folder: str, poll: select.epoll, on_close: Callable[[Client], None]) -> None:
+        self.on_close = on_close
+        self.path = os.path.join(run_folder, wire.SOCKET)
+        self.poll = poll
+        self.by_fd: dict[int, Client] = {}
+        self._socket = socket(AF_UNIX, SOCK_STREAM, 0)
+        folder = os.open(run_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            files.discard(self.path)
+            # a socket's path ends at 107 bytes; through the open folder every home is short
+            self._socket.bind(f"/proc/self/fd/{folder}/{wire.SOCKET}")
+        finally:
+            os.close(folder)
+        os.chmod(self.path, 0o600)
+        self._socket.listen(64)
+        self._socket.setblocking(False)
+        self.fd = self._socket.fileno()
+        poll.register(self.fd, select.EPOLLIN)
+
+    def accept(self) -> None:
+        """Take the connections that wait. A process of another user is turned away."""
+        while True:
+            try:
+                fd, _ = self._socket._accept()  # type: ignore[attr-defined]
+            except OSError:
+                return
+            if len(self.by_fd) >= MOST_CLIENTS or not _same_user(fd):
+                os.close(fd)
+                continue
+            os.set_blocking(fd, False)
+            self.by_fd[fd] = Client(fd)
+            self.poll.register(fd, select.EPOLLIN)
+
+    def read(self, client: Client) -> list[tuple[bytes, bytes]]:
+        """The frames that came. The client is closed when it is gone or does not speak our language."""
+        try:
+            data = os.read(client.fd, READ_BYTES)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self.close(client)
+            return []
+        client.inbox += data
+        try:
+            return wire.take_frames(client.inbox)
+        except wire.BadFrame:
+            self.close(client)
+            return []
+
+    def send(self, client: Client, kind: bytes, payload: bytes) -> None:
+        """Send now what fits, keep the rest; a client that does not read is closed."""
+        if client.fd < 0:
+            return
+        client.outbox += wire.frame(kind, payload)
+        self.flush(client)
+        if len(client.outbox) > MOST_UNREAD_BYTES:
+            self.close(client)
+
+    def send_json(self, client: Client, kind: bytes, value: dict[str, object]) -> None:
+        self.send(client, kind, lightjson.dumps(value).encode())
+
+    def tell_all(self, event: dict[str, object]) -> None:
+        for client in list(self.by_fd.values()):
+            if client.greeted:
+                self.send_json(client, wire.EVENT, event)
+
+    def poke(self, end: int) -> None:
+        """Tell followers that wait for more than they have."""
+        for client in list(self.by_fd.values()):
+            if client.follow is not None and client.follow < end:
+                client.follow = None
+                self.send(client, wire.POKE, end.to_bytes(8, "big"))
+
+    def flush(self, client: Client) -> None:
+        waiting = bool(client.outbox)
+        try:
+            while client.outbox:
+                del client.outbox[: os.write(client.fd, client.outbox)]
+        except BlockingIOError:
+            self.poll.modify(client.fd, select.EPOLLIN | select.EPOLLOUT)
+            return
+        except OSError:
+            self.close(client)
+            return
+        if waiting:
+            self.poll.modify(client.fd, select.EPOLLIN)
+
+    def close(self, client: Client) -> None:
+        if client.fd >= 0:
+            del self.by_fd[client.fd]
+            os.close(client.fd)
+            client.fd = -1
+            self.on_close(client)
+
+    def unread(self) -> bool:
+        return any(client.outbox for client in self.by_fd.values())
+
+    def close_all(self) -> None:
+        files.discard(self.path)
+        self._socket.close()
+        for client in list(self.by_fd.values()):
+            self.close(client)
+
+
+def _same_user(fd: int) -> bool:
+    peer = socket(AF_UNIX, SOCK_STREAM, 0, os.dup(fd))
+    try:
+        credentials = peer.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
+    finally:
+        peer.close()
+    uid = int.from_bytes(credentials[4:8], "little")
+    return uid in (os.geteuid(), 0)

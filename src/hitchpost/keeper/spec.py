@@ -1,0 +1,74 @@
+"""What the starter tells the keeper, through an anonymous file: environment values must not reach the disk."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost import lightjson, wire
+
+
+class Spec:
+    """One run to be kept. ``fields`` is the JSON part, as ``runtimes.local`` writes it."""
+
+    def __init__(self, fields: dict[str, object], argv: list[bytes], env: list[bytes]) -> None:
+        self.argv = argv
+        self.env = dict(text.split(b"=", 1) for text in env if b"=" in text)
+        self.session = _text(fields, "session")
+        self.session_folder = _text(fields, "session_folder")
+        self.run = _number(fields, "run")
+        self.folder = _text(fields, "folder")
+        self.folder_dev = _number(fields, "folder_dev")
+        self.folder_ino = _number(fields, "folder_ino")
+        self.cols = _number(fields, "cols")
+        self.rows = _number(fields, "rows")
+        self.grace_s = _seconds(fields, "grace_s")
+        self.quit_signal = _number(fields, "quit_signal")
+        self.quit_group = fields.get("quit_group") is True
+        self.survivors = _text(fields, "survivors")
+        self.log_cap_bytes = _number(fields, "log_cap_bytes")
+        self.pids_max = _number(fields, "pids_max")
+        self.memory_max_bytes = _number(fields, "memory_max_bytes")
+        self.lock_fd = _number(fields, "lock_fd")
+        self.ready_fd = _number(fields, "ready_fd")
+        fds = fields.get("lease_fds")
+        self.lease_fds = [fd for fd in fds if isinstance(fd, int)] if isinstance(fds, list) else []
+
+
+def read_spec(fd: int) -> Spec:
+    """Read the spec and close its descriptor."""
+    parts = bytearray()
+    os.lseek(fd, 0, os.SEEK_SET)
+    while part := os.read(fd, 1 << 20):
+        parts += part
+    os.close(fd)
+    sections: list[bytes] = []
+    start = 0
+    while start < len(parts):
+        size = int.from_bytes(parts[start : start + 4], "big")
+        sections.append(bytes(parts[start + 4 : start + 4 + size]))
+        start += 4 + size
+    fields = lightjson.loads(sections[0])
+    if not isinstance(fields, dict):
+        raise ValueError(f"expected the spec to be an object, but got {type(fields).__name__}")
+    return Spec(fields, wire.split_texts(sections[1]), wire.split_texts(sections[2]))
+
+
+def _text(fields: dict[str, object], key: str) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise ValueError(f"expected {key} to be a text, but got {value!r}")
+    return value
+
+
+def _number(fields: dict[str, object], key: str) -> int:
+    value = fields.get(key)
+    if not isinstance(value, int):
+        raise ValueError(f"expected {key} to be a whole number, but got {value!r}")
+    return value
+
+
+def _seconds(fields: dict[str, object], key: str) -> float:
+    value = fields.get(key)
+    if not isinstance(value, (int, float)):
+        raise ValueError(f"expected {key} to be a number, but got {value!r}")
+    return float(value)

@@ -1,0 +1,99 @@
+"""The agent's processes: who descends from the keeper, and ending all of them.
+
+The keeper is a child sub-reaper, so an orphan of the agent becomes its child: whatever forked twice, changed its
+session or emptied its environment is still below the keeper.
+"""
+
+from __future__ import annotations
+
+import os
+from _signal import SIGCONT, SIGKILL, SIGSTOP, pidfd_send_signal  # type: ignore[attr-defined]
+
+from hitchpost import wire
+from hitchpost.keeper.cage import Cage
+from hitchpost.state import files
+
+
+class Tree:
+    def __init__(self, cage: Cage) -> None:
+        self.cage = cage
+
+    def pids(self) -> list[int]:
+        """Every live descendant but other keepers and what is theirs."""
+        if not _has_children():
+            return []
+        children: dict[int, list[int]] = {}
+        for name in os.listdir("/proc"):
+            if not name.isdigit():
+                continue
+            fields = files.process_stat(int(name))
+            if fields is not None and fields[0] not in (b"Z", b"X"):
+                children.setdefault(int(fields[1]), []).append(int(name))
+        found: list[int] = []
+        todo = list(children.get(os.getpid(), ()))
+        while todo:
+            pid = todo.pop()
+            if is_keeper(pid):
+                continue
+            found.append(pid)
+            todo.extend(children.get(pid, ()))
+        return found
+
+    def signal(self, number: int) -> int:
+        """Send ``number`` to every descendant; the count of those reached."""
+        return sum(send(pid, number) for pid in self.pids())
+
+    def kill(self) -> int:
+        """One round of SIGKILL. Stops them first, so that none can fork away; the count of those still there."""
+        self.cage.kill()
+        seen: set[int] = set()
+        while new := set(self.pids()) - seen:
+            for pid in new:
+                send(pid, SIGSTOP)
+            seen |= new
+        for pid in seen:
+            send(pid, SIGKILL)
+        return len(seen)
+
+    def resume(self) -> None:
+        self.signal(SIGCONT)
+
+
+def send(pid: int, number: int) -> bool:
+    """Signal one process through a descriptor, so a reused number is never hit between the look and the signal."""
+    before = files.process_start(pid)
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if before is None or files.process_start(pid) != before:
+            return False
+        pidfd_send_signal(fd, number)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def is_keeper(pid: int) -> bool:
+    """Whether ``pid`` is the keeper of some session. A session started from inside another one is not its child."""
+    mark = wire.KEEPER_MARK.encode() + b"="
+    try:
+        environment = files.read_bytes(f"/proc/{pid}/environ")
+        folder = next((text[len(mark) :] for text in environment.split(b"\0") if text.startswith(mark)), None)
+        if folder is None:
+            return False
+        lock = os.path.join(os.fsdecode(folder), wire.KEEPER_LOCK)
+        return files.read_bytes(lock).split()[:1] == [str(pid).encode()] and files.is_held(lock) is True
+    except OSError:
+        return False
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return True
+    except ChildProcessError:
+        return False

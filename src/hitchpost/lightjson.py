@@ -1,0 +1,67 @@
+"""JSON for processes that must stay small: the keeper holds one of these per run, for days.
+
+The ``json`` package pulls in ``re`` and ``enum`` (1.2 MB per process); its two C functions alone cost 42 KB. What is
+written here is plain JSON, and ``json`` reads it.
+"""
+
+from __future__ import annotations
+
+from _json import encode_basestring_ascii, make_scanner  # type: ignore[import-not-found]
+
+JSON = object
+"""Any JSON value. Readers check what they got before they use it."""
+
+
+class _Strict:
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+
+    def __init__(self) -> None:
+        self.memo: dict[str, str] = {}
+
+    @staticmethod
+    def parse_constant(name: str) -> object:
+        raise ValueError(f"expected a JSON value, but got {name}")
+
+
+_scan = make_scanner(_Strict())
+_SPACE = " \t\n\r"
+
+
+def loads(text: str | bytes) -> object:
+    """Parse one JSON value. Raises ``ValueError`` on anything else, trailing text included."""
+    if isinstance(text, bytes):
+        text = text.decode()
+    text = text.strip(_SPACE)
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        raise ValueError(f"expected a JSON value, but got {text[:40]!r}") from None
+    except RecursionError:
+        raise ValueError("expected a JSON value, but got one that is nested too deeply") from None
+    if end != len(text):
+        raise ValueError(f"expected the end of the JSON value, but got {text[end : end + 40]!r}")
+    return value  # type: ignore[no-any-return]
+
+
+def dumps(value: object) -> str:
+    if isinstance(value, str):
+        return encode_basestring_ascii(value)  # type: ignore[no-any-return]
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise ValueError(f"expected a finite number, but got {value}")
+        return float.__repr__(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{encode_basestring_ascii(str(k))}: {dumps(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(dumps, value)) + "]"
+    raise ValueError(f"expected a JSON value, but got {type(value).__name__}")

@@ -1,0 +1,70 @@
+"""Facts: what was seen of a session, each with its time. Nothing here is a judgement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from hitchpost.model import record, run
+
+LOCAL, TMUX, DOCKER = "local", "tmux", "docker"
+WITHOUT_SANDBOX = (LOCAL, TMUX)
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The end of a run. ``code`` and ``signal`` are both None when nobody saw it."""
+
+    code: int | None = None
+    signal: str | None = None
+    signal_number: int | None = None
+    core_dumped: bool = False
+    intent: str | None = None
+    error: str | None = None
+    survivors: int = 0
+    attention: str | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def shell_code(self) -> int | None:
+        """The code as a shell gives it: 128 + signal for a death by signal."""
+        return self.code if self.signal_number is None else 128 + self.signal_number
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the agent said about itself. ``state`` is one of OSC 7501's words."""
+
+    state: str
+    source: str
+    at: datetime
+    kind: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that ``status`` may look at. ``None`` in a health field means not known, or no such thing."""
+
+    created_at: datetime
+    state: str = run.CREATED
+    state_changed_at: datetime | None = None
+    record: str = record.ACTIVE
+    runtime: str = LOCAL
+    run: int = 1
+    started_at: datetime | None = None
+    last_activity_at: datetime | None = None
+    exit: Exit | None = None
+    report: Report | None = None
+    keeper_alive: bool | None = None
+    same_boot: bool | None = None
+    sandbox_alive: bool | None = None
+    session_alive: bool | None = None
+    sandbox_paused: bool = False
+    process_stopped: bool = False
+    probe_failed: bool = False
+    workspace_missing: bool = False
+    supports_resume: bool = False
+    idle_after_s: float = 30.0
+    quiet_after_s: float = 3.0
+    earlier_runs_s: float = 0.0

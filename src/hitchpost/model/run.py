@@ -1,0 +1,114 @@
+"""A run: one life of an agent's process. ADR 31's states and transition map, and what an exit means.
+
+The keeper imports this module, so it imports nothing: states are plain strings.
+"""
+
+from __future__ import annotations
+
+CREATED = "created"
+STARTING = "starting"
+RUNNING = "running"
+STOPPING = "stopping"
+STOPPED = "stopped"
+FAILED = "failed"
+COMPLETED = "completed"
+ORPHANED = "orphaned"
+
+TRANSITIONS: dict[str, tuple[str, ...]] = {
+    CREATED: (STARTING, FAILED, ORPHANED),
+    STARTING: (RUNNING, FAILED, ORPHANED),
+    RUNNING: (STOPPING, FAILED, COMPLETED, ORPHANED),
+    STOPPING: (STOPPED, FAILED),
+    STOPPED: (),
+    FAILED: (),
+    COMPLETED: (),
+    ORPHANED: (),
+}
+
+MEANINGS: dict[str, str] = {
+    CREATED: "the session exists and has not been started",
+    STARTING: "its process is being started",
+    RUNNING: "its process is alive",
+    STOPPING: "somebody asked it to end and it has not ended yet",
+    STOPPED: "it ended because somebody asked",
+    FAILED: "it could not start, or it ended with an error",
+    COMPLETED: "it ended by itself with code 0",
+    ORPHANED: "its workspace was deleted while it was active",
+}
+
+TERMINAL = tuple(state for state, following in TRANSITIONS.items() if not following)
+LIVE = (STARTING, RUNNING, STOPPING)
+
+KEEPER_LOST = "keeper lost"
+REBOOT = "interrupted by reboot"
+UNSEEN = "exit status unknown"
+WORKSPACE_GONE = "workspace no longer exists"
+
+USER, SHUTDOWN, REAPER, RESTART = "user", "shutdown", "reaper", "restart"
+INTENTS = (USER, SHUTDOWN, REAPER, RESTART)
+"""Who asked a run to end. Nobody is ``None``."""
+
+
+class InvalidTransition(Exception):
+    """Raised when the transition map does not lead from one state to the other."""
+
+    def __init__(self, old: str, new: str, story: str = "") -> None:
+        if old == new:
+            text = f"already in state {old}"
+        else:
+            following = ", ".join(TRANSITIONS.get(old, ())) or "nothing, it is final"
+            text = f"cannot go from {old} to {new}; from {old} the map leads to: {following}"
+        super().__init__(f"{text}\n{story}" if story else text)
+        self.old, self.new, self.story = old, new, story
+
+
+def check(old: str, new: str) -> None:
+    """Raise ``InvalidTransition`` unless ADR 31's map leads from ``old`` to ``new``."""
+    if new not in TRANSITIONS.get(old, ()):
+        raise InvalidTransition(old, new)
+
+
+def path(old: str, new: str) -> tuple[str, ...]:
+    """The states to pass, in order, to get from ``old`` to the terminal state ``new``. Empty when already there.
+
+    An end can be seen late (the keeper died in ``starting``, the agent had run since), and no step of the map is
+    skipped. Raises ``InvalidTransition`` when no way leads there.
+    """
+    if old == new:
+        return ()
+    ways: list[tuple[str, ...]] = [(state,) for state in TRANSITIONS.get(old, ())]
+    for way in ways:
+        if way[-1] == new:
+            return way
+        ways.extend((*way, state) for state in TRANSITIONS[way[-1]])
+    raise InvalidTransition(old, new)
+
+
+def exit_text(code: int | None, signal: str | None) -> str:
+    """What a person reads about an end that nobody asked for."""
+    if signal is not None:
+        return f"command killed by {signal}"
+    if code is not None:
+        return f"command exited with code {code}"
+    return UNSEEN
+
+
+def exit_status(code: int | None, signal_number: int | None) -> str:
+    """The content of ADR 22's ``exit_status`` file: the code, or 128 + signal, or nothing when nobody saw it."""
+    if signal_number is not None:
+        return f"{128 + signal_number}\n"
+    return "" if code is None else f"{code}\n"
+
+
+def verdict(code: int | None, signal: str | None, intent: str | None, error: str | None = None) -> tuple[str, str]:
+    """The final state of a run and the reason for it. Intent first: an end that was asked for is ``stopped``.
+
+    ``error`` is why no command ever ran, or why nobody could see its end.
+    """
+    if error is not None:
+        return FAILED, error
+    if intent is not None:
+        return STOPPED, f"asked by {intent}"
+    if code == 0 and signal is None:
+        return COMPLETED, "command exited with code 0"
+    return FAILED, exit_text(code, signal)

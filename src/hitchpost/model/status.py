@@ -1,0 +1,289 @@
+"""``status(facts, now)``: the one place where facts become words.
+
+The CLI, the API, the page and notifications all read its result, so no two of them can disagree. The five seed
+vocabularies are projections of the same facts, at the end of this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from hitchpost.model import record, run
+from hitchpost.model.durations import duration, seconds_between
+from hitchpost.model.facts import WITHOUT_SANDBOX, Exit, Facts
+
+UNKNOWN = "unknown"
+STALE = "stale"
+WORKING, IDLE, WAITING, BLOCKED, DONE = "working", "idle", "waiting", "blocked", "done"
+
+COLOURS: dict[str, str] = {
+    run.CREATED: "grey",
+    run.STARTING: "blue",
+    run.RUNNING: "green",
+    run.STOPPING: "blue",
+    run.STOPPED: "grey",
+    run.COMPLETED: "grey",
+    run.FAILED: "red",
+    run.ORPHANED: "red",
+    STALE: "yellow",
+    UNKNOWN: "yellow",
+    record.SUSPENDED: "grey",
+    record.ARCHIVED: "grey",
+    record.ERROR: "red",
+}
+
+REPORTED: dict[str, str] = {
+    "idle": WAITING,
+    "working": WORKING,
+    "blocked": BLOCKED,
+    "done": DONE,
+    "error": "error",
+}
+"""OSC 7501's words and the attention that each asks for. An agent that sits at its prompt wants one."""
+
+QUIET = (IDLE, WAITING, BLOCKED, DONE)
+WANTS_A_PERSON = (WAITING, BLOCKED, DONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Every word that a person reads about a session, at one moment."""
+
+    word: str
+    label: str
+    state: str
+    reason: str
+    attention: str
+    colour: str
+    session_alive: bool | None
+    idle_s: float
+    in_status_s: float
+    total_s: float
+
+
+def settle(facts: Facts) -> Facts:
+    """What the facts amount to once a keeper is known to be gone: the run has ended, seen or unseen.
+
+    Readers use it to say the truth before anybody has written it down; recovery writes down what it returns.
+    """
+    if facts.state not in run.LIVE or facts.keeper_alive is not False:
+        return facts
+    if facts.exit is not None:
+        return _ended(facts, facts.exit)
+    rebooted = facts.same_boot is False
+    error = run.REBOOT if rebooted else run.KEEPER_LOST
+    suspended = rebooted and facts.record == record.ACTIVE
+    return replace(
+        facts,
+        state=run.FAILED,
+        exit=Exit(error=error),
+        record=record.SUSPENDED if suspended else facts.record,
+    )
+
+
+def _ended(facts: Facts, end: Exit) -> Facts:
+    state, _ = run.verdict(end.code, end.signal, end.intent, end.error)
+    if facts.state == run.STOPPING and end.error is None:
+        state = run.STOPPED  # somebody asked, whoever it was
+    return replace(facts, state=state, exit=end, state_changed_at=end.ended_at or facts.state_changed_at)
+
+
+def as_seen(facts: Facts) -> Facts:
+    """``settle``, and what was seen of a running agent before anybody wrote it down: words need it at once.
+
+    Not for recovery: while its keeper lives, the keeper alone writes.
+    """
+    facts = settle(facts)
+    if facts.state != run.RUNNING:
+        return facts
+    if facts.workspace_missing:
+        return replace(facts, state=run.ORPHANED)
+    if is_stale(facts) or _sandbox_gone(facts):
+        return _ended(facts, facts.exit or Exit())
+    return facts
+
+
+def reason(facts: Facts) -> str:
+    """Why the run is in its final state; empty while it lives."""
+    if facts.state == run.ORPHANED:
+        return run.WORKSPACE_GONE
+    if facts.state not in run.TERMINAL:
+        return ""
+    if facts.exit is None:
+        return run.UNSEEN
+    return run.verdict(facts.exit.code, facts.exit.signal, facts.exit.intent, facts.exit.error)[1]
+
+
+def session_alive(facts: Facts) -> bool | None:
+    """Whether the agent's process lives: what the runtime saw, else what the keeper's lock proves."""
+    if facts.probe_failed:
+        return None
+    if facts.session_alive is not None:
+        return facts.session_alive
+    if facts.state in (run.RUNNING, run.STOPPING, run.ORPHANED):
+        return facts.keeper_alive
+    return False
+
+
+def _never_ran(facts: Facts) -> bool:
+    start_failed = facts.exit is not None and facts.exit.error is not None and facts.started_at is None
+    return facts.state == run.FAILED and start_failed
+
+
+def _interrupted(facts: Facts) -> bool:
+    return facts.exit is not None and facts.exit.error == run.REBOOT
+
+
+def _sandbox_gone(facts: Facts) -> bool:
+    return facts.runtime not in WITHOUT_SANDBOX and facts.sandbox_alive is False and not _never_ran(facts)
+
+
+def is_stale(facts: Facts) -> bool:
+    """CR-070: the sandbox is up, the agent that ran in it is gone, and nobody asked for that."""
+    if facts.runtime in WITHOUT_SANDBOX or facts.sandbox_paused or _never_ran(facts):
+        return False
+    if facts.state in (run.CREATED, run.STARTING, run.STOPPING, run.STOPPED):
+        return False
+    asked = facts.exit is not None and facts.exit.intent is not None
+    return facts.sandbox_alive is True and facts.session_alive is False and not asked
+
+
+def attention(facts: Facts, now: datetime) -> str:
+    """What the agent wants of a person, from the best source there is: its own report, else how recent its output."""
+    if facts.probe_failed:
+        return UNKNOWN
+    if facts.state in (run.COMPLETED, run.STOPPED):
+        return DONE
+    if facts.state != run.RUNNING:
+        return UNKNOWN
+    if facts.report is not None and facts.report.state in REPORTED:
+        return REPORTED[facts.report.state]
+    quiet_s = seconds_between(facts.last_activity_at or facts.started_at, now)
+    return WORKING if quiet_s < facts.quiet_after_s else IDLE
+
+
+def _word(facts: Facts) -> str:
+    if facts.record in (record.ARCHIVED, record.ERROR, record.SUSPENDED):
+        return facts.record
+    if facts.probe_failed:
+        return UNKNOWN
+    if is_stale(facts):
+        return STALE
+    return facts.state
+
+
+def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
+    if word == run.FAILED:
+        return f"failed: {why}"
+    if word == run.ORPHANED:
+        return f"orphaned: {why}"
+    if word == STALE:
+        return "stale (container running, session dead)"
+    if word == record.SUSPENDED and facts.exit is not None and facts.exit.error is not None:
+        return f"suspended: {facts.exit.error}"
+    if word == run.COMPLETED and facts.exit is not None and facts.exit.survivors:
+        return f"completed ({facts.exit.survivors} still running)"
+    if word == run.RUNNING:
+        if facts.sandbox_paused:
+            return "running (paused)"
+        if facts.process_stopped:
+            return "running (process stopped)"
+        if wants == BLOCKED:
+            return f"running (blocked {duration(idle_s)})"
+        if idle_s >= facts.idle_after_s:
+            return f"running (idle {duration(idle_s)})"
+    return word
+
+
+def status(facts: Facts, now: datetime) -> Status:
+    """Everything that is said about ``facts`` at ``now``. Total: every combination of facts has a status."""
+    facts = as_seen(facts)
+    wants = attention(facts, now)
+    word = _word(facts)
+    why = reason(facts)
+    ended = facts.state in run.TERMINAL
+    idle_s = seconds_between(facts.last_activity_at or facts.started_at, now) if facts.state == run.RUNNING else 0.0
+    ended_at = facts.exit.ended_at if facts.exit is not None else None
+    last_known = max(filter(None, (facts.state_changed_at, facts.last_activity_at)), default=now)
+    life_s = seconds_between(facts.started_at, (ended_at or last_known) if ended else now)
+    return Status(
+        word=word,
+        label=_label(facts, word, wants, idle_s, why),
+        state=facts.state,
+        reason=why,
+        attention=wants,
+        colour=COLOURS.get(word, COLOURS[UNKNOWN]),
+        session_alive=session_alive(facts),
+        idle_s=idle_s,
+        in_status_s=seconds_between(facts.state_changed_at or facts.created_at, now),
+        total_s=facts.earlier_runs_s + life_s,
+    )
+
+
+# The seeds' vocabularies ----------------------------------------------------------------------------------------
+
+
+def adr22(facts: Facts, now: datetime) -> str:
+    """ADR 22's word: working, idle, completed or failed; empty where it has none."""
+    facts = replace(as_seen(facts), probe_failed=False)
+    if facts.record == record.ARCHIVED:
+        return ""
+    if facts.state == run.RUNNING and not facts.sandbox_paused:
+        return IDLE if attention(facts, now) in QUIET else WORKING
+    unseen = facts.exit is None or (facts.exit.code is None and facts.exit.signal is None)
+    if unseen and _sandbox_gone(facts) and not _interrupted(facts):
+        return ""
+    return facts.state if facts.state in (run.COMPLETED, run.FAILED) else ""
+
+
+def adr31(facts: Facts, now: datetime) -> str:
+    """ADR 31's word with its idle attribute: ``running (idle 2m 15s)``."""
+    facts = as_seen(facts)
+    if facts.state != run.RUNNING:
+        return facts.state
+    if facts.sandbox_paused:
+        return "running (paused)"
+    idle_s = seconds_between(facts.last_activity_at or facts.started_at, now)
+    return f"running (idle {duration(idle_s)})" if idle_s >= facts.idle_after_s else run.RUNNING
+
+
+CR070_WORDS = ("stopped", "starting", "running", "stale", "stopping", "error")
+
+
+def cr070(facts: Facts) -> str:
+    """CR-070's agent state. Clients must take words that they do not know."""
+    facts = as_seen(facts)
+    if facts.record == record.ARCHIVED:
+        return "stopped"
+    if is_stale(facts):
+        return STALE
+    if facts.state in run.LIVE:
+        return facts.state
+    crashed = facts.state == run.FAILED and not _interrupted(facts) and not _sandbox_gone(facts)
+    return "error" if crashed or facts.state == run.ORPHANED else "stopped"
+
+
+def story29(facts: Facts, now: datetime) -> str:
+    """Story 2.9's word: active, waiting, idle, error or stopped. ``idle`` means that no process exists."""
+    facts = replace(as_seen(facts), probe_failed=False)
+    if facts.record == record.ARCHIVED:
+        return "stopped"
+    asked_by = facts.exit.intent if facts.exit is not None else None
+    reaped = facts.state == run.STOPPED and asked_by in (run.SHUTDOWN, run.REAPER)
+    suspended = facts.record == record.SUSPENDED and facts.state not in run.LIVE
+    if suspended or reaped:
+        return "idle"
+    if facts.state in (run.FAILED, run.ORPHANED):
+        return "error"
+    if facts.state in run.TERMINAL:
+        return "stopped"
+    return WAITING if attention(facts, now) in WANTS_A_PERSON else "active"
+
+
+def story29_reason(facts: Facts) -> str:
+    """The short reason that goes with the word ``error``: ``Exit code 1`` or ``Process crashed``."""
+    facts = as_seen(facts)
+    if facts.exit is None or facts.exit.code is None:
+        return "Process crashed"
+    return f"Exit code {facts.exit.code}"

@@ -1,0 +1,176 @@
+"""Looking at a session: files and locks become facts. Nothing is written and nothing is judged here."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from hitchpost import output, wire
+from hitchpost.model import run as runs
+from hitchpost.model.facts import Exit, Facts, Report
+from hitchpost.runtimes import base
+from hitchpost.state import files, records, story
+from hitchpost.state.home import run_folder, session_folder
+from hitchpost.state.manager import Manager, State
+from hitchpost.state.records import Record
+
+NEVER = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A session as it was found. ``problem`` says which file could not be read; the facts are then from the story."""
+
+    record: Record
+    facts: Facts
+    folder: str
+    problem: str = ""
+
+    @property
+    def run_folder(self) -> str:
+        return run_folder(self.folder, self.facts.run)
+
+
+def look(home: str, session: str) -> Seen:
+    """Raises ``FileNotFoundError`` when there is no such session, ``NewerSchema`` when a newer version wrote it."""
+    folder = session_folder(home, session)
+    problems = []
+    record, problem = _record(folder)
+    problems.append(problem)
+    state, problem = _state(folder, record)
+    problems.append(problem)
+    return Seen(record, facts(folder, record, state), folder, "; ".join(filter(None, problems)))
+
+
+def facts(folder: str, record: Record, state: State | None) -> Facts:
+    created_at = moment(record.created_at) or NEVER
+    if state is None:
+        return Facts(created_at=created_at, record=record.record, runtime=record.runtime, probe_failed=True)
+    where = run_folder(folder, state.run)
+    run = _object(os.path.join(where, wire.RUN))
+    known = Facts(
+        created_at=created_at,
+        state=state.state,
+        state_changed_at=moment(state.state_changed_at),
+        record=record.record,
+        runtime=record.runtime,
+        run=state.run,
+        started_at=moment(run.get("started_at")),
+        last_activity_at=_last_activity(where, state),
+        supports_resume=record.supports_resume,
+        idle_after_s=record.idle_after_s,
+        quiet_after_s=record.quiet_after_s,
+        earlier_runs_s=record.earlier_runs_s,
+    )
+    if state.state in runs.TERMINAL and state.state != runs.ORPHANED:
+        return replace(known, exit=read_exit(where), keeper_alive=False)
+    if state.state == runs.CREATED:
+        return known
+    # the lock before the exit: a keeper that ends between the two looks has written its exit by then
+    health = base.load(record.runtime).health(folder, state.run, session=record.id)
+    alive = health.keeper_alive
+    return replace(
+        known,
+        exit=read_exit(where) if alive is False else None,
+        report=_report(where) if alive else None,
+        keeper_alive=alive,
+        same_boot=run.get("boot_id") == files.boot_id() if run else None,
+        sandbox_alive=health.sandbox_alive,
+        session_alive=health.session_alive,
+        sandbox_paused=health.sandbox_paused,
+        process_stopped=health.process_stopped,
+        probe_failed=health.probe_failed or alive is None,
+        workspace_missing=state.state == runs.ORPHANED,
+    )
+
+
+def moment(text: object) -> datetime | None:
+    """An RFC 3339 text as an aware datetime; None for anything else."""
+    if not isinstance(text, str):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def read_exit(where: str) -> Exit | None:
+    value = _object(os.path.join(where, wire.EXIT))
+    if not value:
+        return None
+
+    def number(key: str) -> int | None:
+        item = value.get(key)
+        return item if isinstance(item, int) else None
+
+    def text(key: str) -> str | None:
+        item = value.get(key)
+        return item if isinstance(item, str) else None
+
+    return Exit(
+        code=number("code"),
+        signal=text("signal"),
+        signal_number=number("signal_number"),
+        core_dumped=value.get("core_dumped") is True,
+        intent=text("intent"),
+        error=text("error"),
+        survivors=number("survivors") or 0,
+        attention=text("attention"),
+        ended_at=moment(value.get("ended_at")),
+    )
+
+
+def _record(folder: str) -> tuple[Record, str]:
+    try:
+        return records.read(folder), ""
+    except (files.Unreadable, FileNotFoundError) as error:
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(folder) from None
+        return record_from_story(folder), str(error)
+
+
+def record_from_story(folder: str) -> Record:
+    """The record as the story has it; a nameless one when the story does not have it either."""
+    found = Record(os.path.basename(folder), 0, "", "", (), "", 0, 0, "")
+    for line in story.read(folder):
+        told = line.get("record")
+        if line["event"] == "created" and isinstance(told, dict):
+            known = {key: item for key, item in told.items() if key in Record.__slots__}
+            known["argv"] = tuple(known.get("argv", ()))
+            found = replace(found, **known)
+        elif line["event"] == "record":
+            found = replace(found, record=str(line.get("to")), record_changed_at=str(line["at"]))
+    return found
+
+
+def _state(folder: str, record: Record) -> tuple[State | None, str]:
+    manager = Manager(folder)
+    try:
+        return manager.read(), ""
+    except (files.Unreadable, FileNotFoundError) as error:
+        value = story.rebuilt_state(folder, record.id, record.workspace_id or "")
+        state = None if value is None else State(**{key: value[key] for key in value if key in State.__slots__})  # type: ignore[arg-type]
+        return state, str(error)
+
+
+def _report(where: str) -> Report | None:
+    value = _object(os.path.join(where, wire.ATTENTION))
+    at = moment(value.get("at"))
+    if at is None or not isinstance(value.get("state"), str):
+        return None
+    kind = value.get("kind")
+    return Report(str(value["state"]), str(value.get("source")), at, kind if isinstance(kind, str) else None)
+
+
+def _last_activity(where: str, state: State) -> datetime | None:
+    written = output.last_written(os.path.join(where, wire.OUTPUT))
+    return moment(state.last_activity_at) if written is None else datetime.fromtimestamp(written, UTC)
+
+
+def _object(path: str) -> dict[str, object]:
+    try:
+        return files.read_object(path)
+    except (OSError, files.Unreadable):
+        return {}

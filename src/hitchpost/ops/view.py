@@ -1,0 +1,63 @@
+"""The one JSON shape of a session, used by ``--json``, REST, WebSocket and MCP alike."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+from hitchpost.model import run as runs
+from hitchpost.model.facts import Facts
+from hitchpost.model.status import Status, settle, status
+from hitchpost.ops.look import Seen
+
+
+def shape(seen: Seen, now: datetime, known: Status | None = None) -> dict[str, Any]:
+    record, facts = seen.record, settle(seen.facts)
+    words = known or status(facts, now)
+    return {
+        "id": record.id,
+        "index": record.index,
+        "name": record.name,
+        "description": record.description,
+        "agent": record.agent,
+        "runtime": record.runtime,
+        "record": facts.record,
+        "workspace": {"id": record.workspace_id, "path": record.folder, "branch": record.branch},
+        "run": facts.run,
+        "state": words.state,
+        "status": words.word,
+        "label": words.label if not seen.problem else f"{words.label} (unreadable file, see hitch doctor)",
+        "attention": words.attention,
+        "sandbox_alive": facts.sandbox_alive,
+        "session_alive": words.session_alive,
+        "exit": exit_shape(facts),
+        "created_at": rfc3339(facts.created_at),
+        "started_at": rfc3339(facts.started_at),
+        "state_changed_at": rfc3339(facts.state_changed_at),
+        "last_activity_at": rfc3339(facts.last_activity_at),
+        "supports_resume": record.supports_resume,
+    }
+
+
+def exit_shape(facts: Facts) -> dict[str, Any] | None:
+    """The end of the run; None while it lives."""
+    end = facts.exit
+    if end is None or facts.state not in runs.TERMINAL:
+        return None
+    return {
+        "code": end.code,
+        "signal": end.signal,
+        "core_dumped": end.core_dumped,
+        "intent": end.intent,
+        "ended_at": rfc3339(end.ended_at),
+    }
+
+
+def rfc3339(at: datetime | None) -> str | None:
+    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def workspace_name(path: str, branch: str | None) -> str:
+    """What the WORKSPACE column shows: the branch, else the folder's own name."""
+    return branch or os.path.basename(path) or path

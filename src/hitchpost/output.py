@@ -1,0 +1,128 @@
+"""Reading the output log: bytes at an offset, gaps, and the time index. The keeper writes; this module never does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hitchpost import wire
+
+READ_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """``data`` starts at ``offset``; ``lost`` bytes before it are not in the log. Empty data: nothing more yet."""
+
+    offset: int
+    data: bytes
+    lost: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One record of the time index: ``kind`` is one of wire.AT_…; seconds since 1970."""
+
+    kind: bytes
+    at: float
+    value: int
+
+
+class Reader:
+    """A reader at an offset of one run's log. Slow readers cost nothing; what the cap dropped is told as lost."""
+
+    def __init__(self, output_folder: str, offset: int = 0) -> None:
+        self.folder, self.offset = output_folder, offset
+        self._fd = -1
+        self._start = 0
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def read(self, most: int = READ_BYTES) -> Chunk:
+        """The next bytes, at most ``most``. Moves the offset on, over gaps too."""
+        if self._fd >= 0:
+            data = os.pread(self._fd, most, self.offset - self._start)
+            if data:
+                return self._took(data, 0)
+        return self._find(most)
+
+    def _took(self, data: bytes, lost: int) -> Chunk:
+        chunk = Chunk(self.offset, data, lost)
+        self.offset += len(data)
+        return chunk
+
+    def _find(self, most: int) -> Chunk:
+        """Look for the segment that holds the offset, or the first one behind a gap."""
+        for start in segments(self.folder):
+            try:
+                fd = os.open(os.path.join(self.folder, wire.segment_name(start)), os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            lost = max(0, start - self.offset)
+            data = os.pread(fd, most, max(0, self.offset - start))
+            if not data:
+                os.close(fd)
+                continue
+            self.close()
+            self._fd, self._start = fd, start
+            self.offset += lost
+            return self._took(data, lost)
+        return Chunk(self.offset, b"")
+
+
+def segments(output_folder: str) -> list[int]:
+    """The offsets at which the segments start, in order."""
+    try:
+        names = os.listdir(output_folder)
+    except FileNotFoundError:
+        return []
+    return sorted(start for name in names if (start := wire.segment_offset(name)) is not None)
+
+
+def bounds(output_folder: str) -> tuple[int, int]:
+    """The first offset that is still there, and the end of the log."""
+    starts = segments(output_folder)
+    for start in reversed(starts):
+        try:
+            size = os.stat(os.path.join(output_folder, wire.segment_name(start))).st_size
+        except FileNotFoundError:
+            continue
+        return starts[0], start + size
+    return 0, 0
+
+
+def last_written(output_folder: str) -> float | None:
+    """When output last came, in seconds since 1970; None when there was none."""
+    for start in reversed(segments(output_folder)):
+        try:
+            found = os.stat(os.path.join(output_folder, wire.segment_name(start)))
+        except FileNotFoundError:
+            continue
+        if found.st_size:
+            return found.st_mtime
+    return None
+
+
+def moments(output_folder: str) -> Iterator[Moment]:
+    """The time index, oldest first. A record that a crash cut is left out."""
+    try:
+        with open(os.path.join(output_folder, wire.TIMES), "rb") as file:
+            while len(record := file.read(wire.TIME_RECORD_BYTES)) == wire.TIME_RECORD_BYTES:
+                at_us, value = int.from_bytes(record[1:9], "big"), int.from_bytes(record[9:], "big")
+                yield Moment(record[:1], at_us / 1_000_000, value)
+    except FileNotFoundError:
+        return

@@ -1,0 +1,89 @@
+"""What every runtime can do. No decision is made here: a runtime starts, looks, and ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+from hitchpost.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One run to be started. The caller holds the keeper's lock in ``lock_fd`` and gives it away with the start.
+
+    ``env`` is the agent's whole environment; its values go to the agent and nowhere else.
+    """
+
+    session: str
+    session_folder: str
+    run: int
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    folder: str
+    folder_dev: int
+    folder_ino: int
+    lock_fd: int
+    lease_fds: tuple[int, ...] = ()
+    cols: int = 80
+    rows: int = 24
+    grace_s: float = 10.0
+    quit_signal: str = "SIGTERM"
+    quit_group: bool = False
+    survivors: str = "keep"
+    log_cap_bytes: int = 64 * 1024 * 1024
+    pids_max: int = 0
+    memory_max_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The answer to a launch. ``error`` is None when the agent runs."""
+
+    pid: int | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Three-valued: None is "not known" or "no such thing", and never means dead."""
+
+    keeper_alive: bool | None
+    sandbox_alive: bool | None
+    session_alive: bool | None
+    probe_failed: bool = False
+    sandbox_paused: bool = False
+    process_stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What a dead keeper left: how many processes were ended, and what cannot be known about the rest."""
+
+    ended: int
+    unknown: str = ""
+
+
+class Runtime(Protocol):
+    name: str
+    has_sandbox: bool
+
+    def start(self, launch: Launch) -> Started:
+        """Start the run and wait until the agent runs or could not be started."""
+
+    def health(self, session_folder: str, run: int, *, session: str) -> Health:
+        """Look, without changing anything."""
+
+    def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
+        """End every process that is still there of a run whose keeper is gone."""
+
+
+RUNTIMES = {"local": "hitchpost.runtimes.local:Local"}
+
+
+def load(name: str) -> Runtime:
+    if name not in RUNTIMES:
+        raise UsageError(f"unknown runtime {name!r}; known are: {', '.join(RUNTIMES)}")
+    module, _, kind = RUNTIMES[name].partition(":")
+    return cast(Runtime, getattr(import_module(module), kind)())

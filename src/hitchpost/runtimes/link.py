@@ -1,0 +1,162 @@
+"""The client side of a keeper's control socket, blocking. Whoever talks to a keeper talks through this."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from typing import Any
+
+from hitchpost import wire
+from hitchpost.state import files
+
+TIMEOUT_S = 5.0
+
+
+class NoKeeper(Exception):
+    """Raised when nobody listens: the run has ended, or has not begun."""
+
+
+class Silent(Exception):
+    """Raised when the keeper is there and does not answer in time."""
+
+
+class Link:
+    """One connection. Frames that nobody asked for are kept in order until ``frames`` is called."""
+
+    def __init__(self, sock: socket.socket, welcome: dict[str, Any], rest: bytearray) -> None:
+        self.socket, self.welcome = sock, welcome
+        self.closed = False
+        self._inbox = rest
+        self._frames: list[tuple[bytes, bytes]] = []
+        self._next_id = 1
+
+    @classmethod
+    def connect(
+        cls,
+        run_folder: str,
+        *,
+        role: str = "control",
+        cols: int = 0,
+        rows: int = 0,
+        read_only: bool = False,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Link:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.settimeout(timeout_s)
+        try:
+            folder = os.open(run_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                sock.connect(f"/proc/self/fd/{folder}/{wire.SOCKET}")
+            finally:
+                os.close(folder)
+            hello = {"v": wire.VERSION, "role": role, "cols": cols, "rows": rows, "read_only": read_only}
+            sock.sendall(wire.frame(wire.HELLO, json.dumps(hello).encode()))
+            link = cls(sock, {}, bytearray())
+            kind, payload = link._wait_for((wire.WELCOME,), timeout_s)
+            link.welcome = json.loads(payload)
+            return link
+        except TimeoutError:
+            sock.close()
+            raise Silent from None
+        except OSError as error:
+            sock.close()
+            raise NoKeeper(str(error)) from None
+        except BaseException:
+            sock.close()
+            raise
+
+    def __enter__(self) -> Link:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
+        """Raises ``NoKeeper`` when the other side is gone, ``Silent`` when it does not read."""
+        try:
+            self.socket.sendall(wire.frame(kind, payload))
+        except TimeoutError:
+            raise Silent from None
+        except OSError as error:
+            raise NoKeeper(str(error)) from None
+
+    def follow(self, offset: int) -> None:
+        """Ask to be poked once the log reaches further than ``offset``."""
+        self.send(wire.FOLLOW, offset.to_bytes(8, "big"))
+
+    def resize(self, cols: int, rows: int) -> None:
+        self.send(wire.RESIZE, cols.to_bytes(2, "big") + rows.to_bytes(2, "big"))
+
+    def request(self, op: str, *, timeout_s: float = TIMEOUT_S, **fields: object) -> dict[str, Any]:
+        """Ask and wait for the reply. Raises ``NoKeeper`` when the keeper ends first, ``Silent`` when time is up."""
+        number = self._next_id
+        self._next_id += 1
+        self.send(wire.REQUEST, json.dumps({"id": number, "op": op, **fields}).encode())
+        while True:
+            _, payload = self._wait_for((wire.REPLY,), timeout_s)
+            reply: dict[str, Any] = json.loads(payload)
+            if reply.get("id") == number:
+                return reply
+
+    def frames(self, timeout_s: float | None) -> list[tuple[bytes, bytes]]:
+        """The frames that came; waits for at least one. Empty when time is up; ``closed`` tells the end."""
+        if not self._frames and not self.closed:
+            self._read(timeout_s)
+        frames, self._frames = self._frames, []
+        return frames
+
+    def _read(self, timeout_s: float | None) -> None:
+        self.socket.settimeout(timeout_s)
+        try:
+            data = self.socket.recv(65536)
+        except (TimeoutError, BlockingIOError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.closed = True
+            return
+        self._inbox += data
+        self._frames += wire.take_frames(self._inbox)
+
+    def _wait_for(self, kinds: tuple[bytes, ...], timeout_s: float) -> tuple[bytes, bytes]:
+        deadline = time.monotonic() + timeout_s
+        looked = 0
+        while True:
+            for position in range(looked, len(self._frames)):
+                if self._frames[position][0] in kinds:
+                    return self._frames.pop(position)
+            looked = len(self._frames)
+            if self.closed:
+                raise NoKeeper("the keeper closed the connection")
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise Silent
+            self._read(left_s)
+
+
+def exit_event(frames: list[tuple[bytes, bytes]]) -> dict[str, Any] | None:
+    """The event that tells of the run's end, when it is among ``frames``."""
+    for kind, payload in frames:
+        if kind == wire.EVENT:
+            event: dict[str, Any] = json.loads(payload)
+            if event.get("event") == "exit":
+                return event
+    return None
+
+
+def lock_path(run_folder: str) -> str:
+    return os.path.join(run_folder, wire.KEEPER_LOCK)
+
+
+def is_kept(run_folder: str) -> bool | None:
+    """Whether a keeper holds the run: the proof of its life is its lock."""
+    return files.is_held(lock_path(run_folder))

@@ -1,0 +1,177 @@
+"""The local runtime: a keeper on this machine, the agent below it. There is no sandbox."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+
+from hitchpost import lightjson, wire
+from hitchpost.runtimes.base import Health, Launch, Leftovers, Started
+from hitchpost.state import files
+from hitchpost.state.home import run_folder
+
+READY_TIMEOUT_S = 30.0
+END_TIMEOUT_S = 5.0
+
+
+class Local:
+    name = "local"
+    has_sandbox = False
+
+    def start(self, launch: Launch) -> Started:
+        folder = run_folder(launch.session_folder, launch.run)
+        ready, ready_write = os.pipe()
+        spec = os.memfd_create("hitchpost-spec")
+        try:
+            files.write_all(spec, _spec(launch, ready_write))
+            _spawn(folder, spec, (launch.lock_fd, ready_write, *launch.lease_fds))
+        finally:
+            os.close(spec)
+            os.close(ready_write)
+        try:
+            return _answer(ready, folder)
+        finally:
+            os.close(ready)
+
+    def health(self, session_folder: str, run: int, *, session: str) -> Health:
+        folder = run_folder(session_folder, run)
+        alive = files.is_held(os.path.join(folder, wire.KEEPER_LOCK))
+        return Health(
+            keeper_alive=alive,
+            sandbox_alive=None,
+            session_alive=None,
+            process_stopped=alive is True and _is_stopped(folder),
+        )
+
+    def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
+        from hitchpost.keeper import cage, tree
+
+        group = cage.find(session, run)
+        ended: set[int] = set()
+        deadline = time.monotonic() + END_TIMEOUT_S
+        while left := (set(group.pids()) | set(marked(session, run))) - {os.getpid()}:
+            if time.monotonic() > deadline:
+                return Leftovers(len(ended), f"{len(left)} processes do not end: {', '.join(map(str, sorted(left)))}")
+            group.kill()
+            for pid in left:
+                tree.send(pid, signal.SIGKILL)
+            ended |= left
+            time.sleep(0.005)
+        group.remove()
+        sure = group.tier == "cgroup2"
+        return Leftovers(len(ended), "" if sure else "processes that emptied their environment could not be looked for")
+
+
+def marked(session: str, run: int) -> list[int]:
+    """The live processes of ours that carry the run's marks in their environment."""
+    marks = {f"{wire.SESSION_MARK}={session}".encode(), f"{wire.RUN_MARK}={run}".encode()}
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            texts = files.read_bytes(f"/proc/{name}/environ").split(b"\0")
+        except OSError:
+            continue
+        if marks <= set(texts):
+            fields = files.process_stat(int(name))
+            if fields is not None and fields[0] not in (b"Z", b"X"):
+                found.append(int(name))
+    return found
+
+
+def _is_stopped(folder: str) -> bool:
+    """Whether the agent's first process is stopped by a signal (state T)."""
+    try:
+        agent = files.read_object(os.path.join(folder, wire.RUN)).get("agent")
+    except (OSError, files.Unreadable, files.NewerSchema):
+        return False
+    if not isinstance(agent, dict) or not isinstance(agent.get("pid"), int):
+        return False
+    stat = files.process_stat(agent["pid"])
+    return stat is not None and stat[0] == b"T" and int(stat[19]) == agent.get("start")
+
+
+def _spec(launch: Launch, ready_fd: int) -> bytes:
+    fields: dict[str, object] = {
+        "session": launch.session,
+        "session_folder": launch.session_folder,
+        "run": launch.run,
+        "folder": launch.folder,
+        "folder_dev": launch.folder_dev,
+        "folder_ino": launch.folder_ino,
+        "cols": launch.cols,
+        "rows": launch.rows,
+        "grace_s": launch.grace_s,
+        "quit_signal": int(signal.Signals[launch.quit_signal]),
+        "quit_group": launch.quit_group,
+        "survivors": launch.survivors,
+        "log_cap_bytes": launch.log_cap_bytes,
+        "pids_max": launch.pids_max,
+        "memory_max_bytes": launch.memory_max_bytes,
+        "lock_fd": launch.lock_fd,
+        "lease_fds": list(launch.lease_fds),
+        "ready_fd": ready_fd,
+    }
+    argv = wire.join_texts([os.fsencode(text) for text in launch.argv])
+    env = wire.join_texts([os.fsencode(f"{name}={value}") for name, value in launch.env.items()])
+    sections = (lightjson.dumps(fields).encode(), argv, env)
+    return b"".join(len(section).to_bytes(4, "big") + section for section in sections)
+
+
+def keeper_program() -> list[str]:
+    import hitchpost
+
+    package = os.path.dirname(os.path.abspath(hitchpost.__file__))
+    return [os.path.realpath(sys.executable), "-I", "-S", os.path.join(package, "keeper", "__main__.py")]
+
+
+def _spawn(folder: str, spec: int, kept: tuple[int, ...]) -> None:
+    """Start the keeper with just these descriptors. It detaches itself; the process waited for is gone at once."""
+    argv = [*keeper_program(), folder, str(spec)]
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    log = os.open(
+        os.path.join(folder, wire.KEEPER_LOG),
+        os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW,
+        0o600,
+    )
+    env = {name: os.environ[name] for name in ("LANG", "LC_ALL", "HITCHPOST_BOOT_ID") if name in os.environ}
+    env[wire.KEEPER_MARK] = folder
+    # a duplicate onto itself is inherited, without ever being inheritable to what another thread starts
+    actions = [(os.POSIX_SPAWN_DUP2, old, new) for old, new in ((null, 0), (null, 1), (log, 2))]
+    actions += [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in (spec, *kept)]
+    try:
+        pid = os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True)
+        os.waitpid(pid, 0)
+    finally:
+        os.close(null)
+        os.close(log)
+
+
+def _answer(ready: int, folder: str) -> Started:
+    """What the keeper says once the agent runs. A keeper that dies without a word has said why in its log, or nothing."""
+    text = b""
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while not text.endswith(b"\n"):
+        left_s = deadline - time.monotonic()
+        if left_s <= 0 or not select.select([ready], [], [], left_s)[0]:
+            return Started(None, f"the keeper did not answer within {READY_TIMEOUT_S:g} s")
+        part = os.read(ready, 65536)
+        if not part:
+            return Started(None, f"the keeper ended at once; {_last_words(folder)}")
+        text += part
+    answer = lightjson.loads(text)
+    if isinstance(answer, dict) and answer.get("ok") is True:
+        return Started(int(str(answer.get("pid"))))
+    return Started(None, str(answer.get("error")) if isinstance(answer, dict) else "the keeper's answer is unreadable")
+
+
+def _last_words(folder: str) -> str:
+    try:
+        lines = files.read_bytes(os.path.join(folder, wire.KEEPER_LOG)).decode("utf-8", "replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return f"its last words: {lines[-1]}" if lines else "it left no word"

@@ -1,0 +1,100 @@
+"""Settings from ``config.toml``: ``$HITCHPOST_CONFIG``, else ``$XDG_CONFIG_HOME/hitchpost/config.toml``."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, field, fields, replace
+
+from hitchpost.errors import BadSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every key of the file, with what holds when it is not there."""
+
+    grace_s: float = 10.0
+    quiet_s: float = 3.0
+    log_cap_mib: int = 64
+    survivors: str = "keep"
+    detach_key: str = "ctrl-b d"
+    pids_max: int = 8192
+    memory_max_mib: int = 0
+    env: dict[str, str] = field(default_factory=dict)
+    env_files: tuple[str, ...] = ()
+
+
+CHOICES = {"survivors": ("keep", "kill")}
+SMALLEST = {"grace_s": 0, "quiet_s": 0, "log_cap_mib": 1, "pids_max": 0, "memory_max_mib": 0}
+
+
+def config_path() -> str:
+    if named := os.environ.get("HITCHPOST_CONFIG"):
+        return named
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return os.path.join(base, "hitchpost", "config.toml")
+
+
+def load(path: str | None = None) -> Settings:
+    """Read the file; no file means the defaults. Raises ``BadSettings`` with the key that is wrong."""
+    path = path or config_path()
+    try:
+        with open(path, "rb") as file:
+            table = tomllib.load(file)
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, ValueError) as error:
+        raise BadSettings(f"cannot read {path}: {error}") from None
+    known = {entry.name for entry in fields(Settings)}
+    values: dict[str, object] = {}
+    for key, value in table.items():
+        if key not in known:
+            raise BadSettings(f"{path} has an unknown key {key!r}; known are: {', '.join(sorted(known))}")
+        values[key] = _checked(path, key, value)
+    return replace(Settings(), **values)  # type: ignore[arg-type]
+
+
+def _checked(path: str, key: str, value: object) -> object:
+    def wrong(expected: str) -> BadSettings:
+        return BadSettings(f"{path}: expected {key} to be {expected}, but got {value!r}")
+
+    if key == "env":
+        if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+            raise BadSettings(f"{path}: expected env to be a table of texts")
+        return value
+    if key == "env_files":
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise wrong("a list of paths")
+        return tuple(value)
+    if key in CHOICES:
+        if value not in CHOICES[key]:
+            raise wrong(" or ".join(CHOICES[key]))
+        return value
+    if key in SMALLEST:
+        whole = not key.endswith("_s")
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or value < SMALLEST[key]:
+            raise wrong(f"a {'whole ' if whole else ''}number of at least {SMALLEST[key]}")
+        return value
+    if not isinstance(value, str):
+        raise wrong("a text")
+    return value
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The variables that ``env_files`` and ``[env]`` add to a run's environment. Values are never stored or shown."""
+    found: dict[str, str] = {}
+    for path in settings.env_files:
+        try:
+            with open(os.path.expanduser(path), encoding="utf-8") as file:
+                lines = file.read().splitlines()
+        except (OSError, ValueError) as error:
+            raise BadSettings(f"cannot read the env file {path}: {error}") from None
+        for number, line in enumerate(lines, 1):
+            text = line.strip().removeprefix("export ")
+            if not text or text.startswith("#"):
+                continue
+            name, equals, value = text.partition("=")
+            if not equals or not name.strip():
+                raise BadSettings(f"{path}, line {number}: expected NAME=value")
+            found[name.strip()] = value.strip().strip("\"'")
+    return found | settings.env

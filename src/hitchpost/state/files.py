@@ -1,0 +1,419 @@
+"""Locks and durable files: the ground that every change of state stands on.
+
+The keeper imports this module, so it uses only C modules of the standard library and ``hitchpost``'s own light ones.
+
+A file that another process reads is changed in one way: take the lock, read, validate, write a temp file, fsync it,
+rename it, fsync the folder, release the lock. The lock is a file of its own: a lock on the renamed file would let a
+second holder in.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+
+from hitchpost import lightjson
+from hitchpost.model import run as runs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+SCHEMA = 1
+STATE, LOCK, STORY = "state.json", "lock", "story.jsonl"
+LOCK_TIMEOUT_S = 10.0
+FULL = (errno.ENOSPC, errno.EDQUOT)
+SPARE_BYTES = 4096
+
+
+class Unreadable(Exception):
+    """Raised when a file is there and does not hold what it should."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path} is not readable as it should be: {why}")
+        self.path, self.why = path, why
+
+
+class NewerSchema(Exception):
+    """Raised when a file was written by a newer version. Nothing is written then."""
+
+    def __init__(self, path: str, schema: int) -> None:
+        super().__init__(
+            f"{path} was written by a newer hitchpost (schema {schema}; this one knows {SCHEMA}); upgrade hitchpost"
+        )
+        self.path, self.schema = path, schema
+
+
+class LockTimeout(Exception):
+    """Raised when another process holds a lock for too long."""
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__(f"{path} is locked by another process for more than {timeout_s:g} s; see hitch doctor")
+        self.path = path
+
+
+class WrongRun(Exception):
+    """Raised when a change is meant for another run than the session's current one."""
+
+    def __init__(self, expected: int, current: int) -> None:
+        super().__init__(f"expected run {expected} to be the current one, but it is run {current}")
+        self.expected, self.current = expected, current
+
+
+class Removed(Exception):
+    """Raised when the session was removed while somebody waited for its lock."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(f"{folder} has been removed")
+        self.folder = folder
+
+
+# Time and identity ----------------------------------------------------------------------------------------------
+
+
+def stamp(seconds: float | None = None) -> str:
+    """RFC 3339 in UTC, with microseconds."""
+    now = time.time() if seconds is None else seconds
+    whole = int(now // 1)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{int((now - whole) * 1_000_000):06d}Z"
+
+
+def boot_id() -> str:
+    """Names this boot of the machine. ``HITCHPOST_BOOT_ID`` stands in for it where a test plays a reboot."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return os.environ.get("HITCHPOST_BOOT_ID") or file.read().strip()
+
+
+def process_start(pid: int) -> int | None:
+    """The start time of a process in clock ticks since boot; None when there is no such process.
+
+    Together with the boot id and the pid it names one process for ever.
+    """
+    fields = process_stat(pid)
+    return None if fields is None else int(fields[19])
+
+
+def process_stat(pid: int) -> list[bytes] | None:
+    """``/proc/PID/stat`` from the state letter on; None when there is no such process or it is a zombie's ghost."""
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        text = os.read(fd, 4096)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return text[text.rindex(b")") + 2 :].split()
+
+
+# Locks ----------------------------------------------------------------------------------------------------------
+
+
+class Lock:
+    """An exclusive ``flock``, with a time limit. The file stays when the lock is released."""
+
+    def __init__(self, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> None:
+        self.path, self.timeout_s = path, timeout_s
+        self.fd = -1
+
+    def __enter__(self) -> Lock:
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            wait_for_flock(fd, self.path, self.timeout_s)
+        except BaseException:
+            os.close(fd)
+            raise
+        self.fd = fd
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        os.close(self.fd)
+        self.fd = -1
+
+
+class SessionLock(Lock):
+    """The lock of a session folder. Raises ``Removed`` when the folder went away while we waited."""
+
+    def __init__(self, folder: str, timeout_s: float = LOCK_TIMEOUT_S) -> None:
+        super().__init__(os.path.join(folder, LOCK), timeout_s)
+        self.folder = folder
+
+    def __enter__(self) -> SessionLock:
+        if not os.path.isdir(self.folder):
+            raise Removed(self.folder)
+        try:
+            super().__enter__()
+        except FileNotFoundError:
+            raise Removed(self.folder) from None
+        try:
+            there = os.stat(self.path, follow_symlinks=False)
+            ours = os.fstat(self.fd)
+            same = (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        except FileNotFoundError:
+            same = False
+        if not same:
+            os.close(self.fd)
+            raise Removed(self.folder)
+        return self
+
+
+def wait_for_flock(fd: int, path: str, timeout_s: float) -> None:
+    """Take an exclusive lock on ``fd``. Tries often at first: a lock is usually held for a few milliseconds."""
+    deadline: float | None = None
+    pause_s = 0.0005
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            now = time.monotonic()
+            if deadline is None:
+                deadline = now + timeout_s
+            if now >= deadline:
+                raise LockTimeout(path, timeout_s) from None
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.02)
+
+
+def is_held(path: str) -> bool | None:
+    """Whether somebody holds an exclusive lock on ``path``; None when that cannot be known.
+
+    A shared probe: two probes at once do not take each other for life. A file that is not there is held by nobody.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+# Files ----------------------------------------------------------------------------------------------------------
+
+
+def sync_folder(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def replace_file(path: str, data: bytes, *, spare: str | None = None, durable: bool = True) -> None:
+    """Give ``path`` the content ``data`` in one step: readers see the old content or the new, never a mixture.
+
+    ``spare`` names a file from ``reserve``: on a full disk its blocks are used instead of new ones. Without
+    ``durable`` the change may be lost in a power cut.
+    """
+    folder, name = os.path.split(path)
+    temp = os.path.join(folder, f".{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    try:
+        try:
+            fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                write_all(fd, data)
+                if durable:
+                    os.fsync(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            if spare is None or error.errno not in FULL:
+                raise
+            discard(temp)
+            temp = spare
+            _overwrite(spare, data)
+        os.rename(temp, path)
+    except BaseException:
+        discard(temp)
+        raise
+    if durable:
+        sync_folder(folder)
+
+
+def _overwrite(path: str, data: bytes) -> None:
+    if len(data) > SPARE_BYTES:
+        raise OSError(errno.ENOSPC, f"{len(data)} bytes do not fit into the {SPARE_BYTES} reserved ones", path)
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        write_all(fd, data)
+        os.ftruncate(fd, len(data))
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def reserve(path: str) -> None:
+    """Set aside room that ``replace_file`` can use on a full disk."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.posix_fallocate(fd, 0, SPARE_BYTES)
+    finally:
+        os.close(fd)
+
+
+def discard(path: str) -> None:
+    """Remove a file that may not be there."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def append_line(path: str, line: str, *, durable: bool = True) -> None:
+    """Append one line. A line that a crash left without its end is closed first, so it spoils no other."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        size = os.fstat(fd).st_size
+        torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+        write_all(fd, ("\n" if torn else "").encode() + line.encode() + b"\n")
+        if durable:
+            os.fdatasync(fd)
+    finally:
+        os.close(fd)
+
+
+def read_bytes(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        parts = []
+        while part := os.read(fd, 65536):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+def read_object(path: str) -> dict[str, object]:
+    """A file that holds one JSON object. Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``."""
+    try:
+        value = lightjson.loads(read_bytes(path))
+    except ValueError as error:
+        raise Unreadable(path, str(error)) from None
+    if not isinstance(value, dict):
+        raise Unreadable(path, f"expected an object, but got {type(value).__name__}")
+    schema = value.get("schema", 0)
+    if not isinstance(schema, int):
+        raise Unreadable(path, f"expected a schema number, but got {schema!r}")
+    if schema > SCHEMA:
+        raise NewerSchema(path, schema)
+    return value
+
+
+def write_object(path: str, value: dict[str, object], *, spare: str | None = None, durable: bool = True) -> None:
+    replace_file(path, (lightjson.dumps(value) + "\n").encode(), spare=spare, durable=durable)
+
+
+# The state file -------------------------------------------------------------------------------------------------
+
+_STATE_TYPES = {
+    "state_changed_at": str,
+    "updated_by": int,
+    "session_id": str,
+    "workspace_id": str,
+    "run": int,
+}
+_ACTIVITY = {"last_activity_hash": int, "last_activity_at": str, "last_checked_at": str}
+
+
+def checked_state(path: str, value: dict[str, object]) -> dict[str, object]:
+    """``value`` when it is a whole state file. Raises ``Unreadable`` with the first thing that is wrong."""
+    if value.get("state") not in runs.TRANSITIONS:
+        raise Unreadable(path, f"expected a state, but got {value.get('state')!r}")
+    for key, kind in _STATE_TYPES.items():
+        if type(value.get(key)) is not kind:
+            raise Unreadable(path, f"expected {key} to be {kind.__name__}, but got {value.get(key)!r}")
+    for key, kind in _ACTIVITY.items():
+        if key in value and type(value[key]) is not kind:
+            raise Unreadable(path, f"expected {key} to be {kind.__name__}, but got {value[key]!r}")
+    return value
+
+
+def read_state(folder: str) -> dict[str, object]:
+    path = os.path.join(folder, STATE)
+    return checked_state(path, read_object(path))
+
+
+def new_state(session_id: str, workspace_id: str, run: int, now: str) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "run": run,
+        "state": runs.CREATED,
+        "state_changed_at": now,
+        "updated_by": os.getpid(),
+        "session_id": session_id,
+        "workspace_id": workspace_id,
+    }
+
+
+def story_line(event: str, run: int, actor: str, now: str, fields: dict[str, object]) -> str:
+    return lightjson.dumps({"at": now, "event": event, "run": run, "actor": actor, "pid": os.getpid(), **fields})
+
+
+def change_state(
+    folder: str,
+    run: int,
+    new: str,
+    *,
+    actor: str,
+    reason: str = "",
+    evidence: dict[str, object] | None = None,
+    now: str | None = None,
+    spare: str | None = None,
+    before: Callable[[str, str], None] | None = None,
+) -> dict[str, object]:
+    """Move run ``run`` to ``new``. The caller holds the session's lock; the change is durable when this returns.
+
+    The story is written first, so a lost state file can be rebuilt from it. A story that cannot grow (full disk) does
+    not stop the state from being true. ``before`` is called with the old and the new state and may veto by raising.
+    """
+    value = read_state(folder)
+    if value["run"] != run:
+        raise WrongRun(run, int(str(value["run"])))
+    old = str(value["state"])
+    runs.check(old, new)
+    if before is not None:
+        before(old, new)
+    moment = now or stamp()
+    fields: dict[str, object] = {"from": old, "to": new, "reason": reason}
+    if evidence:
+        fields["evidence"] = evidence
+    try:
+        append_line(os.path.join(folder, STORY), story_line("state", run, actor, moment, fields))
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+    value.update(schema=SCHEMA, state=new, state_changed_at=moment, updated_by=os.getpid())
+    write_object(os.path.join(folder, STATE), value, spare=spare)
+    return value
+
+
+def record_activity(folder: str, run: int, digest: int, at: str, checked_at: str) -> None:
+    """Note when output was last seen and its hash. A fact, not a change: it is not forced to the disk.
+
+    The caller holds the session's lock.
+    """
+    value = read_state(folder)
+    if value["run"] != run:
+        raise WrongRun(run, int(str(value["run"])))
+    value.update(last_activity_hash=digest, last_activity_at=at, last_checked_at=checked_at)
+    write_object(os.path.join(folder, STATE), value, durable=False)

@@ -1,0 +1,63 @@
+"""The state folder: where it is, and whether it is safe to use."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from hitchpost.errors import HomeRefused
+
+SESSIONS, QUARANTINE = "sessions", "quarantine"
+
+
+def home_path() -> str:
+    if named := os.environ.get("HITCHPOST_HOME"):
+        return os.path.abspath(named)
+    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(os.path.abspath(base), "hitchpost")
+
+
+def check_folder(path: str) -> None:
+    """Raise ``HomeRefused`` unless ``path`` is a real folder of ours that nobody else may write to."""
+    found = os.stat(path, follow_symlinks=False)
+    if stat.S_ISLNK(found.st_mode):
+        raise HomeRefused(path, "it is a symbolic link", "name the real folder in HITCHPOST_HOME")
+    if not stat.S_ISDIR(found.st_mode):
+        raise HomeRefused(path, "it is not a folder", "name a folder in HITCHPOST_HOME")
+    if found.st_uid != os.geteuid():
+        raise HomeRefused(path, f"it belongs to user {found.st_uid}", "name a folder of your own in HITCHPOST_HOME")
+    if found.st_mode & 0o022:
+        mode = stat.S_IMODE(found.st_mode)
+        raise HomeRefused(path, f"others may write to it (mode {mode:04o})", f"run: chmod 700 {path}")
+
+
+def open_home(*, create: bool = True) -> str:
+    """The path of the home, checked; made with its folders when it is not there. ``create=False`` makes nothing."""
+    home = home_path()
+    for path in (home, os.path.join(home, SESSIONS)):
+        try:
+            check_folder(path)
+        except FileNotFoundError:
+            if not create:
+                continue
+            try:
+                os.makedirs(path, mode=0o700, exist_ok=True)
+            except OSError as error:
+                why = os.strerror(error.errno or 0).lower()
+                raise HomeRefused(path, f"it cannot be made ({why})", "name another in HITCHPOST_HOME") from None
+            check_folder(path)
+        except PermissionError as error:
+            raise HomeRefused(path, f"{error.strerror}".lower(), "name another in HITCHPOST_HOME") from None
+    return home
+
+
+def sessions_folder(home: str) -> str:
+    return os.path.join(home, SESSIONS)
+
+
+def session_folder(home: str, session: str) -> str:
+    return os.path.join(home, SESSIONS, session)
+
+
+def run_folder(folder: str, run: int) -> str:
+    return os.path.join(folder, "runs", str(run))

@@ -1,0 +1,145 @@
+"""``Manager``: ADR 31's owner of a session's state file. It records facts and enforces the map; it judges nothing."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hitchpost.model import run as runs
+from hitchpost.state import files, quarantine, story
+from hitchpost.state.migrations import STATE_STEPS, migrated
+
+logger = logging.getLogger(__name__)
+
+Observer = Callable[[str, str], None]
+"""Called with the old and the new state, under the lock and before anything is written. Raising vetoes the change."""
+
+FAULTS = (OSError, files.LockTimeout, files.Unreadable, files.NewerSchema)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """ADR 31's file, exactly its fields, plus the run that it is about."""
+
+    state: str
+    state_changed_at: str
+    updated_by: int
+    session_id: str
+    workspace_id: str
+    run: int
+    last_activity_hash: int | None = None
+    last_activity_at: str | None = None
+    last_checked_at: str | None = None
+
+
+class Manager:
+    """The state of one session, shared by every process that uses it. Each change is atomic and durable."""
+
+    def __init__(self, folder: str, *, actor: str = "cli") -> None:
+        self.folder, self.actor = folder, actor
+        self._observers: list[Observer] = []
+
+    def on_change(self, observer: Observer) -> None:
+        self._observers.append(observer)
+
+    def read(self) -> State:
+        """The current state. Older files are understood as they are; nothing is written."""
+        return _state(self._read())
+
+    def create(self, session_id: str, workspace_id: str, **told: object) -> State:
+        """Write the first state of a new session: run 1, ``created``. What is ``told`` goes into the story with it."""
+        value = files.new_state(session_id, workspace_id, 1, files.stamp())
+        story.tell(self.folder, "created", run=1, actor=self.actor, **told)
+        self._write(value)
+        return _state(value)
+
+    def transition(
+        self, new: str, *, run: int, reason: str = "", evidence: dict[str, object] | None = None, locked: bool = False
+    ) -> State:
+        """Move run ``run`` to ``new``.
+
+        Raises ``InvalidTransition`` with the session's story when the map does not lead there, ``WrongRun`` when the
+        session has gone on to another run. ``locked`` says that the caller holds the session's lock.
+        """
+        if not locked:
+            with files.SessionLock(self.folder):
+                return self.transition(new, run=run, reason=reason, evidence=evidence, locked=True)
+        self._migrate()
+        try:
+            value = files.change_state(
+                self.folder, run, new, actor=self.actor, reason=reason, evidence=evidence, before=self._ask_observers
+            )
+        except runs.InvalidTransition as error:
+            raise runs.InvalidTransition(error.old, error.new, story.as_text(story.read(self.folder))) from None
+        return _state(value)
+
+    def attempt(self, new: str, *, run: int, reason: str = "") -> State:
+        """``transition`` for those who must go on: a disk or lock that refuses leaves the state as it is, and is logged."""
+        try:
+            return self.transition(new, run=run, reason=reason)
+        except FAULTS as error:
+            logger.warning("state not changed to %s: %s", new, error)
+            return self.read()
+
+    def record_activity(self, digest: int, at: str, *, run: int) -> None:
+        """Note the hash and time of the newest output. What it means is for others to say."""
+        with files.SessionLock(self.folder):
+            self._migrate()
+            files.record_activity(self.folder, run, digest, at, files.stamp())
+
+    def next_run(self, *, reason: str = "") -> State:
+        """Put the ended run's state beside its other files and begin the next run. The caller holds the session's lock."""
+        value = self._read()
+        old, run = str(value["state"]), int(str(value["run"]))
+        if old not in runs.TERMINAL:
+            raise runs.InvalidTransition(old, runs.CREATED, story.as_text(story.read(self.folder)))
+        kept = os.path.join(self.folder, "runs", str(run))
+        os.makedirs(kept, mode=0o700, exist_ok=True)
+        files.write_object(os.path.join(kept, files.STATE), value)
+        following = files.new_state(str(value["session_id"]), str(value["workspace_id"]), run + 1, files.stamp())
+        story.tell(self.folder, "run", run=run + 1, actor=self.actor, reason=reason)
+        self._write(following)
+        return _state(following)
+
+    def repair(self) -> str | None:
+        """Move an unreadable state file to the quarantine and rebuild it from the story. Returns what was wrong.
+
+        Raises ``Unreadable`` when the story cannot tell either. The caller holds the session's lock.
+        """
+        try:
+            self._read()
+            return None
+        except (files.Unreadable, FileNotFoundError) as error:
+            wrong = str(error)
+        session, workspace = os.path.basename(self.folder), ""
+        value = story.rebuilt_state(self.folder, session, workspace)
+        if value is None:
+            raise files.Unreadable(os.path.join(self.folder, files.STATE), f"{wrong}; its story tells of no state")
+        quarantine.put_away(self.folder, files.STATE)
+        story.tell(self.folder, "repaired", run=int(str(value["run"])), actor=self.actor, reason=wrong)
+        self._write(value)
+        return wrong
+
+    def _ask_observers(self, old: str, new: str) -> None:
+        for observer in self._observers:
+            observer(old, new)
+
+    def _read(self) -> dict[str, object]:
+        path = os.path.join(self.folder, files.STATE)
+        return files.checked_state(path, migrated(files.read_object(path), STATE_STEPS))
+
+    def _migrate(self) -> None:
+        path = os.path.join(self.folder, files.STATE)
+        value = files.read_object(path)
+        if migrated(value, STATE_STEPS) is not value:
+            files.write_object(path, files.checked_state(path, migrated(value, STATE_STEPS)))
+
+    def _write(self, value: dict[str, object]) -> None:
+        files.write_object(os.path.join(self.folder, files.STATE), value)
+
+
+def _state(value: dict[str, object]) -> State:
+    known = {key: item for key, item in value.items() if key in State.__slots__}
+    return State(**known)  # type: ignore[arg-type]

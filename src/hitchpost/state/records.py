@@ -1,0 +1,115 @@
+"""``session.json``: the record of a session, what a person keeps. Reading, writing, finding."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import asdict, dataclass, fields, replace
+
+from hitchpost.model.record import ACTIVE, RECORD_TRANSITIONS, check_record
+from hitchpost.state import files, story
+from hitchpost.state.migrations import RECORD_STEPS, migrated
+
+RECORD = "session.json"
+ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+ID_LENGTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One session. Times are RFC 3339 texts; ``argv`` is what its runs execute."""
+
+    id: str
+    index: int
+    name: str
+    agent: str
+    argv: tuple[str, ...]
+    folder: str
+    folder_dev: int
+    folder_ino: int
+    created_at: str
+    description: str = ""
+    runtime: str = "local"
+    record: str = ACTIVE
+    record_changed_at: str = ""
+    last_active_at: str = ""
+    workspace_id: str | None = None
+    branch: str | None = None
+    conversation_id: str | None = None
+    supports_resume: bool = False
+    idle_after_s: float = 30.0
+    quiet_after_s: float = 3.0
+    grace_s: float = 10.0
+    quit_signal: str = "SIGTERM"
+    quit_group: bool = False
+    survivors: str = "keep"
+    restart: str = "never"
+    exclusive: bool = False
+    earlier_runs_s: float = 0.0
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "str": (str,),
+    "bool": (bool,),
+    "float": (int, float),
+    "str | None": (str, type(None)),
+    "tuple[str, ...]": (list, tuple),
+}
+
+
+def new_id() -> str:
+    return "".join(secrets.choice(ID_LETTERS) for _ in range(ID_LENGTH))
+
+
+def is_id(text: str) -> bool:
+    return len(text) == ID_LENGTH and all(letter in ID_LETTERS for letter in text)
+
+
+def read(folder: str) -> Record:
+    """Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``. Keys that this version does not know are ignored."""
+    path = os.path.join(folder, RECORD)
+    value = migrated(files.read_object(path), RECORD_STEPS)
+    known = {}
+    for entry in fields(Record):
+        if entry.name not in value:
+            continue
+        item = value[entry.name]
+        allowed = _TYPES[str(entry.type)]
+        if not isinstance(item, allowed) or (isinstance(item, bool) and bool not in allowed):
+            raise files.Unreadable(path, f"expected {entry.name} to be {entry.type}, but got {item!r}")
+        known[entry.name] = tuple(str(text) for text in item) if isinstance(item, list) else item
+    try:
+        record = Record(**known)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise files.Unreadable(path, str(error).replace("Record.__init__() ", "")) from None
+    if record.record not in RECORD_TRANSITIONS:
+        raise files.Unreadable(path, f"expected a record state, but got {record.record!r}")
+    if record.id != os.path.basename(folder):
+        raise files.Unreadable(path, f"expected id {os.path.basename(folder)}, but got {record.id!r}")
+    return record
+
+
+def write(folder: str, record: Record) -> None:
+    """The caller holds the session's lock, or has just made the folder."""
+    files.write_object(os.path.join(folder, RECORD), {"schema": files.SCHEMA, **asdict(record)})
+
+
+def change_record(folder: str, new: str, *, run: int, actor: str, reason: str = "") -> Record:
+    """Move the record to ``new``, with a line in the story. The caller holds the session's lock."""
+    record = read(folder)
+    check_record(record.record, new)
+    now = files.stamp()
+    story.tell(folder, "record", run=run, actor=actor, reason=reason, **{"from": record.record, "to": new})
+    changed = replace(record, record=new, record_changed_at=now, last_active_at=now)
+    write(folder, changed)
+    return changed
+
+
+def ids(home: str) -> list[str]:
+    """The ids of all session folders, made or half broken; what is being made or removed is not among them."""
+    try:
+        names = os.listdir(os.path.join(home, "sessions"))
+    except FileNotFoundError:
+        return []
+    return sorted(name for name in names if is_id(name))

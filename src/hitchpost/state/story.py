@@ -1,0 +1,53 @@
+"""The story of a session: every change with its time, actor, reason and evidence, one JSON line each."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from hitchpost.state import files
+
+
+def tell(folder: str, event: str, *, run: int, actor: str, durable: bool = True, **fields: object) -> None:
+    """Add a line. The caller holds the session's lock."""
+    line = files.story_line(event, run, actor, files.stamp(), fields)
+    files.append_line(os.path.join(folder, files.STORY), line, durable=durable)
+
+
+def read(folder: str) -> list[dict[str, object]]:
+    """Every whole line, oldest first. A line that a crash tore is left out; a missing story is an empty one."""
+    try:
+        text = files.read_bytes(os.path.join(folder, files.STORY))
+    except FileNotFoundError:
+        return []
+    lines = []
+    for line in text.splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and isinstance(value.get("at"), str) and isinstance(value.get("event"), str):
+            lines.append(value)
+    return lines
+
+
+def rebuilt_state(folder: str, session: str, workspace: str) -> dict[str, object] | None:
+    """The state file as the story has it; None when the story tells of no state."""
+    value: dict[str, object] | None = None
+    for line in read(folder):
+        run, at = line.get("run"), str(line["at"])
+        if line["event"] in ("created", "run") and isinstance(run, int):
+            value = files.new_state(session, workspace, run, at)
+        elif line["event"] == "state" and value is not None and value["run"] == run:
+            value["state"], value["state_changed_at"] = line.get("to"), at
+    return value
+
+
+def as_text(lines: list[dict[str, object]], most: int = 12) -> str:
+    """The end of the story, one line each, for error messages."""
+    shown = []
+    for line in lines[-most:]:
+        what = f"{line.get('from')} → {line.get('to')}" if line["event"] == "state" else str(line["event"])
+        reason = f": {line['reason']}" if line.get("reason") else ""
+        shown.append(f"  {line['at']} run {line.get('run')} {what} by {line.get('actor')}{reason}")
+    return "\n".join(shown)

@@ -1,0 +1,91 @@
+"""What the keeper and its clients share: frames on the control socket, and the names of a run's files.
+
+A frame is a 4-byte length (big endian, of the payload), one byte of kind, and the payload. Terminal output does not
+travel here: it is in the log, and the keeper tells followers how far the log reaches.
+"""
+
+from __future__ import annotations
+
+VERSION = 1
+HEADER_BYTES = 5
+MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
+
+# client to keeper
+HELLO = b"H"  # JSON: v, role, cols, rows, read_only. First, once
+INPUT = b"I"  # bytes that a person typed; makes the client the owner of the size
+ANSWER = b"A"  # bytes with which the client's terminal answered a query; dropped unless the client owns the size
+RESIZE = b"Z"  # 2 bytes columns, 2 bytes rows
+FOLLOW = b"F"  # 8 bytes offset: tell me once, as soon as the log reaches further than this
+REQUEST = b"Q"  # JSON: id, op, and the operation's fields
+
+# keeper to client
+WELCOME = b"W"  # JSON: v, session, run, state, cols, rows, first, end
+POKE = b"P"  # 8 bytes: the offset that the log reaches to
+EVENT = b"E"  # JSON: event, and its fields
+REPLY = b"R"  # JSON: id, ok, and the answer
+
+# a run's files
+RUN, EXIT, EXIT_STATUS, INTENT, ATTENTION = "run.json", "exit.json", "exit_status", "intent.json", "attention.json"
+KEEPER_LOCK, SOCKET, KEEPER_LOG, OUTPUT, TIMES = "keeper.lock", "ctl.sock", "keeper.log", "output", "times.bin"
+SPARES = (".spare-exit", ".spare-status", ".spare-state")
+
+# times.bin: one byte of kind, 8 bytes of microseconds since 1970, 8 bytes of value, all big endian
+TIME_RECORD_BYTES = 17
+AT_OFFSET = b"o"  # value: the log reached this offset
+AT_SIZE = b"z"  # value: columns << 32 | rows
+AT_GAP = b"g"  # value: the offset where bytes were lost
+AT_EXIT = b"x"  # value: the exit code as a shell gives it, or 1 << 32 when nobody knows
+
+SESSION_MARK, RUN_MARK, KEEPER_MARK = "HITCHPOST_SESSION", "HITCHPOST_RUN", "HITCHPOST_KEEPER"
+
+
+class BadFrame(Exception):
+    """Raised when the other side of a socket does not speak this protocol."""
+
+
+def frame(kind: bytes, payload: bytes = b"") -> bytes:
+    return len(payload).to_bytes(4, "big") + kind + payload
+
+
+def offset_frame(kind: bytes, offset: int) -> bytes:
+    return frame(kind, offset.to_bytes(8, "big"))
+
+
+def take_frames(buffer: bytearray) -> list[tuple[bytes, bytes]]:
+    """Remove the complete frames from the front of ``buffer`` and return them as (kind, payload)."""
+    frames = []
+    start = 0
+    while len(buffer) - start >= HEADER_BYTES:
+        size = int.from_bytes(buffer[start : start + 4], "big")
+        if size > MAX_PAYLOAD_BYTES:
+            raise BadFrame(f"expected a frame of at most {MAX_PAYLOAD_BYTES} bytes, but got one of {size}")
+        end = start + HEADER_BYTES + size
+        if len(buffer) < end:
+            break
+        frames.append((bytes(buffer[start + 4 : start + 5]), bytes(buffer[start + HEADER_BYTES : end])))
+        start = end
+    del buffer[:start]
+    return frames
+
+
+def segment_name(offset: int) -> str:
+    """A log segment is named by the offset of its first byte. A gap is where one ends before the next begins."""
+    return f"{offset:020d}.log"
+
+
+def segment_offset(name: str) -> int | None:
+    stem, dot, ending = name.partition(".")
+    return int(stem) if ending == "log" and len(stem) == 20 and stem.isdigit() and stem.isascii() else None
+
+
+def time_record(kind: bytes, at_us: int, value: int) -> bytes:
+    return kind + at_us.to_bytes(8, "big") + value.to_bytes(8, "big")
+
+
+def join_texts(texts: list[bytes]) -> bytes:
+    """Texts without NUL bytes (arguments, environment), each ended by one."""
+    return b"".join(text + b"\0" for text in texts)
+
+
+def split_texts(blob: bytes) -> list[bytes]:
+    return blob.split(b"\0")[:-1]

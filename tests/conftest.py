@@ -1,0 +1,70 @@
+"""Fixtures for every test: a state folder of its own, the command, and a check that nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from tests.support import TEMP_PREFIX, Hitch, LeakWatch, end_home
+
+# Times say nothing about correctness here: several tests share the cores.
+hypothesis.settings.register_profile("hitchpost", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("hitchpost")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def base_temp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pytest's own temp folder, made before a test changes where temp folders go."""
+    return tmp_path_factory.getbasetemp()
+
+
+@pytest.fixture(autouse=True)
+def leak_watch(base_temp: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LeakWatch]:
+    """Gives the test a temp folder of its own, and fails it when it leaves something behind.
+
+    Found are: processes of the test's folders, children of the test process, open descriptors, and temp files with our
+    prefix. Hand in other folders whose processes belong to the test through ``leak_watch.folders``.
+    """
+    # Short, because the path of a Unix socket is.
+    scratch = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))
+    for name in list(os.environ):
+        # The tests may themselves run inside a session or in tmux.
+        if name.startswith("HITCHPOST_") or name in ("TMUX", "TMUX_PANE"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setenv("TMUX_TMPDIR", str(scratch))
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    watch = LeakWatch(scratch)
+    yield watch
+    left = watch.close()
+    shutil.rmtree(scratch, ignore_errors=True)
+    if left:
+        pytest.fail("the test left behind:\n" + "\n".join(left), pytrace=False)
+
+
+@pytest.fixture
+def home(leak_watch: LeakWatch, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A fresh state folder, with an empty configuration folder beside it.
+
+    Keepers and tmux servers that still run for it at the end are ended.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=TEMP_PREFIX))
+    config = leak_watch.scratch / "config"
+    config.mkdir(mode=0o700)
+    monkeypatch.setenv("HITCHPOST_HOME", str(folder))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
+    yield folder
+    end_home(folder)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def hitch(home: Path) -> Hitch:
+    """Runs the command: ``hitch("ps", "--json").json()``."""
+    return Hitch()

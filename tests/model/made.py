@@ -1,0 +1,107 @@
+"""Facts for the tests of the model: one moment to look from, and every combination that hypothesis can think of."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from hitchpost.model import facts, record, run
+from hitchpost.model.facts import Exit, Facts, Report
+
+NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+STATES = tuple(run.TRANSITIONS)
+RECORDS = tuple(record.RECORD_TRANSITIONS)
+RUNTIMES = (facts.LOCAL, facts.TMUX, facts.DOCKER, "pod")
+
+
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def running(**changes: object) -> Facts:
+    """A local run, ten minutes old, whose keeper lives and whose agent wrote something a second ago."""
+    usual: dict[str, object] = {
+        "created_at": ago(700),
+        "state": run.RUNNING,
+        "state_changed_at": ago(600),
+        "started_at": ago(600),
+        "last_activity_at": ago(1),
+        "keeper_alive": True,
+        "same_boot": True,
+    }
+    return Facts(**usual | changes)  # type: ignore[arg-type]
+
+
+def ended(state: str, end: Exit | None = None, **changes: object) -> Facts:
+    """``running``, after its end."""
+    return running(state=state, exit=end, keeper_alive=False, **changes)
+
+
+def reported(state: str) -> Report:
+    return Report(state=state, source="osc 7501", at=ago(1))
+
+
+moments = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+perhaps = st.none() | st.booleans()
+signals = st.sampled_from((("SIGKILL", 9), ("SIGSEGV", 11), ("SIGTERM", 15)))
+intents = st.none() | st.sampled_from(run.INTENTS)
+errors = st.none() | st.sampled_from((run.KEEPER_LOST, run.REBOOT, "container removed", "no such program: claud"))
+
+
+@st.composite
+def exits(draw: st.DrawFn) -> Exit:
+    """Any end: with a code, by a signal, or unseen."""
+    code, (signal, number) = draw(
+        st.tuples(st.integers(0, 255), st.just((None, None)))
+        | st.tuples(st.none(), signals)
+        | st.just((None, (None, None)))
+    )
+    return Exit(
+        code=code,
+        signal=signal,
+        signal_number=number,
+        core_dumped=draw(st.booleans()),
+        intent=draw(intents),
+        error=draw(errors),
+        survivors=draw(st.integers(0, 3)),
+        attention=draw(st.none() | st.just("working")),
+        ended_at=draw(st.none() | moments),
+    )
+
+
+reports = st.builds(
+    Report,
+    state=st.sampled_from(("idle", "working", "blocked", "done", "error", "clear", "a word of next year")),
+    source=st.just("osc 7501"),
+    at=moments,
+)
+
+
+def facts_with(**fixed: st.SearchStrategy[object]) -> st.SearchStrategy[Facts]:
+    """Any facts, also such as contradict each other; ``fixed`` narrows a field."""
+    fields: dict[str, st.SearchStrategy[object]] = {
+        "created_at": moments,
+        "state": st.sampled_from(STATES),
+        "state_changed_at": st.none() | moments,
+        "record": st.sampled_from(RECORDS),
+        "runtime": st.sampled_from(RUNTIMES),
+        "run": st.integers(1, 9),
+        "started_at": st.none() | moments,
+        "last_activity_at": st.none() | moments,
+        "exit": st.none() | exits(),
+        "report": st.none() | reports,
+        "keeper_alive": perhaps,
+        "same_boot": perhaps,
+        "sandbox_alive": perhaps,
+        "session_alive": perhaps,
+        "sandbox_paused": st.booleans(),
+        "process_stopped": st.booleans(),
+        "probe_failed": st.booleans(),
+        "workspace_missing": st.booleans(),
+        "supports_resume": st.booleans(),
+        "idle_after_s": st.sampled_from((5.0, 30.0, 300.0)),
+        "quiet_after_s": st.sampled_from((3.0, 10.0)),
+        "earlier_runs_s": st.floats(0, 1e6),
+    }
+    return st.builds(Facts, **fields | fixed)

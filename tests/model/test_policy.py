@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from hitchpost.model import policy, record, run
+from hitchpost.model.facts import Exit, Facts
+from hitchpost.model.policy import RestartDecision, RestartPolicy, Retention, delete_at, reap_due, restart_decision
+from tests.model.made import NOW, STATES, ago, ended, facts_with, moments, reported, running
+
+ON_FAILURE = RestartPolicy(mode=policy.ON_FAILURE)
+CRASHED = ended(run.FAILED, Exit(code=1))
+HALF_AN_HOUR = timedelta(minutes=30)
+
+
+def crash_loop(rules: RestartPolicy, life_s: float = 0) -> tuple[list[datetime], list[float | None]]:
+    """When an agent that lives ``life_s`` is restarted, and what each decision was, until nobody tries again."""
+    restarts: list[datetime] = []
+    delays: list[float | None] = []
+    now = NOW
+    while True:
+        now += timedelta(seconds=life_s)
+        decision = restart_decision(rules, CRASHED, restarts, now)
+        delays.append(decision.delay_s)
+        if decision.delay_s is None:
+            return restarts, delays
+        now += timedelta(seconds=decision.delay_s)
+        restarts.append(now)
+
+
+@pytest.mark.ids("E-8", "X7")
+def test_nothing_restarts_by_itself_unless_somebody_wants_it() -> None:
+    assert restart_decision(RestartPolicy(), CRASHED, [], NOW) == RestartDecision(None, "restart is off")
+
+
+@pytest.mark.ids("F16")
+def test_a_crash_is_followed_by_a_restart_at_once() -> None:
+    assert restart_decision(ON_FAILURE, CRASHED, [], NOW) == RestartDecision(0, "restart 1 of 5 in 10 s")
+
+
+@pytest.mark.ids("F16")
+def test_a_crash_loop_is_restarted_five_times_then_later_and_later_and_then_no_more() -> None:
+    _, delays = crash_loop(ON_FAILURE)
+    assert delays == [0, 0, 0, 0, 0, 10, 20, 40, 60, 60, None]
+
+
+@pytest.mark.ids("F16")
+def test_a_restart_that_waits_says_for_how_long() -> None:
+    decision = restart_decision(ON_FAILURE, CRASHED, [NOW] * 5, NOW)
+    assert decision == RestartDecision(10, "5 restarts and failed again, so the next waits 10 s")
+
+
+@pytest.mark.ids("F16")
+def test_giving_up_says_after_how_many_restarts() -> None:
+    decision = restart_decision(ON_FAILURE, CRASHED, [ago(3600)] * 10, NOW)
+    assert decision == RestartDecision(None, "restarted 10 times and failed again")
+
+
+@pytest.mark.ids("F16")
+def test_a_crash_long_after_the_last_restart_is_followed_by_one_at_once() -> None:
+    decision = restart_decision(ON_FAILURE, CRASHED, [ago(3600)] * 6, NOW)
+    assert decision == RestartDecision(0, "restart 1 of 5 in 10 s")
+
+
+@pytest.mark.ids("F16")
+def test_a_restart_waits_until_the_window_has_room_even_when_the_back_off_is_shorter() -> None:
+    rules = RestartPolicy(mode=policy.ON_FAILURE, first_delay_s=1)
+    restarts = [ago(8), ago(6), ago(4), ago(2), ago(0)]
+    assert restart_decision(rules, CRASHED, restarts, NOW).delay_s == 2
+
+
+@pytest.mark.ids("F16")
+def test_a_policy_without_a_burst_waits_before_the_first_restart() -> None:
+    rules = RestartPolicy(mode=policy.ON_FAILURE, burst=0, attempts=3)
+    _, delays = crash_loop(rules)
+    assert delays == [10, 20, 40, None]
+
+
+@pytest.mark.ids("F16")
+@given(
+    burst=st.integers(1, 6),
+    window_s=st.integers(1, 20),
+    first_delay_s=st.integers(0, 20),
+    longest_delay_s=st.integers(0, 60),
+    attempts=st.integers(0, 20),
+    life_s=st.integers(0, 30),
+)
+def test_no_window_ever_holds_more_restarts_than_the_burst(
+    burst: int, window_s: int, first_delay_s: int, longest_delay_s: int, attempts: int, life_s: int
+) -> None:
+    rules = RestartPolicy(policy.ON_FAILURE, burst, window_s, first_delay_s, longest_delay_s, attempts)
+    restarts, _ = crash_loop(rules, life_s)
+    assert len(restarts) == attempts
+    window = timedelta(seconds=window_s)
+    assert all(later - earlier >= window for earlier, later in zip(restarts, restarts[burst:], strict=False))
+
+
+def test_the_longest_delay_holds_however_often_it_was_tried() -> None:
+    rules = RestartPolicy(mode=policy.ON_FAILURE, attempts=5000)
+    assert restart_decision(rules, CRASHED, [ago(5)] * 4000, NOW).delay_s == 60
+
+
+@pytest.mark.ids("F16", "A31-9")
+@pytest.mark.parametrize("state", [state for state in STATES if state != run.FAILED])
+def test_only_a_failed_run_is_restarted(state: str) -> None:
+    decision = restart_decision(ON_FAILURE, running(state=state), [], NOW)
+    assert decision == RestartDecision(None, f"the run is {state}, not failed")
+
+
+@pytest.mark.ids("F16", "X7")
+@pytest.mark.parametrize("kept", [record.SUSPENDED, record.ARCHIVED, record.ERROR])
+def test_only_an_active_record_is_restarted(kept: str) -> None:
+    decision = restart_decision(ON_FAILURE, ended(run.FAILED, Exit(code=1), record=kept), [], NOW)
+    assert decision == RestartDecision(None, f"the record is {kept}")
+
+
+@pytest.mark.ids("D-10", "D-5", "X16")
+@pytest.mark.parametrize(
+    ("kept", "resumable", "kept_for"),
+    [
+        (record.SUSPENDED, False, timedelta(days=7)),
+        (record.SUSPENDED, True, timedelta(days=30)),
+        (record.ERROR, False, timedelta(hours=24)),
+        (record.ERROR, True, timedelta(hours=24)),
+        (record.ACTIVE, False, None),
+        (record.ACTIVE, True, None),
+        (record.ARCHIVED, False, None),
+        (record.ARCHIVED, True, None),
+    ],
+)
+def test_a_record_is_kept_for_its_time_since_it_was_last_active(
+    kept: str, resumable: bool, kept_for: timedelta | None
+) -> None:
+    facts = ended(run.STOPPED, record=kept, supports_resume=resumable)
+    assert delete_at(Retention(), facts, NOW) == (kept_for and NOW + kept_for)
+
+
+@pytest.mark.ids("D-10")
+def test_the_times_of_retention_are_settings() -> None:
+    week, month, day = timedelta(weeks=1), timedelta(weeks=4), timedelta(days=2)
+    retention = Retention(suspended=week, resumable=month, error=day)
+    kept = [
+        delete_at(retention, running(record=record.SUSPENDED), NOW),
+        delete_at(retention, running(record=record.SUSPENDED, supports_resume=True), NOW),
+        delete_at(retention, running(record=record.ERROR), NOW),
+    ]
+    assert kept == [NOW + week, NOW + month, NOW + day]
+
+
+@pytest.mark.ids("D-9", "X25")
+@pytest.mark.parametrize(("quiet_s", "due"), [(1799, False), (1800, True), (7200, True)])
+def test_a_process_is_reaped_once_it_has_been_idle_long_enough(quiet_s: float, due: bool) -> None:
+    assert reap_due(running(last_activity_at=ago(quiet_s)), NOW, HALF_AN_HOUR) is due
+
+
+@pytest.mark.ids("D-9")
+@pytest.mark.parametrize(("age_s", "due"), [(1799, False), (1800, True)])
+def test_a_process_that_never_wrote_is_idle_since_its_start(age_s: float, due: bool) -> None:
+    assert reap_due(running(last_activity_at=None, started_at=ago(age_s)), NOW, HALF_AN_HOUR) is due
+
+
+@pytest.mark.ids("D-9")
+@pytest.mark.parametrize(
+    ("word", "due"), [("working", False), ("blocked", False), ("idle", True), ("done", True), ("error", True)]
+)
+def test_an_agent_that_works_or_has_asked_something_is_not_reaped(word: str, due: bool) -> None:
+    facts = running(last_activity_at=ago(7200), report=reported(word))
+    assert reap_due(facts, NOW, HALF_AN_HOUR) is due
+
+
+@pytest.mark.ids("D-9")
+@pytest.mark.parametrize("alive", [False, None])
+def test_a_process_whose_keeper_is_not_known_to_live_is_not_reaped(alive: bool | None) -> None:
+    assert not reap_due(running(last_activity_at=ago(7200), keeper_alive=alive), NOW, HALF_AN_HOUR)
+
+
+@pytest.mark.ids("D-9")
+@given(facts_with(state=st.sampled_from([state for state in STATES if state != run.RUNNING])), moments)
+def test_only_a_running_process_is_reaped(facts: Facts, now: datetime) -> None:
+    assert not reap_due(facts, now, timedelta(0))
+
+
+@pytest.mark.ids("D-9")
+@given(facts_with(state=st.just(run.RUNNING), keeper_alive=st.just(True)), moments)
+def test_what_is_due_stays_due_until_something_happens(facts: Facts, now: datetime) -> None:
+    assume(reap_due(facts, now, HALF_AN_HOUR))
+    assert reap_due(facts, now + timedelta(days=1), HALF_AN_HOUR)

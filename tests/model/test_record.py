@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+
+from hitchpost.model import record
+from tests.model.made import RECORDS
+
+EVERY_CHANGE = [(old, new) for old in RECORDS for new in RECORDS]
+ALLOWED = [(old, new) for old, new in EVERY_CHANGE if new in record.RECORD_TRANSITIONS[old]]
+REFUSED = [pair for pair in EVERY_CHANGE if pair not in ALLOWED]
+
+
+@pytest.mark.ids("D-1", "D-8", "D-12")
+def test_a_record_has_four_states_of_which_archived_and_error_are_final() -> None:
+    assert record.RECORD_TRANSITIONS == {
+        "active": ("suspended", "archived", "error"),
+        "suspended": ("active", "archived", "error"),
+        "archived": (),
+        "error": (),
+    }
+
+
+@pytest.mark.ids("D-1")
+@pytest.mark.parametrize(("old", "new"), ALLOWED)
+def test_a_record_may_change_along_its_map(old: str, new: str) -> None:
+    record.check_record(old, new)
+
+
+@pytest.mark.ids("D-12")
+@pytest.mark.parametrize(("old", "new"), REFUSED)
+def test_any_other_change_of_a_record_is_refused_by_an_error_that_names_both_states(old: str, new: str) -> None:
+    with pytest.raises(record.InvalidRecordChange) as refusal:
+        record.check_record(old, new)
+    error = refusal.value
+    assert (error.old, error.new) == (old, new)
+    assert f"cannot go from {old} to {new};" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        (
+            "active",
+            "active",
+            "cannot go from active to active; from active the record may become: suspended, archived, error",
+        ),
+        (
+            "archived",
+            "active",
+            "cannot go from archived to active; from archived the record may become: nothing, it is final",
+        ),
+        (
+            "paused",
+            "active",
+            "cannot go from paused to active; from paused the record may become: nothing, it is final",
+        ),
+    ],
+)
+def test_the_refusal_says_what_would_have_been_possible(old: str, new: str, text: str) -> None:
+    with pytest.raises(record.InvalidRecordChange) as refusal:
+        record.check_record(old, new)
+    assert str(refusal.value) == text
+
+
+@pytest.mark.ids("D-6")
+def test_the_list_and_the_badge_show_active_and_suspended_records() -> None:
+    assert record.LISTED == ("active", "suspended")
+
+
+@pytest.mark.ids("D-4", "D-6")
+def test_only_an_active_record_takes_input() -> None:
+    assert record.TAKES_INPUT == ("active",)
+
+
+@pytest.mark.ids("D-4")
+def test_the_notes_are_those_of_the_seed() -> None:
+    assert record.NOTES == {
+        "active": "",
+        "suspended": "may be resumable when agent supports it",
+        "archived": "Session is archived",
+        "error": "",
+    }
+
+
+@pytest.mark.ids("D-7", "X15")
+def test_the_words_of_the_five_state_model_have_become_active_and_archived() -> None:
+    assert record.FORMER_WORDS == {"completed": "active", "cancelled": "archived"}

@@ -1,0 +1,305 @@
+"""What tests share: waiting for a condition, running the command, and finding what a test left behind."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+TEMP_PREFIX = "hitchpost-"
+KEEPER = "hitchpost/keeper/__main__.py"
+
+
+def eventually(condition: Callable[[], T | None], timeout_s: float = 10, what: str = "") -> T:
+    """Call ``condition`` until it gives something true, and return that.
+
+    An ``AssertionError`` from it means "not yet"; any other error ends the wait at once. After ``timeout_s`` the test
+    fails with ``what`` was awaited, the last value and the last error.
+    """
+    started = time.monotonic()
+    pause_s = 0.001
+    while True:
+        value, error = None, None
+        try:
+            value = condition()
+            if value:
+                return value
+        except AssertionError as raised:
+            error = raised
+        if time.monotonic() - started >= timeout_s:
+            last = f"last error: {error}" if error else f"last value: {value!r}"
+            name = what or getattr(condition, "__qualname__", repr(condition))
+            raise AssertionError(f"waited {timeout_s:g} s in vain for {name}; {last}") from error
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.05)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one call of ``hitch`` gave back."""
+
+    argv: tuple[str, ...]
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def __str__(self) -> str:
+        return f"hitch {' '.join(self.argv)}\nexit code {self.code}\n--- out\n{self.out}\n--- err\n{self.err}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hitch:
+    """Runs the command in a process of its own, with the environment that the test has at that moment."""
+
+    command: tuple[str, ...] = (sys.executable, "-m", "hitchpost")
+
+    def __call__(
+        self,
+        *args: str | os.PathLike[str],
+        check: bool | int = True,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        timeout_s: float = 60,
+    ) -> Answer:
+        """Run ``hitch ARGS`` to its end.
+
+        ``check``: True wants exit code 0, False takes any, a number wants exactly that one. ``env`` comes on top of the
+        test's environment. The call also waits for the output to be closed: a keeper that holds on to it is a timeout.
+        """
+        argv = tuple(os.fspath(arg) for arg in args)
+        try:
+            done = subprocess.run(
+                [*self.command, *argv],
+                input=stdin,
+                capture_output=True,
+                encoding="utf-8",
+                errors="surrogateescape",
+                env=self.environment() | dict(env or {}),
+                cwd=cwd,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            out, err = ((text or b"").decode(errors="replace") for text in (late.stdout, late.stderr))
+            command = " ".join(argv)
+            raise AssertionError(
+                f"hitch {command} did not end in {timeout_s:g} s\n--- out\n{out}\n--- err\n{err}"
+            ) from None
+        answer = Answer(argv, done.returncode, done.stdout, done.stderr)
+        if check is not False:
+            wanted = 0 if check is True else check
+            assert answer.code == wanted, f"expected exit code {wanted} from {answer}"
+        return answer
+
+    @staticmethod
+    def environment() -> dict[str, str]:
+        return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Process:
+    """A process as /proc showed it. Pid and start time together are its identity."""
+
+    pid: int
+    start_ticks: int
+    parent: int = field(compare=False)
+    state: str = field(compare=False)
+    argv: tuple[str, ...] = field(compare=False)
+
+    @classmethod
+    def read(cls, pid: int) -> Process | None:
+        try:
+            stat = _read(f"/proc/{pid}/stat")
+            argv = _read(f"/proc/{pid}/cmdline")
+        except OSError:
+            return None
+        name, _, rest = stat.rpartition(b")")
+        fields = rest.split()
+        words = argv.rstrip(b"\0").split(b"\0") if argv else [name.partition(b"(")[2]]
+        return cls(
+            pid=pid,
+            start_ticks=int(fields[19]),
+            parent=int(fields[1]),
+            state=fields[0].decode(),
+            argv=tuple(os.fsdecode(word) for word in words),
+        )
+
+    @classmethod
+    def all(cls) -> Iterator[Process]:
+        """Every process but this one."""
+        for entry in os.listdir("/proc"):
+            if entry.isdigit() and int(entry) != os.getpid():
+                process = cls.read(int(entry))
+                if process:
+                    yield process
+
+    @property
+    def is_zombie(self) -> bool:
+        return self.state in "ZX"
+
+    @property
+    def is_keeper(self) -> bool:
+        return any(word.endswith(KEEPER) for word in self.argv)
+
+    @property
+    def is_tmux(self) -> bool:
+        return os.path.basename(self.argv[0]).startswith("tmux")
+
+    def belongs_to(self, folder: Path) -> bool:
+        """Whether ``folder`` is named in the process's arguments or environment, or holds its working folder."""
+        if self.is_zombie:
+            return False
+        mark = os.fspath(folder)
+        if any(mark in word for word in self.argv):
+            return True
+        try:
+            here = os.readlink(f"/proc/{self.pid}/cwd")
+            environment = _read(f"/proc/{self.pid}/environ")
+        except OSError:
+            return False
+        return Path(here).is_relative_to(folder) or os.fsencode(mark) in environment
+
+    def __str__(self) -> str:
+        return f"process {self.pid} ({self.state}): {' '.join(self.argv)}"
+
+
+def end(processes: Sequence[Process], grace_s: float = 5) -> None:
+    """End ``processes``: SIGTERM to all, SIGKILL to those that are still there after ``grace_s``, and wait for both.
+
+    A process is signalled through a pidfd whose start time was checked, so a reused pid is never hit.
+    """
+    waiting = select.poll()
+    held: dict[int, Process] = {}
+    try:
+        for process in processes:
+            try:
+                descriptor = os.pidfd_open(process.pid)
+            except ProcessLookupError:
+                continue
+            if Process.read(process.pid) == process:
+                held[descriptor] = process
+                waiting.register(descriptor, select.POLLIN)
+            else:
+                os.close(descriptor)
+        left = set(held)
+        for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+            for descriptor in left:
+                _send(descriptor, number)
+                _send(descriptor, signal.SIGCONT)
+            deadline = time.monotonic() + patience_s
+            while left and (remaining_s := deadline - time.monotonic()) > 0:
+                for descriptor, _ in waiting.poll(remaining_s * 1000):
+                    waiting.unregister(descriptor)
+                    left.discard(descriptor)
+        for process in held.values():
+            if process.parent == os.getpid():
+                _reap(process.pid)
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def _send(descriptor: int, number: signal.Signals) -> None:
+    try:
+        signal.pidfd_send_signal(descriptor, number)
+    except ProcessLookupError:
+        pass
+
+
+def _reap(pid: int) -> None:
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
+
+
+def end_home(home: Path) -> None:
+    """End the keepers and tmux servers of the state folder ``home``, without the help of ``hitch``."""
+    mark = os.fspath(home)
+    end(
+        [
+            process
+            for process in Process.all()
+            if (process.is_keeper or process.is_tmux) and any(mark in word for word in process.argv)
+        ]
+    )
+
+
+class LeakWatch:
+    """Remembers how things were before a test, and says what the test left behind.
+
+    ``scratch`` is the test's own temp folder. ``folders`` are those whose processes belong to the test.
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        self.scratch = scratch
+        self.folders: list[Path] = [scratch]
+        self._children = set(_children())
+        self._descriptors = _descriptors()
+
+    def processes(self) -> list[Process]:
+        left = set(_children()) - self._children
+        left |= {
+            process for process in Process.all() if any(process.belongs_to(folder) for folder in self.folders)
+        } - self._children
+        return sorted(left)
+
+    def descriptors(self) -> list[str]:
+        gc.collect()
+        return [
+            f"descriptor {number}: {target}"
+            for number, target in sorted(_descriptors().items())
+            if self._descriptors.get(number) != target
+        ]
+
+    def temp_files(self) -> list[str]:
+        return [f"temp file {path}" for path in sorted(self.scratch.glob(f"{TEMP_PREFIX}*"))]
+
+    def close(self, patience_s: float = 2) -> list[str]:
+        """End the processes that are left, and return a line for each thing that was left behind.
+
+        What is just about to go has ``patience_s`` to do so.
+        """
+        deadline = time.monotonic() + patience_s
+        while (left := self.processes() or self.temp_files()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        processes = self.processes() if left else []
+        end(processes, grace_s=1)
+        return [*map(str, processes), *self.descriptors(), *self.temp_files()]
+
+
+def _children() -> Iterator[Process]:
+    for process in Process.all():
+        # The standard library keeps this one for as long as Python runs.
+        if process.parent == os.getpid() and not any("resource_tracker" in word for word in process.argv):
+            yield process
+
+
+def _descriptors() -> dict[int, str]:
+    found = {}
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            found[int(entry)] = os.readlink(f"/proc/self/fd/{entry}")
+        except FileNotFoundError:  # the descriptor of this very listing
+            continue
+    return found
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
