@@ -1,0 +1,23 @@
+"""``hitch archive``."""
+
+from __future__ import annotations
+
+import click
+
+from hitchpost.cli.common import each, sessions_argument
+from hitchpost.cli.text import visible
+from hitchpost.ops.remove import archive
+from hitchpost.ops.sessions import resolve
+from hitchpost.state.home import open_home
+
+
+@click.command("archive")
+@sessions_argument
+def command(sessions: tuple[str, ...]) -> None:
+    """Put ended sessions away. They stay readable (`hitch ps --all`) and take no new run; their names are free again."""
+    home = open_home()
+
+    def one(wanted: str) -> None:
+        click.echo(f"{visible(archive(home, resolve(home, wanted)).name)}: archived")
+
+    each(sessions, one)

@@ -1,0 +1,87 @@
+"""The command tree. A table of names, so that one command does not pay for the imports of the others."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+import hitchpost
+from hitchpost.cli.text import visible
+from hitchpost.errors import HitchpostError
+from hitchpost.model.run import InvalidTransition
+from hitchpost.state import files
+
+COMMANDS: dict[str, str] = {
+    "run": "Start an agent, or any program, as a session.",
+    "ps": "List sessions.",
+    "attach": "Enter a session's terminal; Ctrl-B D leaves it running.",
+    "logs": "Print what a session has written.",
+    "send": "Type a prompt into a session.",
+    "wait": "Wait until a session is idle, wants something, or has ended.",
+    "stop": "End sessions and everything that they started.",
+    "restart": "Start sessions again in the same folder; live ones are stopped first.",
+    "archive": "Put ended sessions away; they stay readable.",
+    "rm": "Delete sessions and their history; folders are not touched.",
+    "explain": "Tell why a session is in its status, with the evidence.",
+    "replay": "Play a session's recording, or export it.",
+    "agents": "List the agents that the catalog knows.",
+    "doctor": "Check this machine and the state folder, and repair what can be.",
+    "completion": "Print shell completion for bash, zsh or fish.",
+}
+
+ERRORS = (HitchpostError, InvalidTransition, files.Unreadable, files.NewerSchema, files.LockTimeout, files.Removed)
+REFUSED, FAILURE = 4, 1
+
+
+class Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = import_module(f"hitchpost.cli.{name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ERRORS as error:
+            fail(error)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                sys.exit(0)
+            fail(error)
+
+
+def fail(error: Exception) -> None:
+    """Say what is wrong, without a traceback, and leave with the right code."""
+    text = str(error)
+    if isinstance(error, OSError):
+        text = f"{error.filename or 'the system'}: {os.strerror(error.errno or 0)}"
+    click.echo(f"hitch: {visible(text, keep_newlines=True)}", err=True)
+    sys.exit(exit_code(error))
+
+
+def exit_code(error: Exception) -> int:
+    if isinstance(error, HitchpostError):
+        return error.exit_code
+    return REFUSED if isinstance(error, (InvalidTransition, files.NewerSchema)) else FAILURE
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(hitchpost.__version__, prog_name="hitch")
+def cli() -> None:
+    """Run AI coding agents as sessions that can be trusted.
+
+    A SESSION is named by its id, its name, its number in `hitch ps`, or the beginning of its id.
+    """

@@ -1,0 +1,92 @@
+"""``hitch ps``: the table of ADR 31. Standard library only: it must answer like a shell builtin."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from hitchpost.cli.text import COLOURS, table, visible
+
+HEADER = ["SESSION", "NAME", "DESCRIPTION", "AGENT", "WORKSPACE", "STATUS", "IN STATUS", "TOTAL TIME"]
+STATUS_COLUMN = 5
+LONGEST_DESCRIPTION = 40
+FLAGS = ("--all", "-a", "--json", "--watch", "-w")
+
+
+def understands(arguments: list[str]) -> bool:
+    """Whether the fast path can take these arguments; the others go to click for help and errors."""
+    return all(argument in FLAGS for argument in arguments)
+
+
+def main(arguments: list[str]) -> int:
+    from hitchpost.errors import HitchpostError
+
+    everything = "--all" in arguments or "-a" in arguments
+    try:
+        if "--watch" in arguments or "-w" in arguments:
+            from hitchpost.cli.watch import watch
+
+            return watch(everything)
+        text = as_json(everything) if "--json" in arguments else as_table(everything, colour=sys.stdout.isatty())
+    except HitchpostError as error:
+        print(f"hitch: {visible(str(error))}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"hitch: {error.filename or 'the system'}: {os.strerror(error.errno or 0)}", file=sys.stderr)
+        return 1
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 0
+
+
+def as_json(everything: bool) -> str:
+    import json
+
+    from hitchpost.ops.listing import listing
+    from hitchpost.state.home import open_home
+
+    rows = listing(open_home(create=False), everything=everything)
+    return json.dumps([row.shape for row in rows], indent=1) + "\n"
+
+
+def as_table(everything: bool, *, colour: bool) -> str:
+    from hitchpost.model.durations import duration
+    from hitchpost.ops.listing import listing
+    from hitchpost.ops.view import workspace_name
+    from hitchpost.state.home import open_home
+
+    rows = listing(open_home(create=False), everything=everything)
+    lines = [HEADER]
+    for row in rows:
+        session = row.shape
+        place = session["workspace"]
+        lines.append(
+            [
+                str(session["index"]) if session["index"] else session["id"],
+                visible(session["name"]),
+                shortened(visible(session["description"])),
+                visible(session["agent"]),
+                visible(workspace_name(place["path"], place["branch"])),
+                visible(session["label"]),
+                duration(row.in_status_s),
+                duration(row.total_s),
+            ]
+        )
+    paint = ["", *(COLOURS.get(row.colour, "") for row in rows)] if colour else None
+    return "\n".join(table(lines, paint, STATUS_COLUMN)) + "\n"
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_DESCRIPTION else text[: LONGEST_DESCRIPTION - 1] + "…"
+
+
+def __getattr__(name: str) -> object:
+    """The click command, made only when help or an error needs it."""
+    if name == "command":
+        from hitchpost.cli.ps_help import command
+
+        return command
+    raise AttributeError(name)

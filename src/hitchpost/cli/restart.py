@@ -1,0 +1,52 @@
+"""``hitch restart``."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from hitchpost import settings as config
+from hitchpost.cli.common import (
+    each,
+    json_option,
+    print_json,
+    progress,
+    say,
+    session_json,
+    sessions_argument,
+    terminal_size,
+)
+from hitchpost.cli.text import visible
+from hitchpost.ops.restart import restart
+from hitchpost.ops.sessions import find
+from hitchpost.state.home import open_home
+
+
+@click.command("restart")
+@sessions_argument
+@json_option
+def command(sessions: tuple[str, ...], as_json: bool) -> None:
+    """Start sessions again, in the same folder and with this terminal's environment. Live ones are stopped first."""
+    home = open_home()
+    settings = config.load()
+
+    def one(wanted: str) -> None:
+        seen = find(home, wanted)
+        name = seen.record.name
+        begun = restart(
+            home,
+            seen.record.id,
+            settings,
+            caller=os.environ,
+            size=terminal_size(),
+            progress=progress(name, "stopping"),
+        )
+        for note in begun.notes:
+            say(f"{name}: {note}")
+        if as_json:
+            print_json(session_json(begun.seen))
+        else:
+            click.echo(f"{visible(name)}: running (run {begun.seen.facts.run})")
+
+    each(sessions, one)

@@ -1,0 +1,24 @@
+"""``hitch rm``."""
+
+from __future__ import annotations
+
+import click
+
+from hitchpost.cli.common import each, sessions_argument
+from hitchpost.cli.text import visible
+from hitchpost.ops.remove import remove
+from hitchpost.ops.sessions import resolve
+from hitchpost.state.home import open_home
+
+
+@click.command("rm")
+@sessions_argument
+@click.option("-f", "--force", is_flag=True, help="Stop live sessions first.")
+def command(sessions: tuple[str, ...], force: bool) -> None:
+    """Delete sessions with their history and recordings. The folders that they worked in are not touched."""
+    home = open_home()
+
+    def one(wanted: str) -> None:
+        click.echo(f"{visible(remove(home, resolve(home, wanted), force=force).name)}: removed")
+
+    each(sessions, one)

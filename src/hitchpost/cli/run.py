@@ -1,0 +1,107 @@
+"""``hitch run``: create a session and start its first run."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from hitchpost import settings as config
+from hitchpost.agents import catalog
+from hitchpost.cli.common import json_option, print_json, say, session_json, terminal_size
+from hitchpost.cli.text import visible
+from hitchpost.errors import UsageError
+from hitchpost.model import run as runs
+from hitchpost.ops import environment
+from hitchpost.ops.create import Wish, create
+from hitchpost.ops.listing import listing
+from hitchpost.ops.send import send
+from hitchpost.ops.start import start
+from hitchpost.runtimes import base
+from hitchpost.state.home import open_home
+
+
+def complete_agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in catalog.names() if name.startswith(incomplete)]
+
+
+class RunCommand(click.Command):
+    """Everything behind ``--`` is the command, or further arguments of the agent."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            cut = args.index("--")
+            ctx.obj = tuple(args[cut + 1 :])
+            args = args[:cut]
+        return super().parse_args(ctx, args)
+
+
+@click.command("run", cls=RunCommand)
+@click.argument("agent", required=False, shell_complete=complete_agents)
+@click.option("--name", help="A name that no other session has; made up when missing.")
+@click.option("--description", default="", help="A line for hitch ps.")
+@click.option("--workspace", type=click.Path(file_okay=False), help="The folder to work in.")
+@click.option("--here", is_flag=True, help="Work in the current folder (the default).")
+@click.option("--runtime", default="local", show_default=True, type=click.Choice(list(base.RUNTIMES)))
+@click.option("--env", "env_items", multiple=True, metavar="NAME[=VALUE]", help="Set a variable; NAME alone passes yours on.")
+@click.option("--prompt", help="A first prompt.")
+@click.option("--attach", is_flag=True, help="Enter the session's terminal at once.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    agent: str | None,
+    name: str | None,
+    description: str,
+    workspace: str | None,
+    here: bool,
+    runtime: str,
+    env_items: tuple[str, ...],
+    prompt: str | None,
+    attach: bool,
+    as_json: bool,
+) -> None:
+    """Start AGENT (see `hitch agents`), or any program behind `--`, as a session in the background.
+
+    \b
+    hitch run claude --name auth --prompt "Fix the login test"
+    hitch run -- make -j8
+    """
+    rest: tuple[str, ...] = ctx.obj or ()
+    if agent is None and not rest:
+        raise UsageError("say what to run: hitch run AGENT, or hitch run -- COMMAND …; hitch agents lists the agents")
+    if workspace is not None and here:
+        raise UsageError("--workspace and --here exclude each other")
+    kind = catalog.load(agent) if agent is not None else catalog.unknown(rest)
+    argv = kind.command(rest, prompt) if agent is not None else rest
+    settings = config.load()
+    extra = environment.parse(env_items, os.environ)
+    home = open_home()
+    try:
+        folder = workspace or os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the current folder is gone; name another with --workspace") from None
+    record = create(home, Wish(kind, argv, folder, name, description, runtime), settings)
+    begun = start(home, record.id, settings, caller=os.environ, extra_env=extra, size=terminal_size())
+    for note in (*begun.notes, *_neighbours(home, record.id, record.folder)):
+        say(note)
+    if prompt is not None and not kind.prompt_args:
+        send(begun.seen, prompt)
+    if as_json:
+        print_json(session_json(begun.seen))
+    else:
+        pid = f" (run {begun.seen.facts.run})"
+        click.echo(f"{visible(record.name)} started as session {record.index}, id {record.id}{pid}")
+    if attach:
+        from hitchpost.cli.attach import attach_to
+
+        sys.exit(attach_to(home, record.id))
+
+
+def _neighbours(home: str, session: str, folder: str) -> list[str]:
+    return [
+        f"note: session {row.shape['name']} works in {folder} too"
+        for row in listing(home)
+        if row.shape["id"] != session and row.shape["workspace"]["path"] == folder and row.shape["state"] in runs.LIVE
+    ]

@@ -1,0 +1,34 @@
+"""``hitch stop``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from hitchpost.cli.common import each, json_option, print_json, progress, session_json, sessions_argument
+from hitchpost.cli.text import visible
+from hitchpost.model.status import status
+from hitchpost.ops.sessions import find
+from hitchpost.ops.stop import stop
+from hitchpost.state.home import open_home
+
+
+@click.command("stop")
+@sessions_argument
+@click.option("--grace", "grace_s", type=click.FloatRange(min=0), help="Seconds before force is used (default: 10).")
+@click.option("--now", is_flag=True, help="Use force at once.")
+@json_option
+def command(sessions: tuple[str, ...], grace_s: float | None, now: bool, as_json: bool) -> None:
+    """End sessions, and every process that they started."""
+    home = open_home()
+
+    def one(wanted: str) -> None:
+        seen = find(home, wanted)
+        seen = stop(home, seen.record.id, grace_s=0.0 if now else grace_s, progress=progress(seen.record.name, "stopping"))
+        if as_json:
+            print_json(session_json(seen))
+        else:
+            click.echo(f"{visible(seen.record.name)}: {visible(status(seen.facts, datetime.now(UTC)).label)}")
+
+    each(sessions, one)

@@ -1,0 +1,129 @@
+"""Making a session: its folder appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from hitchpost.agents.catalog import Agent
+from hitchpost.errors import NameTaken, UsageError
+from hitchpost.model.record import ARCHIVED
+from hitchpost.settings import Settings
+from hitchpost.state import files, index, records
+from hitchpost.state.home import open_home, session_folder, sessions_folder
+from hitchpost.state.manager import Manager
+from hitchpost.state.records import Record
+
+LONGEST_NAME = 128
+LONGEST_DESCRIPTION = 1000
+NEW, REMOVED = ".new-", ".removed-"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person asks for. ``argv`` is the whole command."""
+
+    agent: Agent
+    argv: tuple[str, ...]
+    folder: str
+    name: str | None = None
+    description: str = ""
+    runtime: str = "local"
+
+
+def create(home: str, wish: Wish, settings: Settings, *, new_id: Callable[[], str] = records.new_id) -> Record:
+    """Write the record of a new session. Raises ``NameTaken`` or ``UsageError``; nothing is left behind then."""
+    open_home()
+    folder = os.path.realpath(wish.folder)
+    try:
+        place = os.stat(folder)
+    except OSError as error:
+        raise UsageError(f"cannot work in {wish.folder}: {os.strerror(error.errno or 0).lower()}") from None
+    if not os.path.isdir(folder):
+        raise UsageError(f"cannot work in {wish.folder}: it is not a folder")
+    if wish.name is not None:
+        check_name(wish.name)
+    if len(wish.description) > LONGEST_DESCRIPTION:
+        raise UsageError(f"the description is longer than {LONGEST_DESCRIPTION} characters")
+    sweep(home)
+    with files.Lock(os.path.join(sessions_folder(home), ".lock")):
+        rows = [row for row in index.rows(home).values() if row["record"] != ARCHIVED]
+        now = files.stamp()
+        record = Record(
+            id=new_id(),
+            index=_lowest_free({row["index"] for row in rows}),
+            name=wish.name if wish.name is not None else _made_up(wish, {row["name"] for row in rows}),
+            agent=wish.agent.name,
+            argv=wish.argv,
+            folder=folder,
+            folder_dev=place.st_dev,
+            folder_ino=place.st_ino,
+            created_at=now,
+            description=wish.description,
+            runtime=wish.runtime,
+            record_changed_at=now,
+            last_active_at=now,
+            idle_after_s=wish.agent.idle_after_s,
+            quiet_after_s=settings.quiet_s,
+            grace_s=settings.grace_s,
+            quit_signal=wish.agent.quit_signal,
+            quit_group=wish.agent.quit_group,
+            survivors=settings.survivors,
+        )
+        holder = next((row["id"] for row in rows if row["name"] == record.name), None)
+        if holder is not None:
+            raise NameTaken(record.name, holder)
+        _write(home, record)
+    return record
+
+
+def check_name(name: str) -> None:
+    if not name.strip():
+        raise UsageError("a name needs at least one character that can be seen")
+    if len(name) > LONGEST_NAME:
+        raise UsageError(f"the name has {len(name)} characters; {LONGEST_NAME} is the most")
+    if name.isascii() and name.isdigit():
+        raise UsageError(f"the name {name!r} is only digits, which are for the index; add a letter")
+
+
+def sweep(home: str) -> None:
+    """Finish removals that were cut short, and clear away sessions that were never finished being made."""
+    top = sessions_folder(home)
+    for name in os.listdir(top):
+        path = os.path.join(top, name)
+        if name.startswith(REMOVED) or (name.startswith(NEW) and files.is_held(os.path.join(path, files.LOCK)) is False):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _write(home: str, record: Record) -> None:
+    """Make the folder under another name and move it into place. Its lock is held meanwhile, so nobody sweeps it."""
+    made = os.path.join(sessions_folder(home), NEW + record.id)
+    os.mkdir(made, 0o700)
+    try:
+        with files.Lock(os.path.join(made, files.LOCK)):
+            Manager(made).create(record.id, record.workspace_id or "", record=asdict(record))
+            records.write(made, record)
+            os.rename(made, session_folder(home, record.id))
+            files.sync_folder(sessions_folder(home))
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _lowest_free(taken: set[int]) -> int:
+    number = 1
+    while number in taken:
+        number += 1
+    return number
+
+
+def _made_up(wish: Wish, taken: set[str]) -> str:
+    """A name from agent and folder: ``claude-shop``, ``claude-shop-2``."""
+    folder = os.path.basename(os.path.realpath(wish.folder)) or "root"
+    base = f"{wish.agent.name}-{folder}"[: LONGEST_NAME - 6]
+    name, number = base, 2
+    while name in taken:
+        name, number = f"{base}-{number}", number + 1
+    return name

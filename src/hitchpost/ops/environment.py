@@ -1,0 +1,56 @@
+"""The environment of a run: the caller's, with the settings' on top. Values are passed on and forgotten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from hitchpost import wire
+from hitchpost.errors import UsageError
+from hitchpost.settings import Settings, environment
+from hitchpost.state import files
+from hitchpost.state.home import run_folder
+
+NOT_OURS_TO_PASS = ("TMUX", "TMUX_PANE", "STY", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
+"""They describe the caller's terminal; the agent gets another one."""
+
+COMES_AND_GOES = ("_", "SHLVL", "OLDPWD", "PWD", "WINDOWID", "PS1")
+COMES_AND_GOES_PREFIXES = ("SSH_", "TERM", "XDG_", "LC_", "DBUS_", "HITCHPOST_", "BASH_FUNC_", "PYTEST_", "VTE_", "KITTY_")
+
+
+def of_run(caller: Mapping[str, str], settings: Settings, extra: Mapping[str, str], session: str, run: int, folder: str) -> dict[str, str]:
+    env = {name: value for name, value in caller.items() if name not in NOT_OURS_TO_PASS}
+    env |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    env |= environment(settings)
+    env |= extra
+    env |= {"PWD": folder, wire.SESSION_MARK: session, wire.RUN_MARK: str(run)}
+    env.pop(wire.KEEPER_MARK, None)
+    return env
+
+
+def parse(items: tuple[str, ...], caller: Mapping[str, str]) -> dict[str, str]:
+    """``NAME=value``, or ``NAME`` for the caller's own value: a secret then stands in no process list."""
+    found = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not name or (not equals and name not in caller):
+            raise UsageError(f"expected --env NAME=value, or the name of a variable that is set, but got {name!r}")
+        found[name] = value if equals else caller[name]
+    return found
+
+
+def missing_names(folder: str, run: int, env: Mapping[str, str]) -> list[str]:
+    """The names that an earlier run had in its environment and that this one lacks."""
+    if run < 1:
+        return []
+    try:
+        names = files.read_object(os.path.join(run_folder(folder, run), wire.RUN)).get("env_names")
+    except (OSError, files.Unreadable, files.NewerSchema):
+        return []
+    if not isinstance(names, list):
+        return []
+    return [str(name) for name in names if name not in env and not _comes_and_goes(str(name))]
+
+
+def _comes_and_goes(name: str) -> bool:
+    return name in COMES_AND_GOES or name in NOT_OURS_TO_PASS or name.startswith(COMES_AND_GOES_PREFIXES)

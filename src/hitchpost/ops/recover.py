@@ -1,0 +1,129 @@
+"""Recovery: what a dead keeper, a killed command or a broken disk left unsaid is written down, and its processes ended."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from hitchpost import wire
+from hitchpost.errors import NoSuchSession
+from hitchpost.model import run as runs
+from hitchpost.model.facts import Exit
+from hitchpost.model.status import settle
+from hitchpost.ops.look import Seen, look, record_from_story
+from hitchpost.ops.view import rfc3339
+from hitchpost.runtimes import base
+from hitchpost.runtimes.link import lock_path
+from hitchpost.state import files, quarantine, records, story
+from hitchpost.state.home import run_folder, session_folder
+from hitchpost.state.manager import Manager
+
+
+def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
+    """Bring a session's files up to what is true. Does nothing to a session that is in order.
+
+    Raises ``NoSuchSession`` when it is gone, ``Unreadable`` when neither its files nor its story can be read.
+    """
+    folder = session_folder(home, session)
+    try:
+        seen = look(home, session)
+        if not _needs(seen):
+            return seen
+        with files.SessionLock(folder):
+            _repair(folder, actor)
+            seen = look(home, session)
+            if seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False:
+                _settle(seen, actor)
+            sweep(seen)
+        return look(home, session)
+    except (FileNotFoundError, files.Removed):
+        raise NoSuchSession(session) from None
+
+
+def _needs(seen: Seen) -> bool:
+    dead = seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False
+    return dead or bool(seen.problem) or bool(_temp_files(seen.folder))
+
+
+def _repair(folder: str, actor: str) -> None:
+    """Replace files that cannot be read by what the story tells. The unreadable ones are kept in the quarantine."""
+    try:
+        records.read(folder)
+    except (files.Unreadable, FileNotFoundError) as error:
+        record = record_from_story(folder)
+        if not record.argv:
+            raise files.Unreadable(os.path.join(folder, records.RECORD), f"{error}; its story does not have it") from None
+        quarantine.put_away(folder, records.RECORD)
+        story.tell(folder, "repaired", run=0, actor=actor, reason=str(error))
+        records.write(folder, record)
+    Manager(folder, actor=actor).repair()
+
+
+def _settle(seen: Seen, actor: str) -> None:
+    """The keeper is gone: end what it left, then write how the run ended. The caller holds the session's lock."""
+    facts, where = seen.facts, seen.run_folder
+    os.makedirs(where, mode=0o700, exist_ok=True)
+    lock = os.open(lock_path(where), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        settled = settle(facts)
+        end = settled.exit
+        evidence: dict[str, object] = {"keeper_lock": "free", "exit.json": facts.exit is not None}
+        if facts.same_boot is not False:
+            left = base.load(seen.record.runtime).end_leftovers(seen.folder, facts.run, session=seen.record.id)
+            evidence |= {"processes_ended": left.ended, "not_known": left.unknown}
+        if facts.exit is None and end is not None:
+            _write_exit(where, end, _intent(where))
+        manager = Manager(seen.folder, actor=actor)
+        reason = runs.verdict(end.code, end.signal, end.intent, end.error)[1] if end is not None else runs.UNSEEN
+        for state in runs.path(facts.state, settled.state):
+            manager.transition(state, run=facts.run, reason=reason, evidence=evidence, locked=True)
+        if settled.record != facts.record:
+            records.change_record(seen.folder, settled.record, run=facts.run, actor=actor, reason=reason)
+    finally:
+        os.close(lock)
+
+
+def _intent(where: str) -> str | None:
+    try:
+        by = files.read_object(os.path.join(where, wire.INTENT)).get("by")
+    except (OSError, files.Unreadable, files.NewerSchema):
+        return None
+    return by if isinstance(by, str) else None
+
+
+def _write_exit(where: str, end: Exit, intent: str | None) -> None:
+    value: dict[str, object] = {
+        "schema": files.SCHEMA,
+        "code": None,
+        "signal": None,
+        "signal_number": None,
+        "core_dumped": False,
+        "wait_status": None,
+        "intent": intent,
+        "error": end.error,
+        "attention": None,
+        "survivors": 0,
+        "rusage": None,
+        "ended_at": rfc3339(end.ended_at),
+    }
+    files.write_object(os.path.join(where, wire.EXIT), value)
+
+
+def _temp_files(folder: str) -> list[str]:
+    """Half-written files that a killed process left. Those of a live one are gone within milliseconds."""
+    return [name for name in os.listdir(folder) if name.startswith(".") and name.endswith(".tmp")]
+
+
+def sweep(seen: Seen) -> None:
+    """Remove half-written files. The caller holds the session's lock; a live keeper's folder is its own."""
+    places = [seen.folder]
+    if seen.facts.keeper_alive is False:
+        places.append(run_folder(seen.folder, seen.facts.run))
+    for place in places:
+        if os.path.isdir(place):
+            for name in _temp_files(place):
+                files.discard(os.path.join(place, name))

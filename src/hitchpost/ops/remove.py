@@ -1,0 +1,44 @@
+"""Removing and archiving sessions. The workspace is not touched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from hitchpost.errors import Refused
+from hitchpost.model import run as runs
+from hitchpost.model.record import ARCHIVED
+from hitchpost.ops.create import REMOVED
+from hitchpost.ops.recover import recover
+from hitchpost.ops.stop import stop
+from hitchpost.runtimes.link import is_kept
+from hitchpost.state import files, records
+from hitchpost.state.home import sessions_folder
+from hitchpost.state.records import Record
+
+
+def remove(home: str, session: str, *, force: bool = False) -> Record:
+    """Delete a session that has ended, its history included. ``force`` stops a live one first."""
+    seen = recover(home, session)
+    live = seen.facts.state in runs.LIVE or seen.facts.keeper_alive is True
+    if live and not force:
+        raise Refused(f"{seen.record.name} is {seen.facts.state}; stop it first, or use --force")
+    if live or (seen.facts.exit is not None and seen.facts.exit.survivors):
+        seen = stop(home, session, reason="removed")
+    with files.SessionLock(seen.folder):
+        if is_kept(seen.run_folder) is not False:
+            raise Refused(f"{seen.record.name} has just been started again")
+        gone = os.path.join(sessions_folder(home), REMOVED + session)
+        os.rename(seen.folder, gone)
+        files.sync_folder(sessions_folder(home))
+    shutil.rmtree(gone, ignore_errors=True)
+    return seen.record
+
+
+def archive(home: str, session: str) -> Record:
+    """Put a session away for good: it stays readable and takes no new run. Only a person does this."""
+    seen = recover(home, session)
+    if seen.facts.state in runs.LIVE or seen.facts.keeper_alive is True:
+        raise Refused(f"{seen.record.name} is {seen.facts.state}; stop it before you archive it")
+    with files.SessionLock(seen.folder):
+        return records.change_record(seen.folder, ARCHIVED, run=seen.facts.run, actor="cli", reason="archived by the user")

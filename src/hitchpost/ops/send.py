@@ -1,0 +1,31 @@
+"""Sending a prompt: pasted as a person would, with a receipt."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hitchpost.errors import KeeperSilent, Refused
+from hitchpost.model import record as recs
+from hitchpost.model.status import status
+from hitchpost.ops.look import Seen
+from hitchpost.runtimes.link import Link, NoKeeper, Silent
+
+RECEIPT_TIMEOUT_S = 15.0
+
+
+def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False) -> int:
+    """Deliver ``text`` and press Enter. Returns the log's offset before it. Raises ``Refused`` with the reason."""
+    name = seen.record.name
+    if seen.record.record not in recs.TAKES_INPUT:
+        raise Refused(f"{name} is {seen.record.record} and takes no input; hitch restart {name} starts it again")
+    try:
+        with Link.connect(seen.run_folder) as link:
+            receipt = link.request("send", text=text, enter=enter, force=force, timeout_s=RECEIPT_TIMEOUT_S)
+    except Silent:
+        raise KeeperSilent(name, RECEIPT_TIMEOUT_S) from None
+    except NoKeeper:
+        label = status(seen.facts, datetime.now(UTC)).label
+        raise Refused(f"{name} is not running ({label}); hitch restart {name} starts it again") from None
+    if receipt.get("ok") is not True:
+        raise Refused(f"not sent to {name}: {receipt.get('why')}")
+    return int(receipt["offset"])

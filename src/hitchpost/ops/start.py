@@ -1,0 +1,148 @@
+"""Starting a run: locks are taken first and handed to the keeper open, so no moment is without a holder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from hitchpost.errors import Refused, StartFailed
+from hitchpost.model import run as runs
+from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR
+from hitchpost.ops import environment
+from hitchpost.ops.look import Seen, look
+from hitchpost.ops.recover import recover
+from hitchpost.model.status import status
+from hitchpost.runtimes import base
+from hitchpost.runtimes.link import lock_path
+from hitchpost.settings import Settings
+from hitchpost.state import files, records
+from hitchpost.state.home import run_folder
+from hitchpost.state.manager import Manager
+
+KEEPER_LOCK_WAIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run that was started. ``notes`` are for the person: what is different from the run before."""
+
+    seen: Seen
+    notes: tuple[str, ...] = ()
+
+
+def start(
+    home: str,
+    session: str,
+    settings: Settings,
+    *,
+    caller: Mapping[str, str],
+    extra_env: Mapping[str, str] | None = None,
+    size: tuple[int, int] = (80, 24),
+    argv: tuple[str, ...] | None = None,
+    reason: str = "",
+    actor: str = "cli",
+) -> Begun:
+    """Start the first run, or the next one after an end. Raises ``Refused`` or ``StartFailed``."""
+    seen = recover(home, session)
+    record, folder = seen.record, seen.folder
+    manager = Manager(folder, actor=actor)
+    check_place(seen)
+    with files.SessionLock(folder):
+        run = _next_run(manager, seen, reason)
+        where = run_folder(folder, run)
+        os.makedirs(where, mode=0o700, exist_ok=True)
+        lock = _take_keeper_lock(where, record.name)
+        try:
+            manager.transition(runs.STARTING, run=run, reason=reason, locked=True)
+        except BaseException:
+            os.close(lock)
+            raise
+    try:
+        env = environment.of_run(caller, settings, extra_env or {}, record.id, run, record.folder)
+        started = base.load(record.runtime).start(
+            base.Launch(
+                session=record.id,
+                session_folder=folder,
+                run=run,
+                argv=argv or record.argv,
+                env=env,
+                folder=record.folder,
+                folder_dev=record.folder_dev,
+                folder_ino=record.folder_ino,
+                lock_fd=lock,
+                cols=size[0],
+                rows=size[1],
+                grace_s=record.grace_s,
+                quit_signal=record.quit_signal,
+                quit_group=record.quit_group,
+                survivors=record.survivors,
+                log_cap_bytes=settings.log_cap_mib << 20,
+                pids_max=settings.pids_max,
+                memory_max_bytes=settings.memory_max_mib << 20,
+            )
+        )
+    finally:
+        os.close(lock)
+    if started.error is not None:
+        recover(home, session)
+        raise StartFailed(record.name, started.error)
+    missing = environment.missing_names(folder, run - 1, env)
+    notes = tuple(f"{name} was set in run {run - 1} and is not now" for name in missing)
+    return Begun(look(home, session), notes)
+
+
+def check_place(seen: Seen) -> None:
+    """Raise ``Refused`` unless the session's folder is still the one that it was created in."""
+    record = seen.record
+    try:
+        here = os.stat(record.folder)
+        same = (here.st_dev, here.st_ino) == (record.folder_dev, record.folder_ino)
+    except OSError:
+        same = False
+    if not same:
+        raise Refused(
+            f"{record.name} cannot start: {record.folder} is gone or is another folder than the session's; "
+            f"start a new session with hitch run --workspace FOLDER"
+        )
+
+
+def _next_run(manager: Manager, seen: Seen, reason: str) -> int:
+    """The number of the run to start; a new one when the current has ended. The caller holds the session's lock."""
+    record = seen.record
+    if record.record in (ARCHIVED, ERROR):
+        raise Refused(f"{record.name} is {record.record}: it takes no new run")
+    state = manager.read()
+    if state.state == runs.CREATED:
+        _touch(seen, 0.0)
+        return state.run
+    if state.state not in runs.TERMINAL:
+        raise Refused(f"{record.name} is {state.state}; hitch restart {record.name} stops it first")
+    if files.is_held(lock_path(run_folder(seen.folder, state.run))) is not False:
+        raise Refused(f"{record.name}: run {state.run} is not over yet; hitch stop {record.name} ends it")
+    total_s = status(seen.facts, seen.facts.state_changed_at or seen.facts.created_at).total_s
+    following = manager.next_run(reason=reason)
+    _touch(seen, total_s)
+    return following.run
+
+
+def _touch(seen: Seen, earlier_runs_s: float) -> None:
+    record = records.read(seen.folder)
+    if record.record != ACTIVE:
+        record = records.change_record(seen.folder, ACTIVE, run=seen.facts.run, actor="cli", reason="a run starts")
+    records.write(seen.folder, replace(record, earlier_runs_s=earlier_runs_s, last_active_at=files.stamp()))
+
+
+def _take_keeper_lock(where: str, name: str) -> int:
+    """An open, locked descriptor. A probe may hold a shared lock for an instant, so it is tried for a while."""
+    path = lock_path(where)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        files.wait_for_flock(fd, path, KEEPER_LOCK_WAIT_S)
+    except files.LockTimeout:
+        os.close(fd)
+        raise Refused(f"{name} is being started or kept by another process") from None
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd

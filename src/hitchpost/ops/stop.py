@@ -1,0 +1,83 @@
+"""Stopping: the keeper writes down who asked, then ends the agent and everything below it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from hitchpost.errors import KeeperSilent, Refused
+from hitchpost.model import run as runs
+from hitchpost.ops.look import Seen, look
+from hitchpost.ops.recover import recover
+from hitchpost.runtimes import base
+from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event, is_kept
+
+STARTING_WAIT_S = 30.0
+MARGIN_S = 20.0
+PROGRESS_EVERY_S = 1.0
+
+
+def stop(
+    home: str,
+    session: str,
+    *,
+    by: str = runs.USER,
+    reason: str = "",
+    grace_s: float | None = None,
+    progress: Callable[[float], None] = lambda waited_s: None,
+) -> Seen:
+    """End the session's run and wait until nothing of it is left. A run that has ended already is no error.
+
+    ``progress`` is called about once a second. Raises ``KeeperSilent`` when the keeper lives and does not answer.
+    """
+    seen = _wait_out_starting(home, session)
+    if seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is not True:
+        return _end_survivors(seen)
+    if seen.facts.state == runs.CREATED:
+        raise Refused(f"{seen.record.name} has not been started")
+    wait_s = (seen.record.grace_s if grace_s is None else grace_s) + MARGIN_S
+    try:
+        with Link.connect(seen.run_folder) as link:
+            fields = {} if grace_s is None else {"grace_s": grace_s}
+            link.request("stop", by=by, reason=reason, **fields)
+            began = time.monotonic()
+            while not link.closed:
+                if exit_event(link.frames(PROGRESS_EVERY_S)):
+                    break
+                waited_s = time.monotonic() - began
+                if waited_s > wait_s:
+                    raise KeeperSilent(seen.record.name, wait_s)
+                if waited_s >= PROGRESS_EVERY_S:
+                    progress(waited_s)
+    except Silent:
+        raise KeeperSilent(seen.record.name, 5) from None
+    except NoKeeper:
+        pass
+    return _settled(home, session)
+
+
+def _wait_out_starting(home: str, session: str) -> Seen:
+    deadline = time.monotonic() + STARTING_WAIT_S
+    while True:
+        seen = recover(home, session)
+        if seen.facts.state != runs.STARTING or time.monotonic() > deadline:
+            return seen
+        time.sleep(0.02)
+
+
+def _settled(home: str, session: str) -> Seen:
+    """The session once its keeper is gone: it releases its lock a moment after it has told of the end."""
+    deadline = time.monotonic() + 5.0
+    while True:
+        seen = recover(home, session)
+        if is_kept(seen.run_folder) is not True or time.monotonic() > deadline:
+            return look(home, session)
+        time.sleep(0.002)
+
+
+def _end_survivors(seen: Seen) -> Seen:
+    """What an agent that left by itself has left behind goes too, when somebody says stop."""
+    end = seen.facts.exit
+    if end is not None and end.survivors:
+        base.load(seen.record.runtime).end_leftovers(seen.folder, seen.facts.run, session=seen.record.id)
+    return seen
