@@ -6,7 +6,7 @@ written here is plain JSON, and ``json`` reads it.
 
 from __future__ import annotations
 
-from _json import encode_basestring_ascii, make_scanner  # type: ignore[import-not-found]
+from _json import encode_basestring_ascii, make_scanner
 
 JSON = object
 """Any JSON value. Readers check what they got before they use it."""
@@ -27,7 +27,7 @@ class _Strict:
         raise ValueError(f"expected a JSON value, but got {name}")
 
 
-_scan = make_scanner(_Strict())
+_scan = make_scanner(_Strict())  # type: ignore[arg-type]
 _SPACE = " \t\n\r"
 
 
@@ -44,12 +44,12 @@ def loads(text: str | bytes) -> object:
         raise ValueError("expected a JSON value, but got one that is nested too deeply") from None
     if end != len(text):
         raise ValueError(f"expected the end of the JSON value, but got {text[end : end + 40]!r}")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def dumps(value: object) -> str:
     if isinstance(value, str):
-        return encode_basestring_ascii(value)  # type: ignore[no-any-return]
+        return encode_basestring_ascii(value)
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -74,7 +74,7 @@ def segment_name(offset: int) -> str:
 
 
 def segment_offset(name: str) -> int | None:
-    stem, dot, ending = name.partition(".")
+    stem, _, ending = name.partition(".")
     return int(stem) if ending == "log" and len(stem) == 20 and stem.isdigit() and stem.isascii() else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import click
@@ -16,11 +15,17 @@ from hitchpost.cli.text import table
 @json_option
 def command(as_json: bool) -> None:
     """List the agents that `hitch run` knows, and whether each is installed."""
-    found = [(agent, shutil.which(agent.argv[0], path=os.environ.get("PATH"))) for agent in map(catalog.load, catalog.names())]
+    found = [(agent, shutil.which(agent.argv[0])) for agent in map(catalog.load, catalog.names())]
     if as_json:
         print_json(
             [
-                {"name": agent.name, "title": agent.title, "argv": list(agent.argv), "path": path, "install": agent.install}
+                {
+                    "name": agent.name,
+                    "title": agent.title,
+                    "argv": list(agent.argv),
+                    "path": path,
+                    "install": agent.install,
+                }
                 for agent, path in found
             ]
         )

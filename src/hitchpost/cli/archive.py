@@ -14,7 +14,7 @@ from hitchpost.state.home import open_home
 @click.command("archive")
 @sessions_argument
 def command(sessions: tuple[str, ...]) -> None:
-    """Put ended sessions away. They stay readable (`hitch ps --all`) and take no new run; their names are free again."""
+    """Put ended sessions away. They stay readable (`hitch ps --all`), take no new run, and give their names back."""
     home = open_home()
 
     def one(wanted: str) -> None:

@@ -64,7 +64,7 @@ def say(text: str) -> None:
 
 
 def each(sessions: tuple[str, ...], deed: Callable[[str], None]) -> None:
-    """Do ``deed`` for every session. One that fails does not keep the others from it; the first failure's code is ours."""
+    """Do ``deed`` for every session. One that fails does not keep the others from it; its exit code is ours."""
     worst = 0
     for session in sessions:
         try:

@@ -7,7 +7,7 @@ session or emptied its environment is still below the keeper.
 from __future__ import annotations
 
 import os
-from _signal import SIGCONT, SIGKILL, SIGSTOP, pidfd_send_signal  # type: ignore[attr-defined]
+from _signal import SIGCONT, SIGKILL, SIGSTOP, pidfd_send_signal
 
 from hitchpost import wire
 from hitchpost.keeper.cage import Cage

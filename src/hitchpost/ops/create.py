@@ -93,7 +93,9 @@ def sweep(home: str) -> None:
     top = sessions_folder(home)
     for name in os.listdir(top):
         path = os.path.join(top, name)
-        if name.startswith(REMOVED) or (name.startswith(NEW) and files.is_held(os.path.join(path, files.LOCK)) is False):
+        if name.startswith(REMOVED) or (
+            name.startswith(NEW) and files.is_held(os.path.join(path, files.LOCK)) is False
+        ):
             shutil.rmtree(path, ignore_errors=True)
 
 

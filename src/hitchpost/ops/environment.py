@@ -15,10 +15,23 @@ NOT_OURS_TO_PASS = ("TMUX", "TMUX_PANE", "STY", "COLUMNS", "LINES", "TERM_PROGRA
 """They describe the caller's terminal; the agent gets another one."""
 
 COMES_AND_GOES = ("_", "SHLVL", "OLDPWD", "PWD", "WINDOWID", "PS1")
-COMES_AND_GOES_PREFIXES = ("SSH_", "TERM", "XDG_", "LC_", "DBUS_", "HITCHPOST_", "BASH_FUNC_", "PYTEST_", "VTE_", "KITTY_")
+COMES_AND_GOES_PREFIXES = (
+    "SSH_",
+    "TERM",
+    "XDG_",
+    "LC_",
+    "DBUS_",
+    "HITCHPOST_",
+    "BASH_FUNC_",
+    "PYTEST_",
+    "VTE_",
+    "KITTY_",
+)
 
 
-def of_run(caller: Mapping[str, str], settings: Settings, extra: Mapping[str, str], session: str, run: int, folder: str) -> dict[str, str]:
+def of_run(
+    caller: Mapping[str, str], settings: Settings, extra: Mapping[str, str], session: str, run: int, folder: str
+) -> dict[str, str]:
     env = {name: value for name, value in caller.items() if name not in NOT_OURS_TO_PASS}
     env |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
     env |= environment(settings)

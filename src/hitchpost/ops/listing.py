@@ -80,5 +80,3 @@ def _foreign(session: str, row: dict[str, Any], why: str) -> dict[str, Any]:
         "last_activity_at": None,
         "supports_resume": False,
     }
-
-

@@ -73,7 +73,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
     return replace(
         known,
         exit=read_exit(where) if alive is False else None,
-        report=_report(where) if alive else None,
+        report=read_report(where) if alive else None,
         keeper_alive=alive,
         same_boot=run.get("boot_id") == files.boot_id() if run else None,
         sandbox_alive=health.sandbox_alive,
@@ -155,7 +155,7 @@ def _state(folder: str, record: Record) -> tuple[State | None, str]:
         return state, str(error)
 
 
-def _report(where: str) -> Report | None:
+def read_report(where: str) -> Report | None:
     value = _object(os.path.join(where, wire.ATTENTION))
     at = moment(value.get("at"))
     if at is None or not isinstance(value.get("state"), str):

@@ -1,4 +1,4 @@
-"""Recovery: what a dead keeper, a killed command or a broken disk left unsaid is written down, and its processes ended."""
+"""Recovery: what a dead keeper, a killed command or a broken disk left unsaid is written down, and its tree ended."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def _repair(folder: str, actor: str) -> None:
     except (files.Unreadable, FileNotFoundError) as error:
         record = record_from_story(folder)
         if not record.argv:
-            raise files.Unreadable(os.path.join(folder, records.RECORD), f"{error}; its story does not have it") from None
+            raise files.Unreadable(
+                os.path.join(folder, records.RECORD), f"{error}; its story does not have it"
+            ) from None
         quarantine.put_away(folder, records.RECORD)
         story.tell(folder, "repaired", run=0, actor=actor, reason=str(error))
         records.write(folder, record)

@@ -41,4 +41,6 @@ def archive(home: str, session: str) -> Record:
     if seen.facts.state in runs.LIVE or seen.facts.keeper_alive is True:
         raise Refused(f"{seen.record.name} is {seen.facts.state}; stop it before you archive it")
     with files.SessionLock(seen.folder):
-        return records.change_record(seen.folder, ARCHIVED, run=seen.facts.run, actor="cli", reason="archived by the user")
+        return records.change_record(
+            seen.folder, ARCHIVED, run=seen.facts.run, actor="cli", reason="archived by the user"
+        )

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from hitchpost.errors import Refused, StartFailed
 from hitchpost.model import run as runs
 from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR
+from hitchpost.model.status import status
 from hitchpost.ops import environment
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
-from hitchpost.model.status import status
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import lock_path
 from hitchpost.settings import Settings

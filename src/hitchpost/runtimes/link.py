@@ -54,7 +54,7 @@ class Link:
             hello = {"v": wire.VERSION, "role": role, "cols": cols, "rows": rows, "read_only": read_only}
             sock.sendall(wire.frame(wire.HELLO, json.dumps(hello).encode()))
             link = cls(sock, {}, bytearray())
-            kind, payload = link._wait_for((wire.WELCOME,), timeout_s)
+            _, payload = link._wait_for((wire.WELCOME,), timeout_s)
             link.welcome = json.loads(payload)
             return link
         except TimeoutError:

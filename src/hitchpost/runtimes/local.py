@@ -152,7 +152,7 @@ def _spawn(folder: str, spec: int, kept: tuple[int, ...]) -> None:
 
 
 def _answer(ready: int, folder: str) -> Started:
-    """What the keeper says once the agent runs. A keeper that dies without a word has said why in its log, or nothing."""
+    """What the keeper says once the agent runs, or why it does not. A keeper may die without a word."""
     text = b""
     deadline = time.monotonic() + READY_TIMEOUT_S
     while not text.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""The index: what ``ps`` and name look-ups need of every session, in one file. A cache that is checked against the files.
+"""The index: what ``ps`` and look-ups need of every session, in one file. A cache, checked against the files.
 
 Every durable change of a session renames a file inside its folder, so the folder's change time is the check. A folder
 that changed in the same moment in which it was indexed is read again: file systems count time in ticks.

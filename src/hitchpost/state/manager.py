@@ -76,7 +76,7 @@ class Manager:
         return _state(value)
 
     def attempt(self, new: str, *, run: int, reason: str = "") -> State:
-        """``transition`` for those who must go on: a disk or lock that refuses leaves the state as it is, and is logged."""
+        """``transition`` for those who must go on: a disk or lock that refuses is logged, and the state stays."""
         try:
             return self.transition(new, run=run, reason=reason)
         except FAULTS as error:
@@ -90,7 +90,7 @@ class Manager:
             files.record_activity(self.folder, run, digest, at, files.stamp())
 
     def next_run(self, *, reason: str = "") -> State:
-        """Put the ended run's state beside its other files and begin the next run. The caller holds the session's lock."""
+        """Put the ended run's state beside its other files and begin the next. The caller holds the session's lock."""
         value = self._read()
         old, run = str(value["state"]), int(str(value["run"]))
         if old not in runs.TERMINAL:

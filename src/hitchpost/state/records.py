@@ -67,7 +67,7 @@ def is_id(text: str) -> bool:
 
 
 def read(folder: str) -> Record:
-    """Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``. Keys that this version does not know are ignored."""
+    """Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``. Unknown keys are ignored."""
     path = os.path.join(folder, RECORD)
     value = migrated(files.read_object(path), RECORD_STEPS)
     known = {}

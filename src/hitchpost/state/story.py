@@ -8,10 +8,10 @@ import os
 from hitchpost.state import files
 
 
-def tell(folder: str, event: str, *, run: int, actor: str, durable: bool = True, **fields: object) -> None:
+def tell(folder: str, event: str, *, run: int, actor: str, **fields: object) -> None:
     """Add a line. The caller holds the session's lock."""
     line = files.story_line(event, run, actor, files.stamp(), fields)
-    files.append_line(os.path.join(folder, files.STORY), line, durable=durable)
+    files.append_line(os.path.join(folder, files.STORY), line)
 
 
 def read(folder: str) -> list[dict[str, object]]:

@@ -1,0 +1,93 @@
+"""``hitch explain``: why a session has its status, now or at an earlier moment."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+import click
+
+from hitchpost.cli.common import json_option, print_json, session_argument
+from hitchpost.cli.text import table, visible
+from hitchpost.errors import UsageError
+from hitchpost.model.durations import duration, seconds_between
+from hitchpost.ops.explaining import Explanation, explain
+from hitchpost.ops.sessions import find
+from hitchpost.ops.view import rfc3339
+from hitchpost.state import story
+from hitchpost.state.home import open_home
+
+LAST_LINES = 10
+UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+AGO = re.compile(r"((\d{1,9}\s*[smhd]\s*)+)ago", re.ASCII)
+CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?", re.ASCII)
+
+
+@click.command("explain")
+@session_argument
+@click.option("--at", "at_text", metavar="TIME", help="An earlier moment: RFC 3339, 14:05 (today), or '5m ago'.")
+@click.option("-a", "--all", "everything", is_flag=True, help="The whole story, not only its end. JSON always has it.")
+@json_option
+def command(session: str, at_text: str | None, everything: bool, as_json: bool) -> None:
+    """Tell why SESSION has its status: the facts, where each is from and how old it is, the rule, and the story."""
+    seen = find(open_home(create=False), session)
+    now = datetime.now().astimezone()
+    found = explain(seen, now, None if at_text is None else parse_time(at_text, now))
+    if as_json:
+        print_json(as_object(found))
+    else:
+        click.echo("\n".join(as_lines(found, everything)))
+
+
+def parse_time(text: str, now: datetime) -> datetime:
+    """The moment that ``text`` means. Times without a zone are of this machine's zone, like ``now``."""
+    words = text.strip()
+    try:
+        if match := AGO.fullmatch(words):
+            parts = re.findall(r"(\d+)\s*([smhd])", match[1])
+            return now - timedelta(seconds=sum(int(count) * UNIT_S[unit] for count, unit in parts))
+        if CLOCK.fullmatch(words):
+            clock = [int(part) for part in words.split(":")]
+            day = datetime(now.year, now.month, now.day, *clock)  # noqa: DTZ001 (the zone follows)
+            return day.astimezone()
+        found = datetime.fromisoformat(words)
+        return found if found.tzinfo is not None else found.astimezone()
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"expected --at to be a time like 2026-05-04T14:05:00Z, 14:05 or '5m ago', but got {text[:80]!r}"
+        ) from None
+
+
+def as_object(found: Explanation) -> dict[str, object]:
+    return {
+        "session": found.session,
+        "at": rfc3339(found.at),
+        "rule": found.rule,
+        "facts": [
+            {"fact": fact.fact, "value": fact.value, "source": fact.source, "at": rfc3339(fact.at)}
+            for fact in found.facts
+        ],
+        "story": list(found.story),
+    }
+
+
+def as_lines(found: Explanation, everything: bool) -> list[str]:
+    session, words = found.session, found.words
+    which = f"session {session['index']}, id {session['id']}, run {session['run']}"
+    since = f"since {duration(words.in_status_s)}"
+    rows = [["FACT", "VALUE", "SOURCE", "AGE"]]
+    for fact in found.facts:
+        age = "" if fact.at is None else duration(seconds_between(fact.at, found.at))
+        rows.append([visible(cell) for cell in (fact.fact, fact.value, fact.source, age)])
+    told = found.story if everything else found.story[-LAST_LINES:]
+    count = f"the last {len(told)} of {len(found.story)} lines" if len(told) < len(found.story) else "from its creation"
+    return [
+        visible(f"{session['name']} ({which}) at {rfc3339(found.at)}"),
+        visible(f"  {session['label']}, {since}"),
+        visible(f"  because {found.rule}"),
+        "",
+        *table(rows),
+        "",
+        f"Story, {count}:",
+        visible(story.as_text(list(told), most=len(told)), keep_newlines=True) if told else "  nothing is told",
+    ]

@@ -1,0 +1,14 @@
+"""The keeper's own log is its standard error, a file in the run's folder."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost.state import files
+
+
+def complain(text: str) -> None:
+    try:
+        os.write(2, f"{files.stamp()} {text}\n".encode("utf-8", "replace"))
+    except OSError:
+        return

@@ -1,0 +1,162 @@
+"""The desk where clients are served: who owns the terminal's size, who may type, and what is asked of the keeper."""
+
+from __future__ import annotations
+
+import select
+import termios
+
+from hitchpost import lightjson, wire
+from hitchpost.keeper.clients import Client, Clients
+from hitchpost.keeper.complaint import complain
+from hitchpost.keeper.typing_queue import LONGEST_LINE_BYTES, PASTE_BEGIN, PASTE_END
+from hitchpost.model import run as runs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hitchpost.keeper.keeper import Keeper
+
+ENTER_PAUSE_S = 0.1
+UNREAD = "the agent does not read its input"
+
+
+class Desk:
+    """``owner`` is the attached client that typed last: the terminal has its size, and it answers queries."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self.keeper = keeper
+        self.owner: Client | None = None
+        self.clients = Clients(keeper.run_folder, keeper.poll, self._on_gone)
+
+    def on_event(self, client: Client, events: int) -> None:
+        if events & select.EPOLLOUT:
+            self.clients.flush(client)
+        if events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR) and client.fd >= 0:
+            for kind, payload in self.clients.read(client):
+                if client.fd < 0:
+                    return
+                try:
+                    self._on_frame(client, kind, payload)
+                except (ValueError, KeyError, TypeError) as error:
+                    complain(f"a client sent what it should not: {error}")
+                    self.clients.close(client)
+
+    def _on_gone(self, client: Client) -> None:
+        if client is self.owner:
+            self.owner = None
+            following = next((other for other in self.clients.by_fd.values() if _may_own(other)), None)
+            if following is not None:
+                self._own(following)
+
+    def _own(self, client: Client) -> None:
+        if _may_own(client):
+            self.owner = client
+            self.keeper.resize(client.cols, client.rows)
+
+    def _on_frame(self, client: Client, kind: bytes, payload: bytes) -> None:
+        if not client.greeted:
+            if kind != wire.HELLO:
+                self.clients.close(client)
+                return
+            self._greet(client, _object(payload))
+        elif kind == wire.FOLLOW:
+            client.follow = int.from_bytes(payload[:8], "big")
+            self.clients.poke(self.keeper.log.end)
+        elif kind == wire.REQUEST:
+            self._on_request(client, _object(payload))
+        elif client.read_only:
+            return
+        elif kind == wire.INPUT:
+            self._own(client)
+            if not self.keeper.type(payload):
+                self.clients.send_json(client, wire.EVENT, {"event": "refused", "why": UNREAD})
+        elif kind == wire.ANSWER:
+            if client is self.owner:
+                self.keeper.type(payload)
+        elif kind == wire.RESIZE:
+            client.cols, client.rows = int.from_bytes(payload[:2], "big"), int.from_bytes(payload[2:4], "big")
+            if self.owner is None or client is self.owner:
+                self._own(client)
+
+    def _greet(self, client: Client, hello: dict[str, object]) -> None:
+        keeper = self.keeper
+        client.greeted = True
+        client.attached = hello.get("role") == "attach"
+        client.read_only = hello.get("read_only") is True
+        client.cols, client.rows = _count(hello.get("cols")), _count(hello.get("rows"))
+        if self.owner is None:
+            self._own(client)
+        self.clients.send_json(
+            client,
+            wire.WELCOME,
+            {
+                "v": wire.VERSION,
+                "session": keeper.spec.session,
+                "run": keeper.spec.run,
+                "state": keeper.journal.state,
+                "pid": keeper.pid,
+                "cols": keeper.cols,
+                "rows": keeper.rows,
+                "first": keeper.log.first,
+                "end": keeper.log.end,
+                "report": keeper.report,
+            },
+        )
+
+    def _on_request(self, client: Client, request: dict[str, object]) -> None:
+        op, number = request.get("op"), request.get("id")
+        if op == "stop":
+            by, grace = request.get("by"), request.get("grace_s")
+            grace_s = float(grace) if isinstance(grace, (int, float)) else self.keeper.spec.grace_s
+            self.keeper.stopping.stop(
+                str(by) if by in runs.INTENTS else runs.USER, str(request.get("reason", "")), grace_s
+            )
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True})
+        elif op == "send" and not client.read_only:
+            self._paste(client, number, request)
+        else:
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": f"unknown request {op!r}"})
+
+    def _paste(self, client: Client, number: object, request: dict[str, object]) -> None:
+        """Type a prompt as a person would paste it, then press Enter. The receipt follows the last byte."""
+        text = str(request.get("text", "")).encode("utf-8", "surrogateescape")
+        why = self._refusal(text, request.get("force") is True)
+        if why is None:
+            body = PASTE_BEGIN + text + PASTE_END if self.keeper.scanner.bracketed_paste else text
+            enter: tuple[bytes | float, ...] = (ENTER_PAUSE_S, b"\r") if request.get("enter", True) else ()
+            offset = self.keeper.log.end
+
+            def receipt() -> None:
+                self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True, "offset": offset})
+
+            if not self.keeper.type(*((body,) if text else ()), *enter, receipt):
+                why = UNREAD
+        if why is not None:
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why})
+
+    def _refusal(self, text: bytes, force: bool) -> str | None:
+        keeper = self.keeper
+        if keeper.wait_status is not None:
+            return "the agent has ended"
+        if keeper.report is not None and keeper.report.get("state") == "blocked" and not force:
+            return "the agent waits for a permission; answer it first, or use --force"
+        if any((byte < 32 and byte not in b"\t\n") or byte == 127 for byte in text):
+            return "the text holds control characters; only tab and newline can be sent"
+        line_mode = termios.tcgetattr(keeper.master)[3] & termios.ICANON
+        if line_mode and max(map(len, text.split(b"\n"))) > LONGEST_LINE_BYTES:
+            return f"a line is longer than the {LONGEST_LINE_BYTES} bytes that a program reading by lines can take"
+        return None
+
+
+def _may_own(client: Client) -> bool:
+    return client.attached and not client.read_only and client.cols > 0 and client.rows > 0
+
+
+def _object(payload: bytes) -> dict[str, object]:
+    value = lightjson.loads(payload)
+    if not isinstance(value, dict):
+        raise ValueError(f"expected an object, but got {type(value).__name__}")
+    return value
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0

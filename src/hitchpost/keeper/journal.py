@@ -1,0 +1,148 @@
+"""What the keeper writes down about its run: its processes, its state, who asked for the end, what was reported."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from hitchpost import wire
+from hitchpost.keeper.complaint import complain
+from hitchpost.keeper.spec import Spec
+from hitchpost.model import run as runs
+from hitchpost.state import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WRITE_AGAIN_S = 3.0
+WRITE_AGAIN_EVERY_S = 0.2
+REFUSALS = (runs.InvalidTransition, files.Removed, files.WrongRun, files.NewerSchema)
+FAULTS = (OSError, files.LockTimeout, files.Unreadable)
+
+
+class NotWritten(Exception):
+    """Raised when the state cannot be written and the run must not go on without it."""
+
+
+class Journal:
+    """The state of one run, on disk and in memory. ``tell`` is called with every event."""
+
+    def __init__(self, spec: Spec, run_folder: str) -> None:
+        self.spec, self.run_folder = spec, run_folder
+        self.state = runs.STARTING
+        self.tell: Callable[[dict[str, object]], None] = lambda event: None
+
+    def reserve(self) -> None:
+        """Set room aside for the truth about the end, for the day when the disk is full."""
+        for spare in wire.SPARES:
+            files.reserve(self._path(spare))
+
+    def give_back(self) -> None:
+        for spare in wire.SPARES:
+            files.discard(self._path(spare))
+
+    def write_run(self, pid: int, tier: str) -> None:
+        spec = self.spec
+        files.write_object(
+            self._path(wire.RUN),
+            {
+                "schema": files.SCHEMA,
+                "run": spec.run,
+                "argv": [_readable(text) for text in spec.argv],
+                "folder": spec.folder,
+                "folder_dev": spec.folder_dev,
+                "folder_ino": spec.folder_ino,
+                "boot_id": files.boot_id(),
+                "keeper": {"pid": os.getpid(), "start": files.process_start(os.getpid())},
+                "agent": {"pid": pid, "start": files.process_start(pid)},
+                "cols": spec.cols,
+                "rows": spec.rows,
+                "env_names": sorted(_readable(name) for name in spec.env),
+                "tier": tier,
+                "started_at": files.stamp(),
+                "protocol": wire.VERSION,
+            },
+        )
+
+    def change(self, new: str, reason: str, evidence: dict[str, object]) -> None:
+        """Go to ``new`` by the steps of the map, and tell of each. What is final already stays as it is."""
+        if self.state not in runs.LIVE:
+            return
+        for state in runs.path(self.state, new) if new in runs.TERMINAL else (new,):
+            self.write_state(state, reason, evidence)
+            self.state = state
+            self.tell({"event": "state", "state": state, "reason": reason})
+
+    def write_state(self, new: str, reason: str, evidence: dict[str, object]) -> None:
+        """A disk that refuses is tried again for a while; then the files say less than the truth, and never a lie.
+
+        Raises ``NotWritten`` for ``running``: an agent that nobody could find again must not run.
+        """
+        folder, run = self.spec.session_folder, self.spec.run
+        deadline = time.monotonic() + WRITE_AGAIN_S
+        while True:
+            try:
+                with files.SessionLock(folder):
+                    spare = self.spare(2)
+                    files.change_state(folder, run, new, actor="keeper", reason=reason, evidence=evidence, spare=spare)
+                return
+            except REFUSALS as error:
+                refusal, final = str(error), True
+            except FAULTS as error:
+                refusal, final = str(error), time.monotonic() > deadline
+            complain(f"cannot write the state {new}: {refusal}")
+            if new == runs.RUNNING:
+                raise NotWritten(f"cannot write the state: {refusal}")
+            if final:
+                return
+            time.sleep(WRITE_AGAIN_EVERY_S)
+
+    def write_intent(self, by: str, reason: str, grace_s: float) -> None:
+        """Who asked for the end, on disk before any signal is sent."""
+        value: dict[str, object] = {
+            "schema": files.SCHEMA,
+            "by": by,
+            "at": files.stamp(),
+            "reason": reason,
+            "grace_s": grace_s,
+        }
+        try:
+            files.write_object(self._path(wire.INTENT), value, spare=self.spare(1))
+        except OSError as error:
+            complain(f"cannot write the intent: {error}")
+
+    def write_report(self, report: dict[str, object] | None) -> None:
+        """The agent's newest report about itself; a fact that changes often, so it is not forced to the disk."""
+        value = report or {"schema": files.SCHEMA, "state": "clear"}
+        try:
+            files.write_object(self._path(wire.ATTENTION), value, durable=False)
+        except OSError as error:
+            complain(f"cannot write the report: {error}")
+
+    def record_activity(self, last_output: float, tail: bytes) -> None:
+        folder = self.spec.session_folder
+        try:
+            with files.SessionLock(folder, timeout_s=0):
+                at = files.stamp(last_output)
+                files.record_activity(folder, self.spec.run, _fnv1a(tail), at, files.stamp())
+        except (*REFUSALS, *FAULTS) as error:
+            complain(f"cannot record activity: {error}")
+
+    def spare(self, position: int) -> str | None:
+        path = self._path(wire.SPARES[position])
+        return path if os.path.exists(path) else None
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.run_folder, name)
+
+
+def _readable(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _fnv1a(data: bytes) -> int:
+    digest = 0x811C9DC5
+    for byte in data:
+        digest = (digest ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return digest

@@ -1,0 +1,335 @@
+"""The keeper's life: start the agent, keep its output, watch its folder, write down how it ended."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import time
+from _signal import (
+    SIG_IGN,
+    SIGCHLD,
+    SIGHUP,
+    SIGINT,
+    SIGPIPE,
+    SIGTERM,
+    SIGTTIN,
+    SIGTTOU,
+    SIGUSR1,
+    SIGUSR2,
+    set_wakeup_fd,
+    signal,
+)
+
+from hitchpost import wire
+from hitchpost.keeper import agent, cage
+from hitchpost.keeper.desk import Desk
+from hitchpost.keeper.ending import Ending
+from hitchpost.keeper.journal import Journal
+from hitchpost.keeper.log import Log
+from hitchpost.keeper.spec import Spec
+from hitchpost.keeper.stopping import Stopping
+from hitchpost.keeper.terminal import Scanner, parse_report
+from hitchpost.keeper.tree import Tree
+from hitchpost.keeper.typing_queue import TypingQueue
+from hitchpost.model import run as runs
+from hitchpost.state import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Timer = Callable[[float], None]
+
+READ_BYTES = 65536
+READS_PER_TURN = 32
+FOLDER_CHECK_S = 1.0
+FOLDER_RECHECK_S = 0.2
+ACTIVITY_EVERY_S = 10.0
+ACTIVITY_BYTES = 1024
+REPORT_EVERY_S = 0.1
+DRAIN_S = 1.0
+FAREWELL_S = 1.0
+LONGEST_SIDE = 10_000
+IGNORED = (SIGHUP, SIGINT, SIGPIPE, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2)
+
+
+class Keeper:
+    def __init__(self, spec: Spec, run_folder: str) -> None:
+        self.spec, self.run_folder = spec, run_folder
+        self.cols, self.rows = spec.cols, spec.rows
+        self.pid = 0
+        self.master = self.slave = -1
+        self.wait_status: int | None = None
+        self.report: dict[str, object] | None = None
+        self.done = False
+        self.poll = select.epoll()
+        self.scanner = Scanner()
+        self.cage = cage.Cage([])
+        self.tree = Tree(self.cage)
+        self.journal = Journal(spec, run_folder)
+        self.stopping = Stopping(self)
+        self._timers: dict[str, tuple[float, Timer]] = {}
+        self._last_output = 0.0
+        self._report_written = 0.0
+        self._folder_missing = False
+
+    # starting ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the agent and say ``running``. Raises ``StartFailed``, ``NotWritten`` or ``OSError``."""
+        agent.become_subreaper()
+        cage.leave_foreign_cage()
+        self.journal.reserve()
+        self.log = Log(os.path.join(self.run_folder, wire.OUTPUT), self.spec.log_cap_bytes)
+        self.log.mark(wire.AT_SIZE, self.cols << 32 | self.rows)
+        self._listen_to_signals()
+        self.desk = Desk(self)
+        self.journal.tell = self.desk.clients.tell_all
+        self.cage = cage.build(self.spec.session, self.spec.run, self.spec.pids_max, self.spec.memory_max_bytes)
+        self.tree = Tree(self.cage)
+        try:
+            self.pid, self.master, self.slave = agent.start(self.spec, self.cage)
+        except BaseException:
+            self.cage.remove()
+            raise
+        self.typing = TypingQueue(self.master)
+        self.poll.register(self.master, select.EPOLLIN)
+        self.journal.write_run(self.pid, self.cage.tier)
+        self.journal.change(runs.RUNNING, "the agent runs", {"pid": self.pid})
+        self.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+
+    def _listen_to_signals(self) -> None:
+        self.wakeup, write = os.pipe()
+        for fd in (self.wakeup, write):
+            os.set_blocking(fd, False)
+        for number in IGNORED:
+            signal(number, SIG_IGN)
+        for number in (SIGCHLD, SIGTERM):
+            signal(number, _only_wake)
+        set_wakeup_fd(write, warn_on_full_buffer=False)
+        self.poll.register(self.wakeup, select.EPOLLIN)
+
+    # the loop ---------------------------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Until the agent has ended and everything about it is written down."""
+        while not self.done:
+            for fd, events in self.poll.poll(self._timeout_s()):
+                if fd == self.master:
+                    self._on_terminal(events)
+                elif fd == self.wakeup:
+                    self._on_wakeup()
+                elif fd == self.desk.clients.fd:
+                    self.desk.clients.accept()
+                elif (client := self.desk.clients.by_fd.get(fd)) is not None:
+                    self.desk.on_event(client, events)
+            self._on_time()
+
+    def at(self, name: str, moment: float, call: Timer) -> None:
+        """Call once, at a moment of the monotonic clock. A timer of the same name is replaced."""
+        self._timers[name] = (moment, call)
+
+    def _timeout_s(self) -> float:
+        moments = [moment for moment, _ in self._timers.values()]
+        return max(0.0, min(moments) - time.monotonic()) if moments else -1
+
+    def _on_time(self) -> None:
+        now = time.monotonic()
+        for name, (moment, call) in list(self._timers.items()):
+            if moment <= now and not self.done:
+                del self._timers[name]
+                call(now)
+
+    def _on_wakeup(self) -> None:
+        if SIGTERM in os.read(self.wakeup, 512):
+            self.stopping.stop(runs.SHUTDOWN, "the keeper was asked to end by SIGTERM", self.spec.grace_s)
+        self.reap()
+
+    def reap(self) -> None:
+        """Collect the dead: the agent's status is kept, those of its orphans are nobody's."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self.pid and self.wait_status is None:
+                self.wait_status, self._usage = status, usage
+                self._ended_at = files.stamp()
+                os.close(self.slave)
+                self.at("drain", time.monotonic() + DRAIN_S, self._drained)
+
+    # the terminal -----------------------------------------------------------------------------------------------
+
+    def _on_terminal(self, events: int) -> None:
+        if events & select.EPOLLOUT:
+            self.type()
+        if not events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+            return
+        parts = []
+        over = False
+        for _ in range(READS_PER_TURN):
+            try:
+                part = os.read(self.master, READ_BYTES)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                part = b""
+            if not part:
+                over = True
+                break
+            parts.append(part)
+        if parts:
+            self._on_output(parts[0] if len(parts) == 1 else b"".join(parts))
+        if over:
+            self._terminal_over()
+
+    def _on_output(self, data: bytes) -> None:
+        self.log.append(data)
+        self.desk.clients.poke(self.log.end)
+        self._last_output = time.time()
+        if "activity" not in self._timers:
+            self.at("activity", time.monotonic() + ACTIVITY_EVERY_S, self._record_activity)
+        for kind, body in self.scanner.feed(data):
+            if kind == "report":
+                self._on_report(body)
+            elif kind == "query":
+                self.type(b"\x1b]7501;?\x1b\\")
+            elif self.desk.owner is None:
+                self.type(body)
+
+    def type(self, *items: bytes | float | Callable[[], None]) -> bool:
+        """Type into the terminal what was waiting and then ``items``. False when they find no room."""
+        if self.master < 0:
+            return False
+        taken = self.typing.put(*items)
+        try:
+            self.typing.flush()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return taken
+        if self.typing.resume_at is not None:
+            self.at("typing", self.typing.resume_at, self._type_on)
+        self.poll.modify(self.master, select.EPOLLIN | (select.EPOLLOUT if self.typing.blocked else 0))
+        return taken
+
+    def _type_on(self, now: float) -> None:
+        self.type()
+
+    def resize(self, cols: int, rows: int) -> None:
+        if (cols, rows) == (self.cols, self.rows) or max(cols, rows) > LONGEST_SIDE or self.master < 0:
+            return
+        self.cols, self.rows = cols, rows
+        agent.set_size(self.master, cols, rows)
+        self.log.mark(wire.AT_SIZE, cols << 32 | rows)
+        self.desk.clients.tell_all({"event": "resize", "cols": cols, "rows": rows, "offset": self.log.end})
+
+    @property
+    def output_is_complete(self) -> bool:
+        return self.master < 0
+
+    def _drained(self, now: float) -> None:
+        """The agent is gone and its terminal was not hung up: a survivor holds it open. Its last words are in."""
+        self._on_terminal(select.EPOLLIN)
+        self._terminal_over()
+
+    def _terminal_over(self) -> None:
+        """The agent is gone and nobody has its terminal open: everything that was written to it has been read."""
+        if self.master >= 0:
+            self.poll.unregister(self.master)
+            os.close(self.master)
+            self.master = -1
+            for name in ("drain", "folder", "activity"):
+                self._timers.pop(name, None)
+            self.stopping.leader_ended()
+
+    # what is noticed --------------------------------------------------------------------------------------------
+
+    def _on_report(self, body: bytes) -> None:
+        fields = parse_report(body)
+        if fields is None or "id" in fields:
+            return
+        cleared = fields["state"] == "clear"
+        self.report = None if cleared else {"schema": files.SCHEMA, "at": files.stamp(), "source": "osc7501", **fields}
+        if "report" not in self._timers:
+            self.at("report", self._report_written + REPORT_EVERY_S, self._pass_report_on)
+
+    def _pass_report_on(self, now: float) -> None:
+        self._report_written = now
+        self.journal.write_report(self.report)
+        self.desk.clients.tell_all({"event": "attention", "report": self.report})
+
+    def _record_activity(self, now: float) -> None:
+        self.journal.record_activity(self._last_output, self.log.tail(ACTIVITY_BYTES))
+
+    def _check_folder(self, now: float) -> None:
+        """Whether the workspace is still the same folder. One bad look is looked at again before it counts."""
+        spec = self.spec
+        try:
+            here = os.stat(spec.folder)
+            missing = (here.st_dev, here.st_ino) != (spec.folder_dev, spec.folder_ino)
+        except (FileNotFoundError, NotADirectoryError):
+            missing = True
+        except OSError:
+            missing = False
+        if missing and self._folder_missing:
+            if self.journal.state == runs.RUNNING:
+                self.journal.change(runs.ORPHANED, runs.WORKSPACE_GONE, {"folder": spec.folder})
+            return
+        self._folder_missing = missing
+        self.at("folder", now + (FOLDER_RECHECK_S if missing else FOLDER_CHECK_S), self._check_folder)
+
+    # ending -----------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Write the end down, in the order of its weight: the exit, the state, the word to the clients, the log."""
+        if self.done:
+            return
+        self.done = True
+        if "report" in self._timers:
+            self._pass_report_on(time.monotonic())
+        ending = Ending(
+            wait_status=self.wait_status,
+            intent=self.stopping.intent,
+            ended_at=self._ended_at,
+            survivors=len(self.tree.pids()),
+            attention=str(self.report["state"]) if self.report else None,
+            lost_bytes=self.log.lost_bytes,
+            usage=self._usage,
+        )
+        self.log.mark(wire.AT_EXIT, ending.shell_code)
+        ending.write(self.run_folder)
+        new, reason = ending.verdict()
+        self.journal.change(new, reason, ending.evidence())
+        self.desk.clients.tell_all(
+            {
+                "event": "exit",
+                "state": self.journal.state,
+                "reason": reason,
+                "end": self.log.end,
+                "exit": ending.fields(),
+            }
+        )
+        self._say_farewell()
+        self.log.close()
+        self.cage.remove()
+        self.journal.give_back()
+
+    def _say_farewell(self) -> None:
+        clients = self.desk.clients
+        deadline = time.monotonic() + FAREWELL_S
+        while clients.unread() and time.monotonic() < deadline:
+            for fd, events in self.poll.poll(0.05):
+                client = clients.by_fd.get(fd)
+                if client is not None and events & select.EPOLLOUT:
+                    clients.flush(client)
+        clients.close_all()
+
+
+def _only_wake(number: int, frame: object) -> None:
+    """The byte in the wake-up pipe says which signal came."""

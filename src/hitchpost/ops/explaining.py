@@ -1,0 +1,220 @@
+"""Why a session has its status: the facts with their source and age, and the rule that made a word of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hitchpost import wire
+from hitchpost.model import record as recs
+from hitchpost.model import run as runs
+from hitchpost.model.durations import duration
+from hitchpost.model.facts import Exit, Facts
+from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, status
+from hitchpost.ops import past
+from hitchpost.ops.look import Seen, moment
+from hitchpost.ops.view import shape
+from hitchpost.state import files, records, story
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that was seen. ``source`` is a file of the session's folder, or what was looked at."""
+
+    fact: str
+    value: str
+    source: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``story`` is what had been told by ``at``, oldest first."""
+
+    seen: Seen
+    session: dict[str, Any]
+    words: Status
+    at: datetime
+    rule: str
+    facts: tuple[Fact, ...]
+    story: tuple[dict[str, object], ...]
+
+
+def explain(seen: Seen, now: datetime, at: datetime | None = None) -> Explanation:
+    """Explain what is true now, or what was at ``at``. Raises ``UsageError`` for a moment that it has no facts of."""
+    told = story.read(seen.folder)
+    if at is not None:
+        seen = past.seen_at(seen, told, at, now)
+        told = past.told_by(told, at)
+    moment_of = at or now
+    words = status(seen.facts, moment_of)
+    return Explanation(
+        seen=seen,
+        session=shape(seen, moment_of, words),
+        words=words,
+        at=moment_of,
+        rule=rule(seen.facts, words),
+        facts=tuple(_present(seen, now) if at is None else _past(seen, at)),
+        story=tuple(told),
+    )
+
+
+# The rule -------------------------------------------------------------------------------------------------------
+
+
+def rule(facts: Facts, words: Status) -> str:
+    """Which rule gave the word. The rules are tried in this order: record, failed probe, stale, the run's state."""
+    if words.word in (recs.ARCHIVED, recs.ERROR, recs.SUSPENDED):
+        if words.word != facts.record:
+            return f"the record counts first, and this run was {words.reason}, so the session is {words.word}"
+        return f"the record is {words.word}, and the record counts first, whatever became of the run"
+    if words.word == UNKNOWN:
+        return f"whether its keeper lives cannot be known, so nothing is claimed; its last known state is {facts.state}"
+    if words.word == STALE:
+        return "the sandbox lives, the agent in it is gone, and nobody asked for that"
+    return f"the run's own state counts: {runs.MEANINGS[words.state]}{_because(facts, words)}"
+
+
+def _because(facts: Facts, words: Status) -> str:
+    if facts.state != words.state:
+        return f"; {facts.state} is written down, but its keeper is gone, which means: {words.reason}"
+    if words.state == runs.RUNNING:
+        return _running(facts, words)
+    if words.state == runs.STOPPED:
+        return "; who asked counts first, whatever the exit code"
+    return f": {words.reason}" if words.state in (runs.FAILED, runs.ORPHANED) else ""
+
+
+def _running(facts: Facts, words: Status) -> str:
+    if facts.process_stopped:
+        return ", and a signal has stopped it (hitch stop still ends it)"
+    if words.attention == BLOCKED:
+        return ", and it says that it waits for a permission"
+    if words.idle_s >= facts.idle_after_s:
+        return f", and it has been silent for longer than {duration(facts.idle_after_s)}, which counts as idle"
+    return ""
+
+
+# The facts ------------------------------------------------------------------------------------------------------
+
+
+def _present(seen: Seen, now: datetime) -> list[Fact]:
+    record, facts = seen.record, seen.facts
+    run = _object(os.path.join(seen.run_folder, wire.RUN))
+    found = [
+        Fact("record", record.record, records.RECORD, moment(record.record_changed_at)),
+        Fact("state", f"{facts.state} (run {facts.run})", files.STATE, facts.state_changed_at),
+        Fact("keeper", keeper_text(seen), _of_run(seen, wire.KEEPER_LOCK), now),
+    ]
+    if run:
+        same = run.get("boot_id") == files.boot_id()
+        value = "the same as the run's" if same else "another than the run's: the machine was restarted since"
+        found.append(Fact("boot", value, _of_run(seen, wire.RUN), now))
+    found += _of_ending(seen, facts.exit)
+    found += _of_life(seen, facts)
+    for name, alive in (("sandbox", facts.sandbox_alive), ("agent in it", facts.session_alive)):
+        if alive is not None:
+            found.append(Fact(name, "alive" if alive else "dead", f"the {record.runtime} runtime", now))
+    found.append(Fact("folder", folder_text(seen), "the file system", now))
+    if isinstance(run.get("tier"), str):
+        found.append(Fact("protection", str(run["tier"]), _of_run(seen, wire.RUN), moment(run.get("started_at"))))
+    if seen.problem:
+        found.append(Fact("problem", seen.problem, "hitch doctor", now))
+    return found
+
+
+def _past(seen: Seen, at: datetime) -> list[Fact]:
+    record, facts = seen.record, seen.facts
+    found = [
+        Fact("record", record.record, files.STORY, moment(record.record_changed_at)),
+        Fact("state", f"{facts.state} (run {facts.run})", files.STORY, facts.state_changed_at),
+    ]
+    if facts.state in runs.LIVE:
+        known = {True: "alive", False: "gone", None: "not known: it was found gone later, and nobody saw it go"}
+        found.append(Fact("keeper", known[facts.keeper_alive], files.STORY, at))
+    ended = facts.exit is not None and (facts.exit.ended_at is None or facts.exit.ended_at <= at)
+    found += _of_ending(seen, facts.exit if ended else None, at)
+    found += _of_life(seen, facts)
+    return found
+
+
+def _of_ending(seen: Seen, end: Exit | None, until: datetime | None = None) -> list[Fact]:
+    intent = _object(os.path.join(seen.run_folder, wire.INTENT))
+    asked_at = moment(intent.get("at"))
+    found = []
+    if intent and (until is None or (asked_at is not None and asked_at <= until)):
+        why = f": {intent['reason']}" if intent.get("reason") else ""
+        found.append(Fact("intent", f"{intent.get('by')} asked it to end{why}", _of_run(seen, wire.INTENT), asked_at))
+    if end is not None:
+        found.append(Fact("exit", exit_text(end), _of_run(seen, wire.EXIT), end.ended_at))
+    elif seen.facts.state in runs.TERMINAL:
+        found.append(Fact("exit", "nobody saw it", _of_run(seen, wire.EXIT), None))
+    return found
+
+
+def _of_life(seen: Seen, facts: Facts) -> list[Fact]:
+    found = []
+    if facts.last_activity_at is not None:
+        found.append(Fact("last output", "seen", _of_run(seen, wire.OUTPUT), facts.last_activity_at))
+    else:
+        found.append(Fact("last output", "none yet", _of_run(seen, wire.OUTPUT), None))
+    report = facts.report
+    if report is not None:
+        kind = f", {report.kind}" if report.kind else ""
+        value = f"{report.state}{kind} (by {report.source})"
+        found.append(Fact("attention", value, _of_run(seen, wire.ATTENTION), report.at))
+    return found
+
+
+def keeper_text(seen: Seen) -> str:
+    """Who holds the run's lock: the proof that its keeper lives."""
+    held = files.is_held(os.path.join(seen.run_folder, wire.KEEPER_LOCK))
+    if held is None:
+        return "not known: its lock cannot be looked at"
+    if not held:
+        return "not started" if seen.facts.state == runs.CREATED else "gone: its lock is free"
+    pid = keeper_pid(seen.run_folder)
+    return f"alive: its lock is held by pid {pid}" if pid else "alive: its lock is held, by whom is not written yet"
+
+
+def keeper_pid(where: str) -> int | None:
+    """The pid that the keeper wrote into its lock, when that process is still the same one."""
+    try:
+        pid, start, boot = files.read_bytes(os.path.join(where, wire.KEEPER_LOCK)).decode().split()
+        same = boot == files.boot_id() and files.process_start(int(pid)) == int(start)
+    except (OSError, ValueError):
+        return None
+    return int(pid) if same else None
+
+
+def folder_text(seen: Seen) -> str:
+    record = seen.record
+    try:
+        here = os.stat(record.folder)
+    except OSError as error:
+        return f"gone: {record.folder} ({os.strerror(error.errno or 0).lower()})"
+    if (here.st_dev, here.st_ino) != (record.folder_dev, record.folder_ino):
+        return f"another folder is now at {record.folder}"
+    return f"present: {record.folder}"
+
+
+def exit_text(end: Exit) -> str:
+    if end.error is not None:
+        return end.error
+    text = runs.exit_text(end.code, end.signal)
+    text += ", core dumped" if end.core_dumped else ""
+    text += f", asked by {end.intent}" if end.intent else ", nobody asked"
+    return text + (f", {end.survivors} processes still there" if end.survivors else "")
+
+
+def _of_run(seen: Seen, name: str) -> str:
+    return f"runs/{seen.facts.run}/{name}"
+
+
+def _object(path: str) -> dict[str, object]:
+    try:
+        return files.read_object(path)
+    except (OSError, files.Unreadable, files.NewerSchema):
+        return {}
