@@ -229,7 +229,7 @@ def test_a_paused_sandbox_comes_before_a_stopped_process_in_the_label() -> None:
     [
         pytest.param(run.COMPLETED, Exit(code=0), "completed", marks=pytest.mark.ids("F1")),
         pytest.param(
-            run.COMPLETED, Exit(code=0, survivors=2), "completed (2 still running)", marks=pytest.mark.ids("F8")
+            run.COMPLETED, Exit(code=0, survivors=2), "completed (left 2 processes behind)", marks=pytest.mark.ids("F8")
         ),
         (run.COMPLETED, None, "completed"),
         pytest.param(run.FAILED, Exit(code=3), "failed: command exited with code 3", marks=pytest.mark.ids("A22-5")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import click
 
@@ -45,13 +45,10 @@ def parse_time(text: str, now: datetime) -> datetime:
     try:
         if match := AGO.fullmatch(words):
             parts = re.findall(r"(\d+)\s*([smhd])", match[1])
-            return now - timedelta(seconds=sum(int(count) * UNIT_S[unit] for count, unit in parts))
+            return (now - timedelta(seconds=sum(int(count) * UNIT_S[unit] for count, unit in parts))).astimezone(UTC)
         if CLOCK.fullmatch(words):
-            clock = [int(part) for part in words.split(":")]
-            day = datetime(now.year, now.month, now.day, *clock)  # noqa: DTZ001 (the zone follows)
-            return day.astimezone()
-        found = datetime.fromisoformat(words)
-        return found if found.tzinfo is not None else found.astimezone()
+            words = f"{now:%Y-%m-%d}T{words:0>5}" if words.count(":") == 1 else f"{now:%Y-%m-%d}T{words:0>8}"
+        return datetime.fromisoformat(words).astimezone(UTC)
     except (ValueError, OverflowError):
         raise UsageError(
             f"expected --at to be a time like 2026-05-04T14:05:00Z, 14:05 or '5m ago', but got {text[:80]!r}"
@@ -74,7 +71,7 @@ def as_object(found: Explanation) -> dict[str, object]:
 def as_lines(found: Explanation, everything: bool) -> list[str]:
     session, words = found.session, found.words
     which = f"session {session['index']}, id {session['id']}, run {session['run']}"
-    since = f"since {duration(words.in_status_s)}"
+    since = f"for {duration(words.in_status_s)}"
     rows = [["FACT", "VALUE", "SOURCE", "AGE"]]
     for fact in found.facts:
         age = "" if fact.at is None else duration(seconds_between(fact.at, found.at))
@@ -89,5 +86,5 @@ def as_lines(found: Explanation, everything: bool) -> list[str]:
         *table(rows),
         "",
         f"Story, {count}:",
-        visible(story.as_text(list(told), most=len(told)), keep_newlines=True) if told else "  nothing is told",
+        *(visible(story.as_text([line])) for line in told),
     ]

@@ -183,7 +183,8 @@ def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
     if word == record.SUSPENDED and facts.exit is not None and facts.exit.error is not None:
         return f"suspended: {facts.exit.error}"
     if word == run.COMPLETED and facts.exit is not None and facts.exit.survivors:
-        return f"completed ({facts.exit.survivors} still running)"
+        left = facts.exit.survivors
+        return f"completed (left {left} process{'es' if left > 1 else ''} behind)"
     if word == run.RUNNING:
         if facts.sandbox_paused:
             return "running (paused)"

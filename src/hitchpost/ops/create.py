@@ -47,8 +47,8 @@ def create(home: str, wish: Wish, settings: Settings, *, new_id: Callable[[], st
         check_name(wish.name)
     if len(wish.description) > LONGEST_DESCRIPTION:
         raise UsageError(f"the description is longer than {LONGEST_DESCRIPTION} characters")
-    sweep(home)
-    with files.Lock(os.path.join(sessions_folder(home), ".lock")):
+    with home_lock(home):
+        sweep_locked(home)
         rows = [row for row in index.rows(home).values() if row["record"] != ARCHIVED]
         now = files.stamp()
         record = Record(
@@ -88,19 +88,27 @@ def check_name(name: str) -> None:
         raise UsageError(f"the name {name!r} is only digits, which are for the index; add a letter")
 
 
+def home_lock(home: str) -> files.Lock:
+    """Held while a session is made: names and numbers are given out one at a time."""
+    return files.Lock(os.path.join(sessions_folder(home), ".lock"))
+
+
 def sweep(home: str) -> None:
     """Finish removals that were cut short, and clear away sessions that were never finished being made."""
+    with home_lock(home):
+        sweep_locked(home)
+
+
+def sweep_locked(home: str) -> None:
+    """``sweep`` for a caller that holds the home's lock: whoever began to make a session is gone then."""
     top = sessions_folder(home)
     for name in os.listdir(top):
-        path = os.path.join(top, name)
-        if name.startswith(REMOVED) or (
-            name.startswith(NEW) and files.is_held(os.path.join(path, files.LOCK)) is False
-        ):
-            shutil.rmtree(path, ignore_errors=True)
+        if name.startswith((NEW, REMOVED)):
+            shutil.rmtree(os.path.join(top, name), ignore_errors=True)
 
 
 def _write(home: str, record: Record) -> None:
-    """Make the folder under another name and move it into place. Its lock is held meanwhile, so nobody sweeps it."""
+    """Make the folder under another name and move it into place."""
     made = os.path.join(sessions_folder(home), NEW + record.id)
     os.mkdir(made, 0o700)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 
 from hitchpost import wire
 from hitchpost.errors import NoSuchSession
@@ -17,6 +18,8 @@ from hitchpost.runtimes.link import lock_path
 from hitchpost.state import files, quarantine, records, story
 from hitchpost.state.home import run_folder, session_folder
 from hitchpost.state.manager import Manager
+
+KEEPER_LEAVES_S = 5.0
 
 
 def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
@@ -38,6 +41,14 @@ def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
         return look(home, session)
     except (FileNotFoundError, files.Removed):
         raise NoSuchSession(session) from None
+
+
+def wait_for_keeper_to_leave(seen: Seen) -> None:
+    """A keeper that has told of the end still syncs its log; its lock is free a moment later."""
+    if seen.facts.state in runs.TERMINAL:
+        deadline = time.monotonic() + KEEPER_LEAVES_S
+        while files.is_held(lock_path(seen.run_folder)) is True and time.monotonic() < deadline:
+            time.sleep(0.002)
 
 
 def _needs(seen: Seen) -> bool:

@@ -23,7 +23,7 @@ def remove(home: str, session: str, *, force: bool = False) -> Record:
     live = seen.facts.state in runs.LIVE or seen.facts.keeper_alive is True
     if live and not force:
         raise Refused(f"{seen.record.name} is {seen.facts.state}; stop it first, or use --force")
-    if live or (seen.facts.exit is not None and seen.facts.exit.survivors):
+    if seen.facts.state != runs.CREATED:
         seen = stop(home, session, reason="removed")
     with files.SessionLock(seen.folder):
         if is_kept(seen.run_folder) is not False:

@@ -20,9 +20,12 @@ def restart(
     size: tuple[int, int] = (80, 24),
     progress: Callable[[float], None] = lambda waited_s: None,
 ) -> Begun:
-    """Raises what ``stop`` and ``start`` raise. A folder that is gone is noticed before anything is stopped."""
+    """Raises what ``stop`` and ``start`` raise. A folder that is gone is noticed before anything is stopped.
+
+    What an ended run left behind is ended too: it would work in the same folder as the next run.
+    """
     seen = look(home, session)
     check_place(seen)
-    if seen.facts.state in runs.LIVE or seen.facts.keeper_alive is True:
+    if seen.facts.state != runs.CREATED:
         stop(home, session, by=runs.RESTART, reason="restart", progress=progress)
     return start(home, session, settings, caller=caller, size=size, reason="restart")

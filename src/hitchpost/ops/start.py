@@ -12,7 +12,7 @@ from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR
 from hitchpost.model.status import status
 from hitchpost.ops import environment
 from hitchpost.ops.look import Seen, look
-from hitchpost.ops.recover import recover
+from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import lock_path
 from hitchpost.settings import Settings
@@ -48,6 +48,8 @@ def start(
     record, folder = seen.record, seen.folder
     manager = Manager(folder, actor=actor)
     check_place(seen)
+    if seen.facts.state != runs.ORPHANED:
+        wait_for_keeper_to_leave(seen)
     with files.SessionLock(folder):
         run = _next_run(manager, seen, reason)
         where = run_folder(folder, run)
@@ -82,6 +84,8 @@ def start(
                 memory_max_bytes=settings.memory_max_mib << 20,
             )
         )
+    except OSError as error:
+        started = base.Started(None, f"cannot start a keeper: {error}")
     finally:
         os.close(lock)
     if started.error is not None:

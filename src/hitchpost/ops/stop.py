@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from hitchpost.errors import KeeperSilent, Refused
 from hitchpost.model import run as runs
-from hitchpost.ops.look import Seen, look
-from hitchpost.ops.recover import recover
+from hitchpost.ops.look import Seen
+from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
 from hitchpost.runtimes import base
-from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event, is_kept
+from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event
 
 STARTING_WAIT_S = 30.0
 MARGIN_S = 20.0
@@ -32,7 +32,7 @@ def stop(
     """
     seen = _wait_out_starting(home, session)
     if seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is not True:
-        return _end_survivors(seen)
+        return _end_survivors(home, seen)
     if seen.facts.state == runs.CREATED:
         raise Refused(f"{seen.record.name} has not been started")
     wait_s = (seen.record.grace_s if grace_s is None else grace_s) + MARGIN_S
@@ -66,18 +66,16 @@ def _wait_out_starting(home: str, session: str) -> Seen:
 
 
 def _settled(home: str, session: str) -> Seen:
-    """The session once its keeper is gone: it releases its lock a moment after it has told of the end."""
-    deadline = time.monotonic() + 5.0
-    while True:
-        seen = recover(home, session)
-        if is_kept(seen.run_folder) is not True or time.monotonic() > deadline:
-            return look(home, session)
-        time.sleep(0.002)
+    """The session once its keeper is gone and its end is written down."""
+    seen = recover(home, session)
+    wait_for_keeper_to_leave(seen)
+    return recover(home, session)
 
 
-def _end_survivors(seen: Seen) -> Seen:
+def _end_survivors(home: str, seen: Seen) -> Seen:
     """What an agent that left by itself has left behind goes too, when somebody says stop."""
+    wait_for_keeper_to_leave(seen)
     end = seen.facts.exit
     if end is not None and end.survivors:
         base.load(seen.record.runtime).end_leftovers(seen.folder, seen.facts.run, session=seen.record.id)
-    return seen
+    return recover(home, seen.record.id)

@@ -47,7 +47,7 @@ def as_text(lines: list[dict[str, object]], most: int = 12) -> str:
     """The end of the story, one line each, for error messages."""
     shown = []
     for line in lines[-most:]:
-        what = f"{line.get('from')} → {line.get('to')}" if line["event"] == "state" else str(line["event"])
+        what = f"{line.get('from')} → {line.get('to')}" if "to" in line else str(line["event"])
         reason = f": {line['reason']}" if line.get("reason") else ""
         shown.append(f"  {line['at']} run {line.get('run')} {what} by {line.get('actor')}{reason}")
     return "\n".join(shown)

@@ -1,0 +1,57 @@
+"""``script/bench``: measure, print one table, and leave with 1 when a figure is over its limit."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from importlib import import_module
+
+from bench.table import Row, rendered
+
+MEASUREMENTS = {
+    "exits": "exit → final state on disk, and → subscriber told",
+    "transitions": "durable transitions per second",
+    "ps": "hitch ps with 100, 1,000 and 10,000 sessions",
+    "memory": "memory of 100 keepers",
+    "starts": "start and restart → first output",
+    "flood": "a PTY flood through the keeper into the log",
+    "echo": "echo through the log, idle and beside floods",
+    "idle": "forks, wake-ups and CPU of 100 idle sessions",
+    "truth": "1,000 exits of all kinds, counted",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="script/bench",
+        description="Measure hitch beside its anchors.",
+        epilog="\n".join(f"{name:12} {text}" for name, text in MEASUREMENTS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=MEASUREMENTS, default=list(MEASUREMENTS))
+    parser.add_argument("--quick", action="store_true", help="small samples: to see that it runs, not how fast")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+    rows: list[Row] = []
+    for name in arguments.only:
+        began = time.monotonic()
+        print(f"bench: {MEASUREMENTS[name]} …", file=sys.stderr, flush=True)
+        rows += import_module(f"bench.{name}").measure(quick=arguments.quick)
+        print(f"bench: {name} took {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    load = os.getloadavg()[0]
+    if arguments.json:
+        print(json.dumps({"load": load, "cores": os.cpu_count(), "rows": [row.as_json() for row in rows]}, indent=1))
+    else:
+        print(rendered(rows))
+        print(f"\n{os.cpu_count()} cores, load average {load:.1f}{', quick' if arguments.quick else ''}")
+    return 1 if any(row.ok is False for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

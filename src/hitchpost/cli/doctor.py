@@ -1,0 +1,78 @@
+"""``hitch doctor``: check this machine and the state folder, mend what can be, show a session's files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import asdict
+
+import click
+
+from hitchpost.cli.common import complete_sessions, json_option, print_json
+from hitchpost.cli.text import painted, visible
+from hitchpost.errors import UsageError
+from hitchpost.ops.checkup import checkup
+from hitchpost.ops.finding import NOTE, OK, PROBLEM, Finding
+from hitchpost.ops.mending import mend
+from hitchpost.ops.sessions import resolve
+from hitchpost.ops.stored import StoredFile, stored_files
+from hitchpost.state.home import home_path, open_home
+
+COLOUR = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
+
+
+@click.command("doctor")
+@click.option(
+    "--fix", is_flag=True, help="Mend what can be mended, and say what was done. Nothing of value is deleted."
+)
+@click.option("--show", metavar="SESSION", shell_complete=complete_sessions, help="Print a session's state files.")
+@json_option
+def command(fix: bool, show: str | None, as_json: bool) -> None:
+    """Check this machine, the settings, the state folder and every session. Without --fix nothing is written.
+
+    The exit code is 1 when there is a problem. Notes are no problems.
+    """
+    if show is not None:
+        if fix:
+            raise UsageError("--show and --fix exclude each other")
+        _show(show, as_json)
+        return
+    done = mend(open_home(create=False)) if fix else []
+    findings = checkup(home_path())
+    good = all(finding.level != PROBLEM for finding in findings)
+    if as_json:
+        print_json({"ok": good, "home": home_path(), "checks": [asdict(one) for one in findings], "fixed": done})
+    else:
+        click.echo("\n".join(_lines(findings, done, colour=sys.stdout.isatty())))
+    sys.exit(0 if good else 1)
+
+
+def _lines(findings: list[Finding], done: list[str], *, colour: bool) -> list[str]:
+    lines = [f"fixed    {visible(text)}" for text in done]
+    for one in findings:
+        level = painted(f"{one.level:<8}", COLOUR[one.level], on=colour)
+        about = f"{one.session}: " if one.session else ""
+        lines.append(f"{level} {one.check:<11} {visible(about + one.text)}")
+        if one.todo:
+            lines.append(f"{'':20} → {visible(one.todo)}")
+    counts = Counter(one.level for one in findings)
+    return [*lines, "", f"{_count(counts[PROBLEM], 'problem')}, {_count(counts[NOTE], 'note')}"]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def _show(wanted: str, as_json: bool) -> None:
+    home = open_home(create=False)
+    found = stored_files(home, resolve(home, wanted))
+    if as_json:
+        print_json([asdict(one) for one in found])
+        return
+    click.echo("\n\n".join(_file(one) for one in found))
+
+
+def _file(one: StoredFile) -> str:
+    body = json.dumps(one.value, indent=2) if one.error is None else f"  ({visible(one.error)})"
+    return f"{visible(one.path)}\n{body}"

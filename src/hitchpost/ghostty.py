@@ -1,0 +1,224 @@
+"""A screen on libghostty-vt, the emulator of the Ghostty terminal. Importing this module costs a quarter of a second."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pyghostty import Terminal, ffi, lib
+from pyghostty._ffi import check
+from pyghostty.core import init_sized
+
+HISTORY_BYTES = 32 << 20
+LONGEST_CONTINUATION = 64 * 1024
+SKIP_STRING = b"\x1b]99999;"
+MODE = re.compile(rb"\x1b\[\??([0-9]+)[hl]")
+ALTERNATE_MODES = (1049, 1047, 47)
+LEFT_OUT = {b"3", b"40", b"66", b"1048", b"2026", *(str(mode).encode() for mode in ALTERNATE_MODES)}
+"""Modes that are set otherwise, that would clear the terminal, or that would freeze it until the stream goes on."""
+ENTER_ALTERNATE, LEAVE_ALTERNATE = b"\x1b[?1049h\x1b[2J", b"\x1b[?1049l"
+CURSOR_SHAPES = {0: 5, 1: 1, 2: 3}
+
+
+class GhosttyScreen:
+    def __init__(self, cols: int, rows: int, history_lines: int) -> None:
+        self.cols, self.rows = cols, rows
+        self._terminal = Terminal(cols, rows, scrollback=history_lines)
+        self._set("SCROLLBACK_MAX_BYTES", "size_t", HISTORY_BYTES)
+        self._set("CONTINUATION_MAX_BYTES", "size_t", LONGEST_CONTINUATION)
+        self._set("KITTY_IMAGE_STORAGE_LIMIT", "uint64_t", 0)
+
+    def feed(self, data: bytes) -> None:
+        self._terminal.feed(data)
+
+    def resize(self, cols: int, rows: int) -> None:
+        self.cols, self.rows = cols, rows
+        self._terminal.resize(cols, rows)
+
+    def close(self) -> None:
+        self._terminal.close()
+
+    def on_reply(self, tell: Callable[[bytes], None] | None) -> None:
+        self._terminal.on_reply(tell)
+
+    def text(self) -> str:
+        return str(self._terminal.text())
+
+    def cursor(self) -> tuple[int, int]:
+        return self._get("cursor_x"), self._get("cursor_y")
+
+    def alternate(self) -> bool:
+        return bool(self._get("active_screen", "GhosttyTerminalScreen") == lib.GHOSTTY_TERMINAL_SCREEN_ALTERNATE)
+
+    def lines(self, left: int, top: int, cols: int, rows: int) -> list[bytes]:
+        right, bottom = min(left + cols, self.cols) - 1, min(top + rows, self.rows)
+        return [self._format(self._select((left, row), (right, row))) for row in range(top, bottom)]
+
+    def snapshot(self, *, history: bool = True) -> bytes:
+        if not self.alternate():
+            return self._own_snapshot(history)
+        below = self._leave_alternate()
+        try:
+            parts = [below._own_snapshot(history, settings=False)]
+        finally:
+            below.close()
+        return b"".join((*parts, ENTER_ALTERNATE, self._own_snapshot(history=False)))
+
+    def input_modes(self) -> bytes:
+        wanted = {b"1", b"2004"}
+        modes = [mode for mode in self._modes() if MODE.fullmatch(mode)[1] in wanted]  # type: ignore[index]
+        return b"".join((*modes, self._keypad(), self._extra("keyboard"), self._keyboard_flags()))
+
+    def _own_snapshot(self, history: bool, settings: bool = True) -> bytes:
+        """The snapshot of the screen that is shown, on a terminal that shows the same one of its two."""
+        parts = []
+        if history and (scrolled := self._get("scrollback_rows", "size_t")):
+            past = self._format(self._select((0, 0), (self.cols - 1, scrolled - 1), "screen"), unwrap=True)
+            # as many line ends as the screen has rows push all of it out of sight, whatever its length
+            parts += [past, b"\x1b[0m", b"\r\n" * (self._blank_end(scrolled) + self.rows)]
+        for row, line in enumerate(self.lines(0, 0, self.cols, self.rows), 1):
+            if line:
+                parts.append(b"\x1b[%dH%s" % (row, line))
+        if not settings:
+            return b"".join((*parts, self._place_cursor(), self._extra("style")))
+        parts += [self._title(), self._tab_stops(), *self._modes(), self._extra("scrolling_region"), self._keypad()]
+        parts += [self._extra("keyboard"), self._cursor_shape(), self._place_cursor()]
+        parts += [self._extra("style"), self._extra("charsets"), self._keyboard_flags(), self._continuation()]
+        return b"".join(parts)
+
+    def _blank_end(self, scrolled: int) -> int:
+        """How many blank lines, which the formatter leaves out, end the history; at most a screen of them."""
+        for count in range(min(scrolled, self.rows)):
+            row = scrolled - 1 - count
+            if self._format(self._select((0, row), (self.cols - 1, row), "screen")):
+                return count
+        return min(scrolled, self.rows)
+
+    def _leave_alternate(self) -> GhosttyScreen:
+        """A copy of this screen after the program has left the alternate screen."""
+        data, size = ffi.new("uint8_t**"), ffi.new("size_t*")
+        check(lib.ghostty_snapshot_encode_alloc(self._terminal._t[0], ffi.NULL, data, size), "snapshot_encode")
+        decoder = ffi.new("GhosttySnapshotDecoder*")
+        copy = GhosttyScreen(self.cols, self.rows, 0)
+        try:
+            check(lib.ghostty_snapshot_decoder_new_buf(ffi.NULL, decoder, data[0], size[0]), "snapshot_decoder_new")
+            try:
+                decoded = ffi.new("GhosttyTerminal*")
+                check(lib.ghostty_snapshot_decoder_decode(decoder[0], decoded), "snapshot_decode")
+            finally:
+                lib.ghostty_snapshot_decoder_free(decoder[0])
+        finally:
+            lib.ghostty_free(ffi.NULL, data[0], size[0])
+        copy._adopt(decoded)
+        # CAN first: the program may be in the middle of a sequence
+        copy.feed(b"\x18" + b"".join(b"\x1b[?%dl" % mode for mode in ALTERNATE_MODES if self._terminal.mode(mode)))
+        return copy
+
+    def _adopt(self, decoded: Any) -> None:
+        import weakref
+
+        self._terminal.close()
+        self._terminal._t = decoded
+        self._terminal._free = weakref.finalize(self._terminal, lib.ghostty_terminal_free, decoded[0])
+
+    def _modes(self) -> list[bytes]:
+        found = [match.group() for match in MODE.finditer(self._extra("modes"))]
+        return [mode for mode in found if MODE.fullmatch(mode)[1] not in LEFT_OUT]  # type: ignore[index]
+
+    def _keypad(self) -> bytes:
+        return b"\x1b=" if self._terminal.mode(66) else b""
+
+    def _keyboard_flags(self) -> bytes:
+        flags = self._get("kitty_keyboard_flags", "uint8_t")
+        return b"\x1b[>%du" % flags if flags else b""
+
+    def _title(self) -> bytes:
+        title = self._get("title", "GhosttyString")
+        text = ffi.buffer(title.ptr, title.len)[:].decode("utf-8", "replace") if title.len else ""
+        return f"\x1b]2;{''.join(filter(str.isprintable, text))}\x1b\\".encode() if text else b""
+
+    def _tab_stops(self) -> bytes:
+        default = b"\x1b[3g" + b"".join(b"\x1b[%dG\x1bH" % (column + 1) for column in range(8, self.cols, 8))
+        found = self._extra("tabstops")
+        return b"" if found in (default, default + b"\x1b[H") else found
+
+    def _cursor_shape(self) -> bytes:
+        state = ffi.new("GhosttyRenderState*")
+        check(lib.ghostty_render_state_new(ffi.NULL, state), "render_state_new")
+        try:
+            check(lib.ghostty_render_state_update(state[0], self._terminal._t[0]), "render_state_update")
+            shape, blinks = ffi.new("GhosttyRenderStateCursorVisualStyle*"), ffi.new("bool*")
+            lib.ghostty_render_state_get(state[0], lib.GHOSTTY_RENDER_STATE_DATA_CURSOR_VISUAL_STYLE, shape)
+            lib.ghostty_render_state_get(state[0], lib.GHOSTTY_RENDER_STATE_DATA_CURSOR_BLINKING, blinks)
+        finally:
+            lib.ghostty_render_state_free(state[0])
+        number = CURSOR_SHAPES.get(shape[0], 1)
+        return b"" if number == 1 else b"\x1b[%d q" % (number if blinks[0] else number + 1)
+
+    def _place_cursor(self) -> bytes:
+        column, row = self.cursor()
+        left = top = 0
+        if self._terminal.mode(6):  # places count from the scrolling region
+            region = self._extra("scrolling_region")
+            if match := re.search(rb"\[([0-9]+);[0-9]*r", region):
+                top = int(match[1]) - 1
+            if match := re.search(rb"\[([0-9]+);[0-9]*s", region):
+                left = int(match[1]) - 1
+        place = b"\x1b[%d;%dH" % (row - top + 1, column - left + 1)
+        if not self._get("cursor_pending_wrap", "bool"):
+            return place
+        # only a letter in the last column makes the next one wrap
+        begin = column - 1 if column and self._is_wide_tail(column, row) else column
+        letter = self._format(self._select((begin, row), (column, row)))
+        return b"\x1b[%d;%dH%s" % (row - top + 1, begin - left + 1, letter or b" ")
+
+    def _is_wide_tail(self, column: int, row: int) -> bool:
+        cell, wide = ffi.new("GhosttyCell*"), ffi.new("GhosttyCellWide*")
+        check(lib.ghostty_grid_ref_cell(self._terminal.ref(column, row), cell), "grid_ref_cell")
+        check(lib.ghostty_cell_get(cell[0], lib.GHOSTTY_CELL_DATA_WIDE, wide), "cell_get")
+        return bool(wide[0] == lib.GHOSTTY_CELL_WIDE_SPACER_TAIL)
+
+    def _continuation(self) -> bytes:
+        """The sequence that the stream is in the middle of."""
+        if self._get("vt_ground", "bool"):
+            return b""
+        size, buffer = ffi.new("size_t*"), ffi.new("uint8_t[]", LONGEST_CONTINUATION)
+        if lib.ghostty_terminal_continuation_buf(self._terminal._t[0], buffer, LONGEST_CONTINUATION, size):
+            return SKIP_STRING  # too long to keep, so it is a string: its rest must not show up as text
+        return bytes(ffi.buffer(buffer, size[0])[:])
+
+    def _extra(self, name: str) -> bytes:
+        """What the formatter adds for one of its options, before or behind the text."""
+        cell = self._select((0, 0), (0, 0))
+        bare, whole = self._format(cell), self._format(cell, extra=name)
+        return whole.removesuffix(bare) if name in ("modes", "tabstops") else whole.removeprefix(bare)
+
+    def _select(self, begin: tuple[int, int], end: tuple[int, int], tag: str = "active") -> Any:
+        selection = init_sized("GhosttySelection")
+        selection.start = self._terminal.ref(*begin, tag)[0]
+        selection.end = self._terminal.ref(*end, tag)[0]
+        return selection
+
+    def _format(self, selection: Any, *, unwrap: bool = False, extra: str = "") -> bytes:
+        options = init_sized("GhosttyFormatterTerminalOptions")
+        options.emit, options.unwrap, options.selection = lib.GHOSTTY_FORMATTER_FORMAT_VT, unwrap, selection
+        if extra:
+            setattr(options.extra.screen if extra in ("style", "charsets") else options.extra, extra, True)
+        formatter, data, size = ffi.new("GhosttyFormatter*"), ffi.new("uint8_t**"), ffi.new("size_t*")
+        check(lib.ghostty_formatter_terminal_new(ffi.NULL, formatter, self._terminal._t[0], options[0]), "formatter_new")
+        try:
+            check(lib.ghostty_formatter_format_alloc(formatter[0], ffi.NULL, data, size), "format")
+            found = bytes(ffi.buffer(data[0], size[0])[:]) if size[0] else b""
+            if data[0]:
+                lib.ghostty_free(ffi.NULL, data[0], size[0])
+        finally:
+            lib.ghostty_formatter_free(formatter[0])
+        return found
+
+    def _get(self, key: str, kind: str = "uint16_t") -> Any:
+        return self._terminal.get(key, kind)
+
+    def _set(self, option: str, kind: str, value: object) -> None:
+        key = getattr(lib, f"GHOSTTY_TERMINAL_OPT_{option}")
+        check(lib.ghostty_terminal_set(self._terminal._t[0], key, ffi.new(f"{kind}*", value)), f"set {option}")

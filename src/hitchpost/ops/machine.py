@@ -1,0 +1,154 @@
+"""What this machine offers: Python, the kernel, control groups, git, tmux. Looks only; a probe's traces are removed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from hitchpost.keeper import cage
+from hitchpost.ops.finding import Finding, note, ok, problem
+from hitchpost.settings import Settings
+from hitchpost.state import files, records
+
+OLDEST_PYTHON = (3, 11)
+OLDEST_TMUX = (3, 0)
+PR_GET_CHILD_SUBREAPER = 37
+TOOL_TIMEOUT_S = 5.0
+PROBE = "doctor"
+YOUNG_S = 60.0
+UNPROTECTED = "unprotected: a fork bomb or memory hog in one session can starve the others"
+
+
+def machine(settings: Settings) -> Iterator[Finding]:
+    version = platform.python_version()
+    if sys.version_info >= OLDEST_PYTHON:
+        yield ok("python", version)
+    else:
+        yield problem("python", f"{version} is too old", f"use Python {'.'.join(map(str, OLDEST_PYTHON))} or newer")
+    yield from _kernel()
+    yield _protection(settings)
+    yield _git()
+    yield _tmux()
+
+
+def _kernel() -> Iterator[Finding]:
+    upgrade = "use a newer kernel, or ask who runs this container what it forbids"
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+        yield ok("pidfd", f"the kernel offers it ({platform.release()})")
+    except (OSError, AttributeError) as error:
+        yield problem("pidfd", f"not available ({error}); a process cannot be signalled safely", upgrade)
+    answer = ctypes.c_int()
+    if ctypes.CDLL(None).prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0) == 0:
+        yield ok("sub-reaper", "the kernel offers it")
+    else:
+        yield problem("sub-reaper", "not available; what an agent leaves behind cannot be found", upgrade)
+    if files.process_start(os.getpid()) is None:
+        yield problem("/proc", "not readable; processes cannot be told apart", "mount /proc")
+    elif files.process_stat(os.getppid()) is None and os.getppid() != 0:
+        yield note("/proc", "shows only some processes (hidepid?)", "mount /proc without hidepid for this user")
+    else:
+        yield ok("/proc", "readable")
+
+
+def _protection(settings: Settings) -> Finding:
+    """Build a group as a keeper would, see what it can limit, and give it back."""
+    group = cage.build(PROBE, os.getpid(), settings.pids_max or 1, settings.memory_max_mib << 20)
+    try:
+        counted = _limited(group, ("pids.max",), settings.pids_max or 1)
+        weighed = _limited(group, ("memory.max", "memory.limit_in_bytes"), settings.memory_max_mib << 20)
+    finally:
+        group.remove()
+    how = "run hitch where it may make control groups (systemd-run --user --scope -p Delegate=yes)"
+    if not group.folders:
+        return note("protection", f"{UNPROTECTED} (no control group is allowed here)", how)
+    if settings.pids_max and not counted:
+        return note("protection", f"{UNPROTECTED} ({group.tier}, which cannot count processes here)", how)
+    if settings.memory_max_mib and not weighed:
+        return note("protection", f"memory_max_mib has no effect here ({group.tier})", how)
+    processes = (
+        f"at most {settings.pids_max} processes" if settings.pids_max else "processes not limited (pids_max = 0)"
+    )
+    memory = f"{settings.memory_max_mib} MiB" if settings.memory_max_mib else "memory not limited (memory_max_mib = 0)"
+    return ok("protection", f"{group.tier}; each session: {processes}, {memory}")
+
+
+def _limited(group: cage.Cage, names: tuple[str, ...], wanted: int) -> bool:
+    for folder in group.folders:
+        for name in names:
+            try:
+                if files.read_bytes(os.path.join(folder, name)).strip() == str(wanted).encode():
+                    return True
+            except OSError:
+                continue
+    return False
+
+
+def _git() -> Finding:
+    text = _answer("git", "--version")
+    if text is None:
+        return note("git", "not found; sessions run, worktrees cannot be made", "install git")
+    return ok("git", text.removeprefix("git version "))
+
+
+def _tmux() -> Finding:
+    text = _answer("tmux", "-V")
+    if text is None:
+        return note("tmux", "not found; the local runtime works without it", "install tmux to use --runtime tmux")
+    digits = re.search(r"(\d+)\.(\d+)", text)
+    if digits is not None and (int(digits[1]), int(digits[2])) < OLDEST_TMUX:
+        wanted = ".".join(map(str, OLDEST_TMUX))
+        return note("tmux", f"{text} is too old; the local runtime works without it", f"install tmux {wanted} or newer")
+    return ok("tmux", text.removeprefix("tmux "))
+
+
+def _answer(*argv: str) -> str | None:
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=TOOL_TIMEOUT_S, check=True, text=True
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+# Control groups that nobody needs any more ----------------------------------------------------------------------
+
+
+def left_over_groups(kept: set[str]) -> list[str]:
+    """Our empty groups that no keeper uses. ``kept`` are the names of the groups of this home's live runs.
+
+    Other homes use the same tree: what is theirs is empty for an instant only, so young groups are left alone.
+    """
+    found = []
+    for _, base in cage.bases():
+        try:
+            names = os.listdir(base)
+        except OSError:
+            continue
+        for name in names:
+            folder = os.path.join(base, name)
+            if name.startswith(cage.PREFIX) and name not in kept and _is_left_over(folder, name):
+                found.append(folder)
+    return sorted(found)
+
+
+def _is_left_over(folder: str, name: str) -> bool:
+    session, _, number = name.removeprefix(cage.PREFIX).partition(".")
+    if not number.isdigit() or not (session == PROBE or records.is_id(session)):
+        return False
+    try:
+        place = os.stat(folder)
+    except OSError:
+        return False
+    if place.st_uid != os.geteuid() or cage.Cage([folder]).pids():
+        return False
+    if session == PROBE:
+        return files.process_start(int(number)) is None
+    return time.time() - place.st_mtime > YOUNG_S

@@ -1,0 +1,85 @@
+"""Mending what the check-up finds: what is broken is put aside, what is left over is removed."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost.keeper import cage
+from hitchpost.ops import machine, ward
+from hitchpost.ops.checkup import index_errors, unfinished
+from hitchpost.ops.create import sweep
+from hitchpost.ops.look import Seen, look
+from hitchpost.ops.recover import recover
+from hitchpost.ops.view import shape
+from hitchpost.ops.ward import TROUBLE
+from hitchpost.runtimes.link import is_kept
+from hitchpost.state import files, quarantine, records
+from hitchpost.state.home import run_folder, session_folder, sessions_folder
+from hitchpost.state.index import INDEX
+
+
+def mend(home: str) -> list[str]:
+    """Do what can be done without losing anything. Returns what was done; the home was checked before."""
+    done: list[str] = []
+    if not os.path.isdir(sessions_folder(home)):
+        return done
+    for session in records.ids(home):
+        try:
+            done += _session(home, session)
+        except TROUBLE as error:
+            done.append(f"{session}: could not be mended: {error}")
+    half = unfinished(home)
+    sweep(home)
+    done += [f"removed {path}" for path in half if not os.path.lexists(path)]
+    done += _discard(ward.temp_files(home) + ward.temp_files(sessions_folder(home)))
+    if index_errors(home):
+        files.discard(os.path.join(home, INDEX))
+        done.append("removed the index; the next command rebuilds it from the files")
+    return done + _groups(home)
+
+
+def _session(home: str, session: str) -> list[str]:
+    folder = session_folder(home, session)
+    if os.path.islink(folder):
+        return []
+    before = look(home, session)
+    name = before.record.name or session
+    done = []
+    with files.SessionLock(folder):
+        for below, wrong in ward.unreadable_run_files(folder):
+            kept = is_kept(os.path.dirname(os.path.join(folder, below)))
+            if kept is False and (moved := quarantine.put_away(folder, below)):
+                done.append(f"{name}: moved an unreadable file to {moved} ({wrong})")
+    after = recover(home, session, actor="doctor")
+    done += [f"{name}: {change}" for change in _changes(before, after)]
+    with files.SessionLock(folder):
+        done += _discard(ward.left_over(folder))
+    return done
+
+
+def _changes(before: Seen, after: Seen) -> list[str]:
+    found = []
+    if before.problem and not after.problem:
+        found.append(f"rebuilt from its story ({before.problem})")
+    if before.facts.state != after.facts.state:
+        label = shape(after, after.facts.state_changed_at or after.facts.created_at)["label"]
+        found.append(f"wrote down what became of it: {before.facts.state} → {label}")
+    return found
+
+
+def _discard(paths: list[str]) -> list[str]:
+    for path in paths:
+        files.discard(path)
+    return [f"removed {path}" for path in paths if not os.path.lexists(path)]
+
+
+def _groups(home: str) -> list[str]:
+    kept = {
+        cage.name_of(session, run)
+        for session in records.ids(home)
+        for run in ward.run_numbers(session_folder(home, session))
+        if is_kept(run_folder(session_folder(home, session), run)) is not False
+    }
+    groups = machine.left_over_groups(kept)
+    cage.Cage(groups).remove()
+    return [f"removed the empty control group {path}" for path in groups if not os.path.isdir(path)]
