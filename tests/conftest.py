@@ -11,6 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.ground import Ground
 from tests.support import TEMP_PREFIX, Hitch, LeakWatch, end_home
 
 # Times say nothing about correctness here: several tests share the cores.
@@ -68,3 +69,11 @@ def home(leak_watch: LeakWatch, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 def hitch(home: Path) -> Hitch:
     """Runs the command: ``hitch("ps", "--json").json()``."""
     return Hitch()
+
+
+@pytest.fixture
+def ground(home: Path, hitch: Hitch, leak_watch: LeakWatch) -> Ground:
+    """Starts sessions in a folder of the test's own, and reads the truth about them."""
+    place = leak_watch.scratch / "place"
+    place.mkdir()
+    return Ground(home, place, leak_watch, hitch)

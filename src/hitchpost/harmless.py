@@ -12,11 +12,11 @@ import re
 from hitchpost.sequences import Kind, Splitter
 
 CONTROLS = "\a\b\t\n\v\f\r\x0e\x0f"
-DRAWING = "@ABCDEFGHIJKLMPSTXZ`abdefgmrsu"
+DRAWING = "@ABCDEFGHIJKLMPSTXZ`abdefmrsu"
 MODES = ("4", "20")
 PRIVATE_MODES = ("5", "6", "7", "12", "25", "45", "47", "1047", "1048", "1049", "2026")
 ALTERNATE = ("47", "1047", "1049")
-ESCAPES = ("\x1b7", "\x1b8", "\x1bD", "\x1bE", "\x1bH", "\x1bM", "\x1b#3", "\x1b#4", "\x1b#5", "\x1b#6", "\x1b#8")
+ESCAPES = ("\x1b7", "\x1b8", "\x1bD", "\x1bE", "\x1bM", "\x1b#3", "\x1b#4", "\x1b#5", "\x1b#6", "\x1b#8")
 RESET = "\x1b[!p\x1b[2J\x1b[H"
 LINKS = ("http://", "https://", "mailto:")
 
@@ -25,7 +25,7 @@ LEAVE_ALTERNATE = "\x1b[?1049l"
 
 _CSI = re.compile(r"\x1b\[([<-?]*)([0-9:;]*)([ -/]*)([@-~])")
 _CHARSET = re.compile(r"\x1b[()*+][0-9A-Z]")
-_LINK = re.compile(r"\x1b\]8;[^;]*;(.*?)(?:\x07|\x1b\\)", re.DOTALL)
+_LINK = re.compile(r"\x1b\](8;[^;]*;(.*?))(?:\x07|\x1b\\)", re.DOTALL)
 
 
 class Harmless:
@@ -74,6 +74,6 @@ class Harmless:
 
 def _is_link(token: str) -> bool:
     found = _LINK.fullmatch(token)
-    if found is None or any(not letter.isprintable() for letter in found[1]):
+    if found is None or not found[1].isprintable():
         return False
-    return not found[1] or found[1].lower().startswith(LINKS)
+    return not found[2] or found[2].lower().startswith(LINKS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -105,6 +107,43 @@ def bounds(output_folder: str) -> tuple[int, int]:
     return 0, 0
 
 
+def told_end(output_folder: str) -> int:
+    """How far the log reached, as the end of its time index has it: beyond its last byte when that was lost. Else 0."""
+    try:
+        with open(os.path.join(output_folder, wire.TIMES), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size // wire.TIME_RECORD_BYTES - 1) * wire.TIME_RECORD_BYTES)
+            record = file.read(wire.TIME_RECORD_BYTES)
+    except FileNotFoundError:
+        return 0
+    return int.from_bytes(record[9:], "big") if record[:1] == wire.AT_OFFSET else 0
+
+
+def tail_offset(output_folder: str, lines: int) -> int:
+    """The offset from which the last ``lines`` lines begin. A line without its end, the last one, counts."""
+    first, end = bounds(output_folder)
+    begin, size = end, READ_BYTES // 4
+    while begin > first:
+        begin = max(first, end - size)
+        found = _line_begin(output_folder, begin, end, lines)
+        if found is not None:
+            return found
+        size *= 4
+    return begin
+
+
+def _line_begin(output_folder: str, begin: int, end: int, lines: int) -> int | None:
+    """Where the last ``lines`` lines between two offsets begin; None when there are not as many."""
+    ends: deque[int] = deque(maxlen=lines + 1)
+    with Reader(output_folder, begin) as reader:
+        while reader.offset < end and (chunk := reader.read(end - reader.offset)).data:
+            for found in re.finditer(b"\n", chunk.data):
+                ends.append(chunk.offset + found.end())
+        if reader.offset not in ends:
+            ends.append(reader.offset)
+    return ends[0] if len(ends) > lines else None
+
+
 def last_written(output_folder: str) -> float | None:
     """When output last came, in seconds since 1970; None when there was none."""
     for start in reversed(segments(output_folder)):
@@ -126,3 +165,23 @@ def moments(output_folder: str) -> Iterator[Moment]:
                 yield Moment(record[:1], at_us / 1_000_000, value)
     except FileNotFoundError:
         return
+
+
+def sizes(output_folder: str) -> list[tuple[int, int, int]]:
+    """The terminal's sizes as (offset, columns, rows): from that offset on it had that size."""
+    try:
+        with open(os.path.join(output_folder, wire.TIMES), "rb") as file:
+            index = file.read()
+    except FileNotFoundError:
+        return []
+    step = wire.TIME_RECORD_BYTES
+    kinds = index[::step][: len(index) // step]
+    found = []
+    at = kinds.find(wire.AT_SIZE)
+    while at >= 0:
+        before = kinds.rfind(wire.AT_OFFSET, 0, at)
+        offset = int.from_bytes(index[before * step + 9 : before * step + step], "big") if before >= 0 else 0
+        value = int.from_bytes(index[at * step + 9 : at * step + step], "big")
+        found.append((offset, value >> 32, value & 0xFFFFFFFF))
+        at = kinds.find(wire.AT_SIZE, at + 1)
+    return found

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from hitchpost import escapes
+from hitchpost import escapes, output
 
 HISTORY_LINES = 5000
 TAIL_BYTES = 256 * 1024
+CANCEL = b"\x18\x1b[0m"
 
 
 class Screen(Protocol):
@@ -56,6 +57,29 @@ def open_screen(cols: int, rows: int) -> Screen:
     except (ImportError, OSError):
         return PlainScreen(cols, rows)
     return GhosttyScreen(cols, rows, HISTORY_LINES)
+
+
+def restore(output_folder: str, end: int, cols: int = 80, rows: int = 24) -> Screen:
+    """The screen of a run after the first ``end`` bytes of its output, as far as its log still has them.
+
+    The whole log is taken: what was set long ago, the alternate screen above all, still holds.
+    """
+    sizes = output.sizes(output_folder)
+    if sizes:
+        _, cols, rows = sizes.pop(0)
+    screen = open_screen(cols, rows)
+    with output.Reader(output_folder) as reader:
+        while True:
+            while sizes and sizes[0][0] <= reader.offset:
+                screen.resize(*sizes.pop(0)[1:])
+            until = min(end, sizes[0][0]) if sizes else end
+            chunk = reader.read(min(output.READ_BYTES, until - reader.offset)) if reader.offset < until else None
+            if chunk is None or not chunk.data:
+                break
+            screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
+    for _, cols, rows in sizes:
+        screen.resize(cols, rows)
+    return screen
 
 
 class PlainScreen:

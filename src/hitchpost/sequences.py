@@ -31,7 +31,8 @@ _TOKEN = re.compile(
     r"|(?P<CONTROL>[\x00-\x1f\x7f-\x9f])",
 )
 _UNFINISHED = re.compile(r"\x1b(?:[ -/]*|\[[0-?]*[ -/]*|\][^\x07\x18\x1a\x1b]*\x1b?|[PX^_][^\x18\x1a\x1b]*\x1b?)\Z")
-_ENDS_STRING = re.compile(r"[\x07\x18\x1a\x1b\\]")
+_INTRODUCES_STRING = re.compile(r"\x1b[\]PX^_][^\x1b]*\Z")
+_ENDS_STRING = re.compile(r"[\x07\x18\x1a\x1b]")
 
 
 class Splitter:
@@ -42,7 +43,7 @@ class Splitter:
 
     def feed(self, text: str) -> Iterator[tuple[Kind, str]]:
         whole = self._rest + text
-        if self._rest[1:2] in tuple("]PX^_") and len(whole) <= LONGEST and not _ENDS_STRING.search(text):
+        if _INTRODUCES_STRING.match(self._rest) and len(whole) <= LONGEST and not _ENDS_STRING.search(text):
             self._rest = whole
             return
         self._rest = ""
@@ -56,7 +57,12 @@ class Splitter:
     def _split(self, whole: str, *, final: bool) -> Iterator[tuple[Kind, str]]:
         for token in _TOKEN.finditer(whole):
             start = token.start()
-            if not final and whole[start] == "\x1b" and len(whole) - start <= LONGEST and _UNFINISHED.match(whole, start):
+            if (
+                not final
+                and whole[start] == "\x1b"
+                and len(whole) - start <= LONGEST
+                and _UNFINISHED.match(whole, start)
+            ):
                 self._rest = whole[start:]
                 return
             assert token.lastgroup is not None

@@ -31,7 +31,9 @@ def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: st
         rows = index.rows(home_path()).values()
     except (OSError, HitchpostError):
         return []
-    return sorted(row["name"] for row in rows if row["name"].startswith(incomplete) and row["name"].isprintable())
+    return sorted(
+        {row["name"] for row in rows if row["name"].startswith(incomplete) and row["name"].isprintable()} - {""}
+    )
 
 
 session_argument = click.argument("session", shell_complete=complete_sessions)

@@ -10,7 +10,6 @@ import os
 import click
 from click.shell_completion import (
     BashComplete,
-    CompletionItem,
     FishComplete,
     ShellComplete,
     ZshComplete,
@@ -24,7 +23,7 @@ _BASH = r"""
 # Completion of hitch for bash 4.4 or newer. Put this line into ~/.bashrc:
 #     eval "$(hitch completion bash)"
 %(complete_func)s() {
-    local line="${COMP_LINE:0:COMP_POINT}" response kind value open="" cut=""
+    local line="${COMP_LINE:0:COMP_POINT}" response answer value open="" cut=""
     response=$(COMP_WORDS="$line" COMP_CWORD="" %(complete_var)s=bash_complete "$1" 2>/dev/null) || return
     # bash replaces only what follows the last : or = of the word, unless the word is quoted
     local word="${line##*[[:space:]]}"
@@ -33,8 +32,9 @@ _BASH = r"""
         *) [[ $word == *[:=]* && $word != *[\\\"\']* ]] && cut="${word%%"${word##*[:=]}"}" ;;
     esac
     COMPREPLY=()
-    while IFS=, read -r kind value; do
-        case "$kind" in
+    while IFS= read -r answer; do
+        value="${answer#*,}"
+        case "${answer%%%%,*}" in
             dir) compopt -o dirnames ;;
             file) compopt -o default ;;
             plain)
@@ -128,9 +128,6 @@ class Fish(FishComplete):
 
     def get_completion_args(self) -> tuple[list[str], str]:
         return cut_at_cursor(os.environ["COMP_WORDS"])
-
-    def format_completion(self, item: CompletionItem[str]) -> str:
-        return super().format_completion(item)
 
 
 SHELLS: dict[str, type[ShellComplete]] = {"bash": Bash, "zsh": Zsh, "fish": Fish}

@@ -14,6 +14,10 @@ def main() -> None:
             sys.exit(ps.main(sys.argv[2:]))
     from hitchpost.cli.group import cli
 
+    if "_HITCH_COMPLETE" in os.environ:
+        from hitchpost.cli.completion import register
+
+        register()
     try:
         cli(prog_name="hitch")
     finally:

@@ -7,6 +7,10 @@ import sys
 
 from hitchpost.cli.text import COLOURS, table, visible
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hitchpost.ops.listing import Row
+
 HEADER = ["SESSION", "NAME", "DESCRIPTION", "AGENT", "WORKSPACE", "STATUS", "IN STATUS", "TOTAL TIME"]
 STATUS_COLUMN = 5
 LONGEST_DESCRIPTION = 40
@@ -53,12 +57,18 @@ def as_json(everything: bool) -> str:
 
 
 def as_table(everything: bool, *, colour: bool) -> str:
-    from hitchpost.model.durations import duration
     from hitchpost.ops.listing import listing
-    from hitchpost.ops.view import workspace_name
     from hitchpost.state.home import open_home
 
     rows = listing(open_home(create=False), everything=everything)
+    return "\n".join(as_lines(rows, colour=colour)) + "\n"
+
+
+def as_lines(rows: list[Row], *, colour: bool) -> list[str]:
+    """The table, its header first."""
+    from hitchpost.model.durations import duration
+    from hitchpost.ops.view import workspace_name
+
     lines = [HEADER]
     for row in rows:
         session = row.shape
@@ -76,7 +86,7 @@ def as_table(everything: bool, *, colour: bool) -> str:
             ]
         )
     paint = ["", *(COLOURS.get(row.colour, "") for row in rows)] if colour else None
-    return "\n".join(table(lines, paint, STATUS_COLUMN)) + "\n"
+    return table(lines, paint, STATUS_COLUMN)
 
 
 def shortened(text: str) -> str:

@@ -76,6 +76,7 @@ def command(
     kind = catalog.load(agent) if agent is not None else catalog.unknown(rest)
     argv = kind.command(rest, prompt) if agent is not None else rest
     settings = config.load()
+    config.environment(settings)  # an env file that cannot be read is known before there is a session
     extra = environment.parse(env_items, os.environ)
     home = open_home()
     try:

@@ -37,6 +37,7 @@ def open_folder(spec: Spec) -> int:
     """The working folder, opened, and checked to be the one that was meant."""
     try:
         fd = os.open(spec.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        os.stat(os.path.join(spec.folder, "."))  # a folder that may be read and not entered
     except OSError as error:
         raise StartFailed(f"cannot enter the folder {spec.folder}: {os.strerror(error.errno or 0)}") from None
     here = os.fstat(fd)

@@ -11,6 +11,8 @@ import os
 from hitchpost.state import files
 
 PREFIX = "hitchpost."
+TIER = "HITCHPOST_TIER"
+"""The environment variable that, set to ``subreaper``, does without control groups: for tests and for debugging."""
 
 
 class Cage:
@@ -55,7 +57,7 @@ def name_of(session: str, run: int) -> str:
 def build(session: str, run: int, pids_max: int, memory_max_bytes: int) -> Cage:
     """Make the groups that this system lets us make. Never fails: what is not allowed is left out."""
     folders = []
-    for controller, base in bases():
+    for controller, base in bases() if _wanted() else ():
         if controller == "memory" and not memory_max_bytes:
             continue
         folder = os.path.join(base, name_of(session, run))
@@ -77,7 +79,7 @@ def build(session: str, run: int, pids_max: int, memory_max_bytes: int) -> Cage:
 def find(session: str, run: int) -> Cage:
     """The groups that an earlier keeper left for this run, wherever it stood."""
     wanted = name_of(session, run)
-    found = [os.path.join(base, wanted) for _, base in bases()]
+    found = [os.path.join(base, wanted) for _, base in (bases() if _wanted() else ())]
     return Cage([folder for folder in found if os.path.isdir(folder)])
 
 
@@ -111,6 +113,10 @@ def bases() -> list[tuple[str, str]]:
                 if os.path.isdir(base):
                     found.append((name, base))
     return found
+
+
+def _wanted() -> bool:
+    return os.environ.get(TIER) != "subreaper"
 
 
 def _write(path: str, text: str) -> bool:

@@ -34,6 +34,7 @@ class Client:
         self.follow: int | None = None
         self.inbox = bytearray()
         self.outbox = bytearray()
+        self.stuck = False
 
 
 class Clients:
@@ -115,18 +116,17 @@ class Clients:
                 self.send(client, wire.POKE, end.to_bytes(8, "big"))
 
     def flush(self, client: Client) -> None:
-        waiting = bool(client.outbox)
         try:
             while client.outbox:
                 del client.outbox[: os.write(client.fd, client.outbox)]
         except BlockingIOError:
-            self.poll.modify(client.fd, select.EPOLLIN | select.EPOLLOUT)
-            return
+            pass
         except OSError:
             self.close(client)
             return
-        if waiting:
-            self.poll.modify(client.fd, select.EPOLLIN)
+        if client.stuck != bool(client.outbox):
+            client.stuck = not client.stuck
+            self.poll.modify(client.fd, select.EPOLLIN | (select.EPOLLOUT if client.stuck else 0))
 
     def close(self, client: Client) -> None:
         if client.fd >= 0:

@@ -73,6 +73,7 @@ class Keeper:
         self._last_output = 0.0
         self._report_written = 0.0
         self._folder_missing = False
+        self._typing_stuck = False
 
     # starting ---------------------------------------------------------------------------------------------------
 
@@ -215,7 +216,9 @@ class Keeper:
             return taken
         if self.typing.resume_at is not None:
             self.at("typing", self.typing.resume_at, self._type_on)
-        self.poll.modify(self.master, select.EPOLLIN | (select.EPOLLOUT if self.typing.blocked else 0))
+        if self._typing_stuck != self.typing.blocked:
+            self._typing_stuck = self.typing.blocked
+            self.poll.modify(self.master, select.EPOLLIN | (select.EPOLLOUT if self._typing_stuck else 0))
         return taken
 
     def _type_on(self, now: float) -> None:
@@ -226,6 +229,7 @@ class Keeper:
             return
         self.cols, self.rows = cols, rows
         agent.set_size(self.master, cols, rows)
+        self.log.mark(wire.AT_OFFSET, self.log.end)
         self.log.mark(wire.AT_SIZE, cols << 32 | rows)
         self.desk.clients.tell_all({"event": "resize", "cols": cols, "rows": rows, "offset": self.log.end})
 

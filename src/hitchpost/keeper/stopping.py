@@ -6,7 +6,7 @@ import os
 import time
 from _signal import SIGCONT, SIGHUP, SIGTERM
 
-from hitchpost.keeper.tree import send
+from hitchpost.keeper.tree import ignores, send
 from hitchpost.model import run as runs
 
 TYPE_CHECKING = False
@@ -77,8 +77,17 @@ class Stopping:
         send(keeper.pid, SIGCONT)
 
     def _ask_everyone(self, now: float) -> None:
-        for number in (SIGTERM, SIGHUP, SIGCONT):
-            self.keeper.tree.signal(number)
+        """SIGTERM to each, once: a second one, or a hang-up, cuts short what the first one began.
+
+        Interactive shells ignore SIGTERM and leave when they are hung up.
+        """
+        keeper = self.keeper
+        for pid in keeper.tree.pids():
+            if ignores(pid, SIGTERM):
+                send(pid, SIGHUP)
+            elif pid != keeper.pid or keeper.spec.quit_signal != SIGTERM:
+                send(pid, SIGTERM)
+            send(pid, SIGCONT)
 
     def _force_at(self, moment: float) -> None:
         self._deadline = moment

@@ -77,6 +77,15 @@ def send(pid: int, number: int) -> bool:
         os.close(fd)
 
 
+def ignores(pid: int, number: int) -> bool:
+    try:
+        _, _, rest = files.read_bytes(f"/proc/{pid}/status").partition(b"SigIgn:")
+    except OSError:
+        return False
+    mask = rest.split(b"\n", 1)[0].strip()
+    return bool(mask) and bool(int(mask, 16) >> (number - 1) & 1)
+
+
 def is_keeper(pid: int) -> bool:
     """Whether ``pid`` is the keeper of some session. A session started from inside another one is not its child."""
     mark = wire.KEEPER_MARK.encode() + b"="

@@ -177,14 +177,11 @@ def _left_over(home: str, kept: set[str]) -> Iterator[Finding]:
 
 
 def unfinished(home: str) -> list[str]:
-    """Folders of sessions whose creation or removal was cut short."""
+    """Folders of sessions whose creation or removal was cut short. While one is being made, nobody can tell."""
     top = sessions_folder(home)
-    found = []
-    for name in sorted(os.listdir(top)):
-        held = files.is_held(os.path.join(top, name, files.LOCK))
-        if name.startswith((NEW, REMOVED)) and held is False:
-            found.append(os.path.join(top, name))
-    return found
+    if files.is_held(os.path.join(top, ".lock")) is not False:
+        return []
+    return [os.path.join(top, name) for name in sorted(os.listdir(top)) if name.startswith((NEW, REMOVED))]
 
 
 def _some(texts: list[str]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
 from hitchpost.model.durations import seconds_between
 from hitchpost.model.record import ACTIVE, LISTED, SUSPENDED
@@ -46,8 +47,8 @@ def listing(home: str, *, everything: bool = False, now: datetime | None = None)
             seen = look(home, session)
         except FileNotFoundError:
             continue
-        except files.NewerSchema as error:
-            found.append(Row(_foreign(session, row, str(error)), "yellow", 0.0, 0.0))
+        except (files.NewerSchema, HitchpostError, OSError) as error:
+            found.append(Row(_foreign(session, row, error), "yellow", 0.0, 0.0))
             continue
         words = status(seen.facts, now)
         made = shape(seen, now, words)
@@ -59,15 +60,16 @@ def listing(home: str, *, everything: bool = False, now: datetime | None = None)
     return found
 
 
-def _foreign(session: str, row: dict[str, Any], why: str) -> dict[str, Any]:
-    """A session that a newer version wrote: there, and nothing can be said about it."""
+def _foreign(session: str, row: dict[str, Any], why: Exception) -> dict[str, Any]:
+    """A session that cannot be looked at, or that a newer version wrote: there, and nothing can be said about it."""
+    newer = isinstance(why, files.NewerSchema)
     empty = dict.fromkeys(("sandbox_alive", "session_alive", "exit", "created_at", "started_at", "state_changed_at"))
     return {
         **empty,
         "id": session,
         "index": row["index"],
         "name": row["name"],
-        "description": why,
+        "description": str(why),
         "agent": "",
         "runtime": "",
         "record": row["record"],
@@ -75,7 +77,7 @@ def _foreign(session: str, row: dict[str, Any], why: str) -> dict[str, Any]:
         "run": 0,
         "state": "unknown",
         "status": "unknown",
-        "label": "unknown (written by a newer hitchpost)",
+        "label": "unknown (written by a newer hitchpost)" if newer else "unknown (see hitch doctor)",
         "attention": "unknown",
         "last_activity_at": None,
         "supports_resume": False,

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hitchpost.errors import KeeperSilent, Refused
+from hitchpost.errors import HitchpostError, KeeperSilent, Refused
 from hitchpost.model import record as recs
 from hitchpost.model.status import status
 from hitchpost.ops.look import Seen
-from hitchpost.runtimes.link import Link, NoKeeper, Silent
+from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 
 RECEIPT_TIMEOUT_S = 15.0
+MOST_TEXT_BYTES = 512 * 1024
+
+
+class NotTaken(HitchpostError):
+    """Raised when the agent has not read all of a text in time. The rest is typed when it reads again."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} has not taken all of the text within {RECEIPT_TIMEOUT_S:g} s; the rest waits until it reads its input"
+        )
 
 
 def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False) -> int:
@@ -18,11 +28,17 @@ def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False) -> i
     name = seen.record.name
     if seen.record.record not in recs.TAKES_INPUT:
         raise Refused(f"{name} is {seen.record.record} and takes no input; hitch restart {name} starts it again")
+    size = len(text.encode("utf-8", "surrogateescape"))
+    if size > MOST_TEXT_BYTES:
+        raise Refused(f"not sent to {name}: the text has {size} bytes, at most {MOST_TEXT_BYTES} can be typed at once")
     try:
         with Link.connect(seen.run_folder) as link:
-            receipt = link.request("send", text=text, enter=enter, force=force, timeout_s=RECEIPT_TIMEOUT_S)
+            try:
+                receipt = link.request("send", text=text, enter=enter, force=force, timeout_s=RECEIPT_TIMEOUT_S)
+            except Silent:
+                raise NotTaken(name) from None
     except Silent:
-        raise KeeperSilent(name, RECEIPT_TIMEOUT_S) from None
+        raise KeeperSilent(name, TIMEOUT_S) from None
     except NoKeeper:
         label = status(seen.facts, datetime.now(UTC)).label
         raise Refused(f"{name} is not running ({label}); hitch restart {name} starts it again") from None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.errors import AmbiguousSession, NoSuchSession
+from hitchpost.errors import AmbiguousSession, NoSuchRun, NoSuchSession
 from hitchpost.model.record import ARCHIVED
 from hitchpost.ops.look import Seen, look
 from hitchpost.state import index
-from hitchpost.state.home import session_folder
+from hitchpost.state.home import run_folder, session_folder
 
 
 def resolve(home: str, wanted: str) -> str:
@@ -47,6 +47,15 @@ def again(home: str, seen: Seen) -> Seen:
         return look(home, seen.record.id)
     except FileNotFoundError:
         raise NoSuchSession(seen.record.name) from None
+
+
+def chosen_run(seen: Seen, run: int | None) -> int:
+    """The number of the run that is meant: ``run``, else the newest. Raises ``NoSuchRun``."""
+    if run is None:
+        return seen.facts.run
+    if not 1 <= run <= seen.facts.run or not os.path.isdir(run_folder(seen.folder, run)):
+        raise NoSuchRun(seen.record.name, run, seen.facts.run)
+    return run
 
 
 def exists(home: str, session: str) -> bool:

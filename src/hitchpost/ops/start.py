@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from hitchpost import wire
 from hitchpost.errors import Refused, StartFailed
 from hitchpost.model import run as runs
 from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR
@@ -43,13 +44,14 @@ def start(
     reason: str = "",
     actor: str = "cli",
 ) -> Begun:
-    """Start the first run, or the next one after an end. Raises ``Refused`` or ``StartFailed``."""
+    """Start the first run, or the next one after an end. Raises ``Refused``, ``StartFailed`` or ``BadSettings``."""
     seen = recover(home, session)
     record, folder = seen.record, seen.folder
     manager = Manager(folder, actor=actor)
     check_place(seen)
     if seen.facts.state != runs.ORPHANED:
         wait_for_keeper_to_leave(seen)
+    env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, record.folder)
     with files.SessionLock(folder):
         run = _next_run(manager, seen, reason)
         where = run_folder(folder, run)
@@ -61,7 +63,7 @@ def start(
             os.close(lock)
             raise
     try:
-        env = environment.of_run(caller, settings, extra_env or {}, record.id, run, record.folder)
+        env[wire.RUN_MARK] = str(run)
         started = base.load(record.runtime).start(
             base.Launch(
                 session=record.id,

@@ -81,6 +81,7 @@ class Link:
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
         """Raises ``NoKeeper`` when the other side is gone, ``Silent`` when it does not read."""
+        self.socket.settimeout(TIMEOUT_S)
         try:
             self.socket.sendall(wire.frame(kind, payload))
         except TimeoutError:

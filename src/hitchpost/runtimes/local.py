@@ -15,6 +15,8 @@ from hitchpost.state.home import run_folder
 
 READY_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 5.0
+PASSED_ON = ("LANG", "LC_ALL", "HITCHPOST_BOOT_ID", "HITCHPOST_TIER")
+"""All that a keeper has of its starter's environment."""
 
 
 class Local:
@@ -138,7 +140,7 @@ def _spawn(folder: str, spec: int, kept: tuple[int, ...]) -> None:
         os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW,
         0o600,
     )
-    env = {name: os.environ[name] for name in ("LANG", "LC_ALL", "HITCHPOST_BOOT_ID") if name in os.environ}
+    env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     env[wire.KEEPER_MARK] = folder
     # a duplicate onto itself is inherited, without ever being inheritable to what another thread starts
     actions = [(os.POSIX_SPAWN_DUP2, old, new) for old, new in ((null, 0), (null, 1), (log, 2))]

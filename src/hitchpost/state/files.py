@@ -311,6 +311,10 @@ def read_object(path: str) -> dict[str, object]:
         value = lightjson.loads(read_bytes(path))
     except ValueError as error:
         raise Unreadable(path, str(error)) from None
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EISDIR):
+            raise
+        raise Unreadable(path, "expected a file, but got a link or a folder") from None
     if not isinstance(value, dict):
         raise Unreadable(path, f"expected an object, but got {type(value).__name__}")
     schema = value.get("schema", 0)

@@ -1,0 +1,359 @@
+"""One visit to a session's terminal: its output goes to the screen, what is typed goes to the agent.
+
+A terminal of the session's size gets the output as it is. One of another size gets a picture of it, painted from an
+emulator, around the cursor. Whoever types gives the session the size of their own terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import time
+from typing import Any
+
+from hitchpost import output, wire
+from hitchpost.cli import terminal as term
+from hitchpost.cli.keys import ANSWER, DETACH, INPUT, Keyboard
+from hitchpost.cli.terminal import Signals, Terminal, TerminalGone
+from hitchpost.runtimes.link import Link
+from hitchpost.screen import CANCEL, restore
+
+READ_BYTES = 1 << 16
+MOST_BEHIND_BYTES = 4 << 20
+MOST_UNSENT_BYTES = 4 << 20
+SHELL_CODE = 128
+DETACHED, ENDED, LOST, KILLED = "detached", "ended", "lost", "killed"
+
+
+class Attachment:
+    """Runs until the person leaves, the run ends, or a signal or the loss of the keeper ends it.
+
+    Afterwards ``outcome`` says which, ``event`` is what the keeper told of the run's end, and ``signal`` the signal.
+    """
+
+    def __init__(self, link: Link, output_folder: str, keyboard: Keyboard, *, read_only: bool) -> None:
+        self.link, self.keyboard, self.read_only = link, keyboard, read_only
+        self.outcome = ""
+        self.event: dict[str, Any] | None = None
+        self.signal = 0
+        self._folder = output_folder
+        self._terminal = Terminal()
+        self._size = self._terminal.size()
+        self._end = int(link.welcome["end"])
+        self._marks: list[tuple[int, int, int]] = []
+        self._following = False
+        self._outbox = bytearray()
+        self._questions = self._answered = 0
+        self._raw = True
+        self._begun = False
+        self._painted: list[bytes] = []
+        self._dirty = False
+        self._left = self._top = 0
+        self._flush_at: float | None = None
+
+    def run(self) -> str:
+        """The visit. The terminal is as it was when this returns or raises."""
+        terminal = self._terminal
+        try:
+            with Signals() as self._signals, output.Reader(self._folder, self._end) as self._reader:
+                self._screen = restore(self._folder, self._end, *self._size)
+                try:
+                    terminal.raw()
+                    try:
+                        self._begin()
+                        self._loop()
+                        terminal.finish(self._farewell())
+                    except TerminalGone:
+                        self.outcome, self.signal = self.outcome or KILLED, self.signal or signal.SIGHUP
+                    except BaseException:
+                        terminal.finish(self._farewell())
+                        raise
+                    finally:
+                        terminal.restore()
+                finally:
+                    self._screen.close()
+        finally:
+            terminal.close()
+        return self.outcome
+
+    # the loop ---------------------------------------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._terminal.input, selectors.EVENT_READ, self._on_keys)
+            selector.register(self._signals.fd, selectors.EVENT_READ, self._on_signals)
+            linked = writing = 0
+            self._on_link()
+            while not self.outcome:
+                self._pump()
+                if self.outcome:
+                    break
+                wanted = 0 if self.link.closed else selectors.EVENT_READ | (self._outbox and selectors.EVENT_WRITE or 0)
+                linked = _watch(selector, self.link.fileno(), linked, wanted, self._on_link)
+                wanted = selectors.EVENT_WRITE if self._terminal.waiting else 0
+                writing = _watch(selector, self._terminal.output, writing, wanted, self._terminal.flush)
+                timeout_s = None if self._flush_at is None else max(0.0, self._flush_at - time.monotonic())
+                for key, _ in selector.select(timeout_s):
+                    if not self.outcome:
+                        key.data()
+                if self._flush_at is not None and time.monotonic() >= self._flush_at:
+                    self._type(self.keyboard.flush())
+
+    def _on_signals(self) -> None:
+        numbers = self._signals.read()
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+            if number in numbers:
+                self.outcome, self.signal = KILLED, number
+                return
+        if signal.SIGTSTP in numbers:
+            self._terminal.forget()
+            self._terminal.finish(self._farewell())
+            self._terminal.restore()
+            os.kill(os.getpid(), signal.SIGSTOP)
+            self._signals.read()
+            numbers |= {signal.SIGCONT}
+        if signal.SIGCONT in numbers:
+            self._terminal.raw()
+            self._begun = False
+            self._take_size()
+            self._begin()
+        elif signal.SIGWINCH in numbers:
+            self._take_size()
+
+    def _take_size(self) -> None:
+        size = self._terminal.size()
+        if size == self._size:
+            return
+        self._size = size
+        self._painted = []
+        self._dirty = not self._raw
+        if not self.read_only:
+            self._send(wire.RESIZE, size[0].to_bytes(2, "big") + size[1].to_bytes(2, "big"))
+            # whether the size is ours to set is known when this is answered, whatever the answer
+            self._questions += 1
+            self._send(wire.REQUEST, json.dumps({"id": self._questions, "op": "size"}).encode())
+
+    # what is typed ----------------------------------------------------------------------------------------------
+
+    def _on_keys(self) -> None:
+        self._type(self.keyboard.feed(self._terminal.read()))
+
+    def _type(self, typed: list[tuple[str, bytes]]) -> None:
+        for kind, data in typed:
+            if kind == DETACH:
+                self.outcome = DETACHED
+                return
+            if self.read_only or self.link.closed:
+                continue
+            if len(self._outbox) > MOST_UNSENT_BYTES:
+                self._terminal.put(b"\a")
+                continue
+            self._send({INPUT: wire.INPUT, ANSWER: wire.ANSWER}[kind], data)
+        patience_s = self.keyboard.patience_s
+        self._flush_at = None if patience_s is None else time.monotonic() + patience_s
+
+    def _send(self, kind: bytes, payload: bytes) -> None:
+        self._outbox += wire.frame(kind, payload)
+
+    # what the keeper says ---------------------------------------------------------------------------------------
+
+    def _on_link(self) -> None:
+        self._flush_link()
+        for kind, payload in self.link.frames(0):
+            if kind == wire.POKE:
+                self._following = False
+                self._end = max(self._end, int.from_bytes(payload, "big"))
+            elif kind == wire.REPLY:
+                self._answered = max(self._answered, json.loads(payload).get("id", 0))
+            elif kind == wire.EVENT:
+                self._on_event(json.loads(payload))
+        if self.link.closed and self.event is None:
+            self._end = max(self._end, output.bounds(self._folder)[1])
+
+    def _on_event(self, event: dict[str, Any]) -> None:
+        if event["event"] == "exit":
+            self.event = event
+            self._end = max(self._end, int(event["end"]))
+        elif event["event"] == "resize":
+            self._marks.append((int(event["offset"]), int(event["cols"]), int(event["rows"])))
+            self._end = max(self._end, int(event["offset"]))
+        elif event["event"] == "refused":
+            self._terminal.put(b"\a")
+
+    def _flush_link(self) -> None:
+        self.link.socket.setblocking(False)
+        try:
+            while self._outbox:
+                del self._outbox[: self.link.socket.send(self._outbox)]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._outbox.clear()  # the end of the connection is noticed by reading
+
+    # the output -------------------------------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Move output on, as far as the terminal keeps up; then ask for more, or end."""
+        while True:
+            self._terminal.flush()
+            if self._terminal.waiting:
+                return
+            self._settle()
+            if not self._marks and self._raw and self._end - self._reader.offset > MOST_BEHIND_BYTES:
+                self._skip()
+            elif not self._advance():
+                break
+        if self._terminal.waiting:
+            return
+        if self._dirty:
+            self._paint()
+            self._terminal.flush()
+        if self.event is not None:
+            self.outcome = ENDED
+        elif self.link.closed:
+            self.outcome = LOST
+        elif not self._following:
+            self._following = True
+            self._send(wire.FOLLOW, self._reader.offset.to_bytes(8, "big"))
+        self._flush_link()
+
+    def _advance(self) -> bool:
+        """Show the next piece of output; False when there is none."""
+        until = min(self._end, self._marks[0][0]) if self._marks else self._end
+        here = self._reader.offset
+        chunk = self._reader.read(min(READ_BYTES, until - here)) if here < until else None
+        if chunk is None or not chunk.data:
+            if not self._marks:
+                self._end = here
+                return False
+            _, cols, rows = self._marks.pop(0)
+            self._screen.resize(cols, rows)
+            self._dirty = not self._raw
+            return True
+        if chunk.lost:
+            self._tell(f"{chunk.lost} bytes of output are no longer in the log")
+        self._screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
+        if self._raw:
+            self._terminal.put(chunk.data)
+        else:
+            self._dirty = True
+        return True
+
+    def _skip(self) -> None:
+        """Take what the terminal is too slow for, and show where it led."""
+        began = self._reader.offset
+        while self._reader.offset < self._end:
+            chunk = self._reader.read(min(output.READ_BYTES, self._end - self._reader.offset))
+            if not chunk.data:
+                break
+            self._screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
+        self._terminal.put(self._leave_raw(False))
+        self._tell(f"{self._reader.offset - began} bytes of output came too fast for this terminal; hitch logs has them")
+        self._terminal.put(b"\r\n" * self._size[1] + b"\x1b[H" + self._screen.snapshot(history=False))
+
+    def _tell(self, text: str) -> None:
+        if self._raw:
+            self._terminal.put(CANCEL + f"\r\n[hitch: {text}]\r\n".encode())
+
+    def _settle(self) -> None:
+        """Choose between the output itself and its picture, once it is known whose size the session has."""
+        if self._marks or self._answered < self._questions:
+            return
+        fits = (self._screen.cols, self._screen.rows) == self._size or self._screen.lines(0, 0, 1, 1) is None
+        if fits and not self._raw:
+            self._terminal.put(LEAVE_PICTURE)
+            self._raw = True
+            self._show()
+        elif not fits and self._raw:
+            self._terminal.put(self._leave_raw(True))
+            self._enter_picture()
+
+    def _begin(self) -> None:
+        self._raw = True
+        self._terminal.put(term.KEEP_TITLE)
+        fits = (self._screen.cols, self._screen.rows) == self._size or self._screen.lines(0, 0, 1, 1) is None
+        if fits:
+            self._show()
+        else:
+            self._enter_picture()
+
+    def _show(self) -> None:
+        """Print the screen, and the first time its history: below what was there, which stays to scroll back to."""
+        clear = b"\x1b[H\x1b[2J" if self._begun else b"\r\n" * self._size[1] + b"\x1b[H"
+        self._terminal.put(b"\x1b[0m" + clear + self._screen.snapshot(history=not self._begun))
+        self._begun = True
+
+    # the picture ------------------------------------------------------------------------------------------------
+
+    def _enter_picture(self) -> None:
+        self._raw = False
+        self._painted = []
+        self._dirty = True
+        self._terminal.put(ENTER_PICTURE)
+
+    def _paint(self) -> None:
+        cols, rows = self._size
+        column, row = self._screen.cursor()
+        self._left = _scrolled(self._left, column, cols, self._screen.cols)
+        self._top = _scrolled(self._top, row, rows, self._screen.rows)
+        lines = self._screen.lines(self._left, self._top, cols, rows) or []
+        lines += [b""] * (rows - len(lines))
+        parts = [b"\x1b[?2026h\x1b[?25l"]
+        for number, line in enumerate(lines):
+            if number >= len(self._painted) or self._painted[number] != line:
+                parts.append(b"\x1b[%d;1H\x1b[0m\x1b[K%s" % (number + 1, line))
+        parts.append(b"\x1b[0m\x1b[%d;%dH" % (row - self._top + 1, column - self._left + 1))
+        parts.append(self._screen.input_modes() + b"\x1b[?25h\x1b[?2026l")
+        self._painted, self._dirty = lines, False
+        self._terminal.put(b"".join(parts))
+
+    # leaving ----------------------------------------------------------------------------------------------------
+
+    def _leave_raw(self, certain: bool) -> bytes:
+        """Reset the terminal's modes and go to a fresh line below the output.
+
+        When output was dropped it is not ``certain`` which of its screens the terminal shows, and where its cursor is.
+        """
+        leave = self._screen.alternate() or not certain
+        reset = term.RESET + (b"\x1b[?1049l" + term.RESET if leave else b"")
+        if leave or self._screen.lines(0, 0, 1, 1) is None:
+            return reset + b"\x1b[%d;1H\r\n" % self._size[1]
+        column, row = self._screen.cursor()
+        used = len(self._screen.text().rstrip().splitlines())
+        if used > row:
+            return reset + b"\x1b[%d;1H\r\n" % used
+        return reset + b"\x1b[%d;1H" % (row + 1) + (b"\r\n" if column else b"")
+
+    def _farewell(self) -> bytes:
+        """What gives the terminal back; at the end of a run with what a picture or the alternate screen showed last."""
+        certain = not self._terminal.waiting
+        self._terminal.forget()
+        text = b""
+        if self.outcome in (ENDED, LOST) and (not self._raw or self._screen.alternate()):
+            last = self._screen.text().rstrip()
+            text = "".join(f"{line}\r\n" for line in last.splitlines()).encode() if last.strip() else b""
+        away = self._leave_raw(certain) if self._raw else b"\x1b\\" + LEAVE_PICTURE + term.RESET
+        return away + term.GIVE_TITLE_BACK + text
+
+
+ENTER_PICTURE = b"\x1b[?1049h\x1b[?7l\x1b[2J"
+LEAVE_PICTURE = term.POP_KEYBOARD + b"\x1b[?1049l\x1b[?7h"
+
+
+def _scrolled(origin: int, cursor: int, room: int, whole: int) -> int:
+    """Where a window of ``room`` into ``whole`` begins: as before, moved only to hold the cursor."""
+    origin = max(0, min(origin, whole - room))
+    return min(max(origin, cursor - room + 1), cursor) if room < whole else 0
+
+
+def _watch(selector: selectors.BaseSelector, fd: int, now: int, wanted: int, call: Any) -> int:
+    if wanted != now:
+        if now and wanted:
+            selector.modify(fd, wanted, call)
+        elif wanted:
+            selector.register(fd, wanted, call)
+        else:
+            selector.unregister(fd)
+    return wanted

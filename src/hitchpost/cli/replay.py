@@ -1,0 +1,152 @@
+"""``hitch replay``: a run as it was seen, in this terminal or as a file for others."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from signal import SIGHUP, SIGTERM, signal
+
+import click
+
+from hitchpost import recording, wire
+from hitchpost.cli.common import say, session_argument, terminal_size
+from hitchpost.errors import HitchpostError, UsageError
+from hitchpost.harmless import Harmless
+from hitchpost.ops.sessions import chosen_run, find
+from hitchpost.state.home import open_home, run_folder
+
+
+class FileThere(HitchpostError):
+    """Raised when an export would overwrite a file."""
+
+    exit_code = 5
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is there already; choose another file, or use --force")
+
+
+@click.command("replay")
+@session_argument
+@click.option("--run", type=int, metavar="N", help="Which run; the newest when missing.")
+@click.option("--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, metavar="X")
+@click.option("--idle-limit", "idle_s", type=click.FloatRange(min=0), metavar="SECONDS", help="No pause is longer.")
+@click.option("--from", "from_s", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="Begin there.")
+@click.option("--export", "path", type=click.Path(), metavar="FILE", help="Write asciicast v3 to FILE (- is stdout).")
+@click.option("--force", is_flag=True, help="With --export: overwrite FILE.")
+def command(
+    session: str, run: int | None, speed: float, idle_s: float | None, from_s: float, path: str | None, force: bool
+) -> None:
+    """Play what a session has shown, with its timing; Ctrl-C stops. Or export it.
+
+    What is played only draws: questions to the terminal, the clipboard and the like are left out. An export holds
+    everything.
+    """
+    if force and path is None:
+        raise UsageError("--force goes with --export")
+    home = open_home(create=False)
+    seen = find(home, session)
+    number = chosen_run(seen, run)
+    folder = os.path.join(run_folder(seen.folder, number), wire.OUTPUT)
+    begin = recording.beginning(folder)
+    if begin is None:
+        raise HitchpostError(f"run {number} of {seen.record.name} has no recording")
+    if path is not None:
+        export(recording.asciicast(folder, seen.record.name), path, force=force)
+        return
+    cols, rows = terminal_size()
+    if sys.stdout.isatty() and (cols < begin.cols or rows < begin.rows):
+        say(f"the session's terminal was {begin.cols}x{begin.rows}, this one is {cols}x{rows}")
+    harmless = Harmless()
+    with _calm_terminal(harmless):
+        play(recording.events(folder), begin.at, harmless, _write, speed=speed, idle_s=idle_s, from_s=from_s)
+
+
+def play(
+    events: Iterator[recording.Event],
+    begin: float,
+    harmless: Harmless,
+    write: Callable[[str], None],
+    *,
+    speed: float = 1.0,
+    idle_s: float | None = None,
+    from_s: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Write the events when their time has come. Those before ``from_s`` come at once: they make the screen."""
+    before = begin + from_s
+    due = clock()
+    for event in events:
+        gap_s = max(0.0, event.at - before)
+        before = max(before, event.at)
+        due += (gap_s if idle_s is None else min(gap_s, idle_s)) / speed
+        if event.code == recording.OUTPUT:
+            if (left_s := due - clock()) > 0:
+                pause(left_s)
+            write(harmless.feed(event.data))
+
+
+def export(lines: Iterator[str], path: str, *, force: bool) -> None:
+    if path == "-":
+        for line in lines:
+            _write(line)
+        return
+    if not force:
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            raise FileThere(path) from None
+        _fill(fd, lines, path)
+    elif os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+    else:
+        temp = f"{path}.{os.getpid()}.tmp"
+        _fill(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), lines, temp)
+        os.replace(temp, path)
+
+
+def _fill(fd: int, lines: Iterator[str], path: str) -> None:
+    """Write the whole file, or leave none."""
+    try:
+        with open(fd, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+def _write(text: str) -> None:
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _calm_terminal(harmless: Harmless) -> Iterator[None]:
+    """The terminal as a recording needs it: line feeds are only that. Put in order on every way out; Ctrl-C is one."""
+    fd = sys.stdout.fileno()
+    if not os.isatty(fd):
+        try:
+            yield
+        except KeyboardInterrupt:
+            pass
+        return
+    old = termios.tcgetattr(fd)
+    new = [*old]
+    new[1] &= ~termios.OPOST
+    new[3] &= ~(termios.ECHO | termios.ICANON)
+    for number in (SIGTERM, SIGHUP):
+        signal(number, lambda number, _: sys.exit(128 + number))
+    try:
+        termios.tcsetattr(fd, termios.TCSADRAIN, new)
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        _write(harmless.restore() + "\r\n")
+        termios.tcsetattr(fd, termios.TCSAFLUSH, old)

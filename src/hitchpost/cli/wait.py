@@ -1,0 +1,53 @@
+"""``hitch wait``."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+
+import click
+
+from hitchpost.cli.common import json_option, print_json, say, session_argument, session_json
+from hitchpost.cli.text import visible
+from hitchpost.model.status import status
+from hitchpost.ops.look import Seen
+from hitchpost.ops.sessions import find
+from hitchpost.ops.waiting import EXIT, UNTIL, has_ended, wait
+from hitchpost.state.home import open_home
+
+INTERRUPTED = 130
+
+
+@click.command("wait")
+@session_argument
+@click.option("--until", type=click.Choice(list(UNTIL)), default=EXIT, show_default=True, help="What to wait for.")
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=0), metavar="SECONDS", help="Give up after this time."
+)
+@json_option
+def command(session: str, until: str, timeout_s: float | None, as_json: bool) -> None:
+    """Wait until a session is idle, waits for a prompt, is blocked on a permission, or has ended.
+
+    `idle` is also true of a session that waits or is blocked: it does nothing now. With `exit` the exit code is 0
+    whatever the agent's was; the label says how it ended. It is 1 when the time is up, or when the session ends
+    before it was what you wait for.
+    """
+    home = open_home(create=False)
+    try:
+        seen = wait(home, find(home, session), until, timeout_s=timeout_s)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    in_vain = until != EXIT and has_ended(seen)
+    if as_json:
+        print_json(session_json(seen))
+    elif not in_vain:
+        click.echo(f"{visible(seen.record.name)}: {visible(words(seen))}")
+    if in_vain:
+        say(f"hitch: {seen.record.name} ended before it was {until}: {words(seen)}")
+        sys.exit(1)
+
+
+def words(seen: Seen) -> str:
+    """What became of it: the attention of a session that lives, the label of one that has ended."""
+    found = status(seen.facts, datetime.now(UTC))
+    return found.label if has_ended(seen) else found.attention
