@@ -6,12 +6,14 @@ import os
 import random
 import sys
 import time
+from itertools import pairwise
 
 from bench.stage import Stage, command_s, hitch, median, program
 from bench.table import Row, at_most_times
 from hitchpost import lightjson
 from hitchpost.model import run as runs
 from hitchpost.state import files, records
+from hitchpost.state.index import INDEX
 
 LIVE = 5
 COUNTS = (100, 1_000, 10_000)
@@ -29,10 +31,10 @@ def measure(*, quick: bool) -> list[Row]:
         for count in counts:
             write_sessions(stage, made, count - made)
             made = count
-            index = os.path.join(stage.home, "index.json")
+            stored = os.path.join(stage.home, INDEX)
             bare_s, table_s, json_s, cold_s = [], [], [], []
             for _ in range(cold_times):
-                files.discard(index)
+                files.discard(stored)
                 cold_s.append(command_s(hitch(), "ps"))
             command_s(hitch(), "ps")
             for _ in range(warm_times):
@@ -69,7 +71,8 @@ def write_sessions(stage: Stage, first: int, count: int) -> None:
         session = "".join(chance.choices(records.ID_LETTERS, k=records.ID_LENGTH))
         code = chance.choice((0, 0, 1, 130))
         state, reason = runs.verdict(code, None, None)
-        record = {
+        created_at = files.stamp(ended - 4_000)
+        record: dict[str, object] = {
             "schema": files.SCHEMA,
             "id": session,
             "index": 1_000 + number,
@@ -80,7 +83,7 @@ def write_sessions(stage: Stage, first: int, count: int) -> None:
             "folder": f"{stage.work}/shop-{number}",
             "folder_dev": here.st_dev,
             "folder_ino": here.st_ino,
-            "created_at": files.stamp(ended - 4_000),
+            "created_at": created_at,
             "branch": chance.choice((None, f"fix-{number}")),
         }
         value = files.new_state(session, "", 1, files.stamp(ended)) | {"state": state}
@@ -90,9 +93,9 @@ def write_sessions(stage: Stage, first: int, count: int) -> None:
         steps = [runs.CREATED, runs.STARTING, runs.RUNNING, state]
         told = [
             files.story_line("state", 1, "keeper", files.stamp(ended), {"from": old, "to": new, "reason": reason})
-            for old, new in zip(steps, steps[1:], strict=False)
+            for old, new in pairwise(steps)
         ]
-        created = files.story_line("created", 1, "cli", record["created_at"], {"record": record})
+        created = files.story_line("created", 1, "cli", created_at, {"record": record})
         folder = os.path.join(stage.home, "sessions", session)
         os.makedirs(os.path.join(folder, "runs", "1", "output"), 0o700)
         for name, text in (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import compileall
 import os
 import shutil
 import signal
@@ -15,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
+import hitchpost
 from hitchpost.agents import catalog
 from hitchpost.ops.create import Wish, create
 from hitchpost.ops.start import start
@@ -24,7 +27,8 @@ from hitchpost.settings import Settings
 from hitchpost.state import files, records
 from hitchpost.state.home import run_folder, session_folder
 
-MARKS = ("HITCHPOST_", "TMUX")
+STRANGE = ("HITCHPOST_", "TMUX", "PYTHON")
+"""Beginnings of variables that would make hitch behave as it does not for a user."""
 ENOUGH_S = 60.0
 
 
@@ -76,10 +80,11 @@ class Stage:
         self._environment = dict(os.environ)
 
     def __enter__(self) -> Stage:
+        compiled_package()
         for path in (self.home, os.path.join(self.home, "sessions"), self.work):
             os.mkdir(path, 0o700)
         for name in list(os.environ):
-            if name.startswith(MARKS):
+            if name.startswith(STRANGE):
                 del os.environ[name]
         os.environ["HITCHPOST_HOME"] = self.home
         os.environ["HITCHPOST_CONFIG"] = os.path.join(self.folder, "no-config.toml")
@@ -119,15 +124,18 @@ class Stage:
                 kept.append((session, os.path.join(runs, str(newest))))
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda item: stop(self.home, item[0], grace_s=0), kept))
-        for _, folder in kept:
-            wait_until(lambda folder=folder: is_kept(folder) is not True, f"the keeper of {folder} to leave")
+        wait_until(lambda: not any(is_kept(folder) for _, folder in kept), "the keepers to leave")
+
+
+@cache
+def compiled_package() -> None:
+    """An installed hitch has its byte code; a working copy that was just edited may not."""
+    compileall.compile_dir(os.path.dirname(hitchpost.__file__), quiet=1)
 
 
 @cache
 def program() -> str:
     """The compiled ``programs.c``; see there for what it can do. Compiled once, removed at the end."""
-    import atexit
-
     folder = tempfile.mkdtemp(prefix="hitchpost-bench-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = os.path.join(folder, "programs")

@@ -13,6 +13,7 @@ from typing import Any
 from hitchpost.agents import catalog
 from hitchpost.ops.create import Wish, create
 from hitchpost.ops.start import start
+from hitchpost.ops.stop import stop
 from hitchpost.settings import Settings
 from tests.support import Answer, Hitch, LeakWatch, Process, eventually
 
@@ -152,6 +153,10 @@ class Ground:
 
     def stop(self, session: Truth, *words: str, check: bool | int = True) -> Answer:
         return self.hitch("stop", session.id, *words, check=check)
+
+    def end(self, session: Truth, grace_s: float | None = None) -> None:
+        """Stop a session without the command."""
+        stop(str(self.home), session.id, grace_s=grace_s)
 
     def processes(self) -> list[Process]:
         """Every live process of the test, whatever it did to its parent, session or environment."""

@@ -1,4 +1,4 @@
-"""A screen on libghostty-vt, the emulator of the Ghostty terminal. Importing this module costs a quarter of a second."""
+"""A screen on libghostty-vt, the emulator of the Ghostty terminal. Importing this module takes a quarter second."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ CURSOR_SHAPES = {0: 5, 1: 1, 2: 3}
 
 
 class GhosttyScreen:
+    can_paint = True
+
     def __init__(self, cols: int, rows: int, history_lines: int) -> None:
         self.cols, self.rows = cols, rows
         self._terminal = Terminal(cols, rows, scrollback=history_lines)
@@ -206,7 +208,9 @@ class GhosttyScreen:
         if extra:
             setattr(options.extra.screen if extra in ("style", "charsets") else options.extra, extra, True)
         formatter, data, size = ffi.new("GhosttyFormatter*"), ffi.new("uint8_t**"), ffi.new("size_t*")
-        check(lib.ghostty_formatter_terminal_new(ffi.NULL, formatter, self._terminal._t[0], options[0]), "formatter_new")
+        check(
+            lib.ghostty_formatter_terminal_new(ffi.NULL, formatter, self._terminal._t[0], options[0]), "formatter_new"
+        )
         try:
             check(lib.ghostty_formatter_format_alloc(formatter[0], ffi.NULL, data, size), "format")
             found = bytes(ffi.buffer(data[0], size[0])[:]) if size[0] else b""

@@ -38,7 +38,8 @@ def loads(text: str | bytes) -> object:
     text = text.strip(_SPACE)
     try:
         value, end = _scan(text, 0)
-    except StopIteration:
+    except (StopIteration, SystemError):
+        # the scanner means json.JSONDecodeError and finds no such class, because nobody has imported it
         raise ValueError(f"expected a JSON value, but got {text[:40]!r}") from None
     except RecursionError:
         raise ValueError("expected a JSON value, but got one that is nested too deeply") from None

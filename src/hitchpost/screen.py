@@ -6,10 +6,14 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from hitchpost import escapes, output
+from hitchpost import output
+from hitchpost.harmless import Harmless
+from hitchpost.plain import Plain
 
 HISTORY_LINES = 5000
 TAIL_BYTES = 256 * 1024
+MODE = re.compile(rb"\x1b\[(?:\?([0-9]+)[hl]|[><=][0-9;]*u)")
+ALTERNATE = (b"47", b"1047", b"1049")
 CANCEL = b"\x18\x1b[0m"
 
 
@@ -18,6 +22,8 @@ class Screen(Protocol):
 
     cols: int
     rows: int
+    can_paint: bool
+    """Whether ``lines`` and ``cursor`` can be relied on."""
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the stream, cut anywhere."""
@@ -30,8 +36,8 @@ class Screen(Protocol):
         They ask the terminal nothing and do not touch its clipboard. What follows in the stream may follow them.
         """
 
-    def lines(self, left: int, top: int, cols: int, rows: int) -> list[bytes] | None:
-        """A part of the screen, a line each, with colours; None when this screen cannot tell."""
+    def lines(self, left: int, top: int, cols: int, rows: int) -> list[bytes]:
+        """A part of the screen, a line each, with colours."""
 
     def text(self) -> str:
         """What is on the screen, without history, colours and blank ends."""
@@ -77,13 +83,16 @@ def restore(output_folder: str, end: int, cols: int = 80, rows: int = 24) -> Scr
             if chunk is None or not chunk.data:
                 break
             screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
-    for _, cols, rows in sizes:
-        screen.resize(cols, rows)
+    for offset, cols, rows in sizes:
+        if offset <= end:
+            screen.resize(cols, rows)
     return screen
 
 
 class PlainScreen:
     """Not an emulator: the last bytes of the stream, without what a terminal would answer, and the modes set before."""
+
+    can_paint = False
 
     def __init__(self, cols: int, rows: int) -> None:
         self.cols, self.rows = cols, rows
@@ -92,39 +101,36 @@ class PlainScreen:
 
     def feed(self, data: bytes) -> None:
         self._tail += data
-        surplus = len(self._tail) - 2 * TAIL_BYTES
-        if surplus > 0:
-            cut = escapes.safe_cut(self._tail, surplus + TAIL_BYTES)
-            self._remember(bytes(self._tail[:cut]))
+        if len(self._tail) > 2 * TAIL_BYTES:
+            line_end = self._tail.find(b"\n", -TAIL_BYTES, -TAIL_BYTES // 2)
+            cut = line_end + 1 if line_end >= 0 else len(self._tail) - TAIL_BYTES
+            self._modes = self._modes_after(self._tail[:cut])
             del self._tail[:cut]
 
     def resize(self, cols: int, rows: int) -> None:
         self.cols, self.rows = cols, rows
 
     def snapshot(self, *, history: bool = True) -> bytes:
-        tail = bytes(self._tail) if history else bytes(self._tail[escapes.safe_cut(self._tail, -self.cols * self.rows) :])
-        return b"".join(self._modes.values()) + escapes.harmless(tail)
+        shown = Harmless().feed(self._tail.decode("utf-8", "replace")).encode()
+        return b"".join(self._modes.values()) + shown + self.input_modes()
 
-    def lines(self, left: int, top: int, cols: int, rows: int) -> list[bytes] | None:
-        return None
+    def lines(self, left: int, top: int, cols: int, rows: int) -> list[bytes]:
+        return [line[left : left + cols].encode() for line in self.text().splitlines()[top : top + rows]]
 
     def text(self) -> str:
-        plain = escapes.SEQUENCE.sub(b"", bytes(self._tail)).decode("utf-8", "replace")
-        lines = [line.rpartition("\r")[2] for line in re.split(r"\r*\n", plain.rstrip())]
-        return "\n".join(lines[-self.rows :])
+        plain = Plain()
+        text = plain.feed(bytes(self._tail)) + plain.finish()
+        return "\n".join(text.rstrip().split("\n")[-self.rows :])
 
     def cursor(self) -> tuple[int, int]:
         return 0, self.rows - 1
 
     def alternate(self) -> bool:
-        found = b""
-        for source in (*self._modes.values(), bytes(self._tail)):
-            for match in escapes.ALTERNATE.finditer(source):
-                found = match.group()
-        return found.endswith(b"h")
+        last = [mode for key, mode in self._modes_after(self._tail).items() if key in ALTERNATE]
+        return bool(last) and last[-1].endswith(b"h")
 
     def input_modes(self) -> bytes:
-        return b""
+        return b"".join(mode for key, mode in self._modes_after(self._tail).items() if key not in ALTERNATE)
 
     def on_reply(self, tell: Callable[[bytes], None] | None) -> None:
         """A stream that nobody emulates is not answered."""
@@ -132,8 +138,11 @@ class PlainScreen:
     def close(self) -> None:
         self._tail.clear()
 
-    def _remember(self, gone: bytes) -> None:
-        for match in escapes.MODE.finditer(gone):
-            key = match.group("key") if match.group("key") else match.group()[:3]
-            self._modes.pop(key, None)
-            self._modes[key] = match.group()
+    def _modes_after(self, data: bytes | bytearray) -> dict[bytes, bytes]:
+        """The last setting of each mode, in the order in which they were made."""
+        modes = dict(self._modes)
+        for match in MODE.finditer(data):
+            key = match.group(1) or b"keyboard"
+            modes.pop(key, None)
+            modes[key] = match.group()
+        return modes

@@ -27,7 +27,7 @@ REPLY = b"R"  # JSON: id, ok, and the answer
 # a run's files
 RUN, EXIT, EXIT_STATUS, INTENT, ATTENTION = "run.json", "exit.json", "exit_status", "intent.json", "attention.json"
 KEEPER_LOCK, SOCKET, KEEPER_LOG, OUTPUT, TIMES = "keeper.lock", "ctl.sock", "keeper.log", "output", "times.bin"
-SPARES = (".spare-exit", ".spare-status", ".spare-state")
+SPARES = (".spare-exit", ".spare-status", ".spare-state", ".spare-intent")
 
 # times.bin: one byte of kind, 8 bytes of microseconds since 1970, 8 bytes of value, all big endian
 TIME_RECORD_BYTES = 17

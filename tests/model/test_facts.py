@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, asdict
 
 import pytest
 
+from hitchpost.model import facts as kinds
 from hitchpost.model.facts import Exit, Facts
-from tests.model.made import NOW
+from hitchpost.model.policy import RestartDecision, RestartPolicy, Retention
+from hitchpost.model.status import status
+from tests.model.made import NOW, reported
 
 
 @pytest.mark.ids("A22-8")
@@ -21,18 +24,68 @@ def test_a_shell_would_give_the_code_or_128_and_the_signal_or_nothing(end: Exit,
     assert end.shell_code == code
 
 
-def test_what_nobody_looked_at_is_not_known() -> None:
-    facts = Facts(created_at=NOW)
-    assert (facts.keeper_alive, facts.same_boot, facts.sandbox_alive, facts.session_alive) == (None, None, None, None)
+@pytest.mark.ids("D-1", "X25", "A31-7", "A22-10")
+def test_of_a_new_session_nothing_is_known_but_what_everyone_begins_with() -> None:
+    assert asdict(Facts(created_at=NOW)) == {
+        "created_at": NOW,
+        "state": "created",
+        "state_changed_at": None,
+        "record": "active",
+        "runtime": "local",
+        "run": 1,
+        "started_at": None,
+        "last_activity_at": None,
+        "exit": None,
+        "report": None,
+        "keeper_alive": None,
+        "same_boot": None,
+        "sandbox_alive": None,
+        "session_alive": None,
+        "sandbox_paused": False,
+        "process_stopped": False,
+        "probe_failed": False,
+        "workspace_missing": False,
+        "supports_resume": False,
+        "idle_after_s": 30,
+        "quiet_after_s": 3,
+        "earlier_runs_s": 0,
+    }
 
 
-@pytest.mark.ids("X25", "A31-7", "A22-10")
-def test_output_is_quiet_after_3_seconds_and_shown_as_idle_after_30() -> None:
-    facts = Facts(created_at=NOW)
-    assert (facts.quiet_after_s, facts.idle_after_s) == (3, 30)
+def test_of_an_end_that_nobody_saw_nothing_is_known() -> None:
+    assert asdict(Exit()) == {
+        "code": None,
+        "signal": None,
+        "signal_number": None,
+        "core_dumped": False,
+        "intent": None,
+        "error": None,
+        "survivors": 0,
+        "attention": None,
+        "ended_at": None,
+    }
 
 
-def test_facts_do_not_change() -> None:
-    facts = Facts(created_at=NOW)
+@pytest.mark.ids("C70-1")
+def test_local_and_tmux_are_the_runtimes_without_a_sandbox() -> None:
+    assert (kinds.LOCAL, kinds.TMUX, kinds.DOCKER) == ("local", "tmux", "docker")
+    assert kinds.WITHOUT_SANDBOX == ("local", "tmux")
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        (Facts(created_at=NOW), "state"),
+        (Exit(), "code"),
+        (reported("idle"), "state"),
+        (status(Facts(created_at=NOW), NOW), "word"),
+        (RestartPolicy(), "mode"),
+        (RestartDecision(None, ""), "why"),
+        (Retention(), "error"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_of_the_model_does_not_change_and_takes_no_other_fields(value: object, field: str) -> None:
     with pytest.raises(FrozenInstanceError):
-        facts.state = "completed"  # type: ignore[misc]
+        setattr(value, field, "other")
+    assert not hasattr(value, "__dict__")

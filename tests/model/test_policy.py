@@ -31,6 +31,11 @@ def crash_loop(rules: RestartPolicy, life_s: float = 0) -> tuple[list[datetime],
         restarts.append(now)
 
 
+@pytest.mark.ids("F16")
+def test_the_setting_has_the_words_of_the_design() -> None:
+    assert (policy.NEVER, policy.ON_FAILURE, RestartPolicy().mode) == ("never", "on-failure", "never")
+
+
 @pytest.mark.ids("E-8", "X7")
 def test_nothing_restarts_by_itself_unless_somebody_wants_it() -> None:
     assert restart_decision(RestartPolicy(), CRASHED, [], NOW) == RestartDecision(None, "restart is off")
@@ -73,10 +78,21 @@ def test_a_restart_waits_until_the_window_has_room_even_when_the_back_off_is_sho
 
 
 @pytest.mark.ids("F16")
-def test_a_policy_without_a_burst_waits_before_the_first_restart() -> None:
-    rules = RestartPolicy(mode=policy.ON_FAILURE, burst=0, attempts=3)
+@pytest.mark.parametrize(
+    ("burst", "first_delay_s", "expected"),
+    [(0, 10, [10, 20, 40, None]), (0, 0, [0, 0, 0, None]), (1, 0, [0, 10, 10, None]), (2, 0, [0, 0, 10, None])],
+)
+def test_a_policy_may_have_another_burst(burst: int, first_delay_s: float, expected: list[float | None]) -> None:
+    rules = RestartPolicy(mode=policy.ON_FAILURE, burst=burst, first_delay_s=first_delay_s, attempts=3)
     _, delays = crash_loop(rules)
-    assert delays == [10, 20, 40, None]
+    assert delays == expected
+
+
+@pytest.mark.ids("F16")
+@pytest.mark.parametrize(("last_s", "delay_s"), [(5, 10), (9.9, 10), (10, 0)])
+def test_the_back_off_lasts_until_a_run_outlives_the_window(last_s: float, delay_s: float) -> None:
+    restarts = [*[ago(60)] * 4, ago(last_s)]
+    assert restart_decision(ON_FAILURE, CRASHED, restarts, NOW).delay_s == delay_s
 
 
 @pytest.mark.ids("F16")

@@ -229,6 +229,7 @@ def test_the_exit_status_file_holds_the_code_or_128_and_the_signal_or_nothing(
         pytest.param(3, None, None, None, "failed", "command exited with code 3", marks=pytest.mark.ids("F2", "A22-5")),
         pytest.param(137, None, None, None, "failed", "command exited with code 137", marks=pytest.mark.ids("F7")),
         pytest.param(None, "SIGKILL", None, None, "failed", "command killed by SIGKILL", marks=pytest.mark.ids("F3")),
+        pytest.param(0, "SIGKILL", None, None, "failed", "command killed by SIGKILL", marks=pytest.mark.ids("X3")),
         pytest.param(None, None, None, None, "failed", "exit status unknown", marks=pytest.mark.ids("A31-9")),
         pytest.param(143, None, "user", None, "stopped", "asked by user", marks=pytest.mark.ids("A31-9", "X4")),
         pytest.param(0, None, "shutdown", None, "stopped", "asked by shutdown", marks=pytest.mark.ids("A31-9")),
@@ -248,6 +249,11 @@ def test_the_exit_status_file_holds_the_code_or_128_and_the_signal_or_nothing(
 )
 def test_the_verdict_on_an_end(code, signal, intent, error, state: str, why: str) -> None:
     assert run.verdict(code, signal, intent, error) == (state, why)
+
+
+@pytest.mark.ids("A31-9")
+def test_a_run_is_asked_to_end_by_a_user_a_shutdown_the_reaper_or_a_restart() -> None:
+    assert run.INTENTS == ("user", "shutdown", "reaper", "restart")
 
 
 ends = st.tuples(st.none() | st.integers(0, 255), st.none() | signals.map(lambda signal: signal[0]), intents, errors)

@@ -138,6 +138,14 @@ def test_the_first_match_wins(facts: Facts, now: datetime) -> None:
 
 
 @pytest.mark.ids("C70-1")
+@pytest.mark.parametrize("runtime", [LOCAL, TMUX])
+@pytest.mark.parametrize("state", STATES)
+def test_local_and_tmux_are_not_stale_in_any_state(state: str, runtime: str) -> None:
+    facts = running(state=state, runtime=runtime, sandbox_alive=True, session_alive=False)
+    assert status(facts, NOW).word == state
+
+
+@pytest.mark.ids("C70-1")
 @given(facts_with(runtime=st.sampled_from((LOCAL, TMUX))), moments)
 def test_a_runtime_without_a_sandbox_is_never_stale(facts: Facts, now: datetime) -> None:
     assert (is_stale(facts), status(facts, now).word == "stale") == (False, False)
@@ -231,6 +239,9 @@ def test_a_paused_sandbox_comes_before_a_stopped_process_in_the_label() -> None:
         pytest.param(
             run.COMPLETED, Exit(code=0, survivors=2), "completed (left 2 processes behind)", marks=pytest.mark.ids("F8")
         ),
+        pytest.param(
+            run.COMPLETED, Exit(code=0, survivors=1), "completed (left 1 process behind)", marks=pytest.mark.ids("F8")
+        ),
         (run.COMPLETED, None, "completed"),
         pytest.param(run.FAILED, Exit(code=3), "failed: command exited with code 3", marks=pytest.mark.ids("A22-5")),
         pytest.param(
@@ -242,6 +253,7 @@ def test_a_paused_sandbox_comes_before_a_stopped_process_in_the_label() -> None:
         (run.FAILED, Exit(), "failed: exit status unknown"),
         (run.FAILED, None, "failed: exit status unknown"),
         (run.STOPPED, Exit(code=143, intent=run.USER), "stopped"),
+        (run.STOPPED, Exit(code=143, intent=run.USER, survivors=2), "stopped"),
         pytest.param(run.ORPHANED, None, "orphaned: workspace no longer exists", marks=pytest.mark.ids("F50")),
     ],
 )
@@ -472,6 +484,12 @@ def test_the_agent_s_own_report_says_what_it_wants(word: str, wants: str) -> Non
 @pytest.mark.ids("A22-6", "A22-10")
 def test_without_a_report_recent_output_means_work(report, quiet_s: float, wants: str) -> None:
     assert attention(running(report=report, last_activity_at=ago(quiet_s)), NOW) == wants
+
+
+@pytest.mark.ids("A22-6")
+@pytest.mark.parametrize(("age_s", "wants"), [(2, "working"), (600, "idle")])
+def test_an_agent_that_never_wrote_works_at_first_and_is_idle_then(age_s: float, wants: str) -> None:
+    assert attention(running(last_activity_at=None, started_at=ago(age_s)), NOW) == wants
 
 
 @pytest.mark.parametrize(

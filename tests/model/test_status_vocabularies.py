@@ -64,6 +64,14 @@ ROWS: dict[str, list[tuple[Facts, Words]]] = {
             Words("idle", "running (idle 2m 15s)", "running", "active", "active"),
         ),
         (
+            running(last_activity_at=ago(30)),
+            Words("idle", "running (idle 30s)", "running", "active", "active"),
+        ),
+        (
+            running(last_activity_at=None),
+            Words("idle", "running (idle 10m 0s)", "running", "active", "active"),
+        ),
+        (
             running(last_activity_at=ago(10)),
             Words("idle", "running", "running", "active", "active"),
         ),
@@ -297,6 +305,16 @@ def test_writing_down_what_was_settled_changes_no_word_of_the_seeds(facts: Facts
 def test_story_2_9_never_calls_a_live_process_idle(facts: Facts, now: datetime) -> None:
     facts = replace(facts, workspace_missing=False)
     assert story29(facts, now) != "idle"
+
+
+@pytest.mark.ids("X2")
+@pytest.mark.parametrize(
+    ("intent", "word"), [("user", "stopped"), ("restart", "stopped"), ("shutdown", "idle"), ("reaper", "idle")]
+)
+def test_story_2_9_calls_a_session_idle_that_the_system_ended_even_while_its_record_is_active(
+    intent: str, word: str
+) -> None:
+    assert story29(ended(run.STOPPED, Exit(code=143, intent=intent)), NOW) == word
 
 
 @pytest.mark.ids("X3")

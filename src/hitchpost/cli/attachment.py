@@ -17,13 +17,16 @@ from hitchpost import output, wire
 from hitchpost.cli import terminal as term
 from hitchpost.cli.keys import ANSWER, DETACH, INPUT, Keyboard
 from hitchpost.cli.terminal import Signals, Terminal, TerminalGone
+from hitchpost.cli.text import visible
 from hitchpost.runtimes.link import Link
 from hitchpost.screen import CANCEL, restore
 
 READ_BYTES = 1 << 16
 MOST_BEHIND_BYTES = 4 << 20
 MOST_UNSENT_BYTES = 4 << 20
-SHELL_CODE = 128
+CLEAR = b"\x1b[H\x1b[2J"
+ENTER_PICTURE = b"\x1b[?1049h\x1b[?7l\x1b[2J"
+LEAVE_PICTURE = term.POP_KEYBOARD + b"\x1b[?1049l\x1b[?7h"
 DETACHED, ENDED, LOST, KILLED = "detached", "ended", "lost", "killed"
 
 
@@ -59,6 +62,7 @@ class Attachment:
         try:
             with Signals() as self._signals, output.Reader(self._folder, self._end) as self._reader:
                 self._screen = restore(self._folder, self._end, *self._size)
+                self._screen.resize(int(self.link.welcome["cols"]), int(self.link.welcome["rows"]))
                 try:
                     terminal.raw()
                     try:
@@ -86,13 +90,12 @@ class Attachment:
             selector.register(self._signals.fd, selectors.EVENT_READ, self._on_signals)
             linked = writing = 0
             self._on_link()
-            while not self.outcome:
-                self._pump()
-                if self.outcome:
-                    break
-                wanted = 0 if self.link.closed else selectors.EVENT_READ | (self._outbox and selectors.EVENT_WRITE or 0)
+            while self._pump():
+                wanted = (
+                    0 if self.link.closed else selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outbox else 0)
+                )
                 linked = _watch(selector, self.link.fileno(), linked, wanted, self._on_link)
-                wanted = selectors.EVENT_WRITE if self._terminal.waiting else 0
+                wanted = selectors.EVENT_WRITE if self._terminal.waiting() else 0
                 writing = _watch(selector, self._terminal.output, writing, wanted, self._terminal.flush)
                 timeout_s = None if self._flush_at is None else max(0.0, self._flush_at - time.monotonic())
                 for key, _ in selector.select(timeout_s):
@@ -108,7 +111,6 @@ class Attachment:
                 self.outcome, self.signal = KILLED, number
                 return
         if signal.SIGTSTP in numbers:
-            self._terminal.forget()
             self._terminal.finish(self._farewell())
             self._terminal.restore()
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -116,7 +118,6 @@ class Attachment:
             numbers |= {signal.SIGCONT}
         if signal.SIGCONT in numbers:
             self._terminal.raw()
-            self._begun = False
             self._take_size()
             self._begin()
         elif signal.SIGWINCH in numbers:
@@ -194,19 +195,21 @@ class Attachment:
 
     # the output -------------------------------------------------------------------------------------------------
 
-    def _pump(self) -> None:
-        """Move output on, as far as the terminal keeps up; then ask for more, or end."""
+    def _pump(self) -> bool:
+        """Move output on, as far as the terminal keeps up; then ask for more. False when the visit is over."""
+        if self.outcome:
+            return False
         while True:
             self._terminal.flush()
-            if self._terminal.waiting:
-                return
+            if self._terminal.waiting():
+                return True
             self._settle()
             if not self._marks and self._raw and self._end - self._reader.offset > MOST_BEHIND_BYTES:
                 self._skip()
             elif not self._advance():
                 break
-        if self._terminal.waiting:
-            return
+        if self._terminal.waiting():
+            return True
         if self._dirty:
             self._paint()
             self._terminal.flush()
@@ -218,6 +221,7 @@ class Attachment:
             self._following = True
             self._send(wire.FOLLOW, self._reader.offset.to_bytes(8, "big"))
         self._flush_link()
+        return not self.outcome
 
     def _advance(self) -> bool:
         """Show the next piece of output; False when there is none."""
@@ -250,8 +254,10 @@ class Attachment:
                 break
             self._screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
         self._terminal.put(self._leave_raw(False))
-        self._tell(f"{self._reader.offset - began} bytes of output came too fast for this terminal; hitch logs has them")
-        self._terminal.put(b"\r\n" * self._size[1] + b"\x1b[H" + self._screen.snapshot(history=False))
+        self._tell(
+            f"{self._reader.offset - began} bytes of output came too fast for this terminal; hitch logs has them"
+        )
+        self._show(self._scroll_away())
 
     def _tell(self, text: str) -> None:
         if self._raw:
@@ -261,27 +267,31 @@ class Attachment:
         """Choose between the output itself and its picture, once it is known whose size the session has."""
         if self._marks or self._answered < self._questions:
             return
-        fits = (self._screen.cols, self._screen.rows) == self._size or self._screen.lines(0, 0, 1, 1) is None
-        if fits and not self._raw:
+        if self._fits() and not self._raw:
             self._terminal.put(LEAVE_PICTURE)
             self._raw = True
-            self._show()
-        elif not fits and self._raw:
+            self._show(CLEAR if self._begun else self._scroll_away())
+        elif self._raw and not self._fits():
             self._terminal.put(self._leave_raw(True))
             self._enter_picture()
 
+    def _fits(self) -> bool:
+        return (self._screen.cols, self._screen.rows) == self._size or not self._screen.can_paint
+
     def _begin(self) -> None:
-        self._raw = True
         self._terminal.put(term.KEEP_TITLE)
-        fits = (self._screen.cols, self._screen.rows) == self._size or self._screen.lines(0, 0, 1, 1) is None
-        if fits:
-            self._show()
+        self._raw = self._fits()
+        if self._raw:
+            self._show(self._scroll_away())
         else:
             self._enter_picture()
 
-    def _show(self) -> None:
-        """Print the screen, and the first time its history: below what was there, which stays to scroll back to."""
-        clear = b"\x1b[H\x1b[2J" if self._begun else b"\r\n" * self._size[1] + b"\x1b[H"
+    def _scroll_away(self) -> bytes:
+        """Clears the screen, so that what was there can be scrolled back to."""
+        return b"\r\n" * self._size[1] + b"\x1b[H"
+
+    def _show(self, clear: bytes) -> None:
+        """Print the screen, and the first time its history."""
         self._terminal.put(b"\x1b[0m" + clear + self._screen.snapshot(history=not self._begun))
         self._begun = True
 
@@ -296,9 +306,9 @@ class Attachment:
     def _paint(self) -> None:
         cols, rows = self._size
         column, row = self._screen.cursor()
-        self._left = _scrolled(self._left, column, cols, self._screen.cols)
+        self._left = _scrolled(self._left, column, cols, self._screen.cols) if column >= cols else 0
         self._top = _scrolled(self._top, row, rows, self._screen.rows)
-        lines = self._screen.lines(self._left, self._top, cols, rows) or []
+        lines = self._screen.lines(self._left, self._top, cols, rows)
         lines += [b""] * (rows - len(lines))
         parts = [b"\x1b[?2026h\x1b[?25l"]
         for number, line in enumerate(lines):
@@ -316,30 +326,28 @@ class Attachment:
 
         When output was dropped it is not ``certain`` which of its screens the terminal shows, and where its cursor is.
         """
-        leave = self._screen.alternate() or not certain
-        reset = term.RESET + (b"\x1b[?1049l" + term.RESET if leave else b"")
-        if leave or self._screen.lines(0, 0, 1, 1) is None:
-            return reset + b"\x1b[%d;1H\r\n" % self._size[1]
+        if self._screen.alternate() and certain:
+            return term.RESET + b"\x1b[?1049l" + term.POP_KEYBOARD + b"\r\n"
+        if not certain or not self._screen.can_paint:
+            leave = b"" if certain else b"\x1b[?1049l" + term.POP_KEYBOARD
+            return term.RESET + leave + b"\x1b[%d;1H\r\n" % self._size[1]
         column, row = self._screen.cursor()
-        used = len(self._screen.text().rstrip().splitlines())
+        text = self._screen.text().rstrip()
+        used = text.count("\n") + 1 if text else 0
         if used > row:
-            return reset + b"\x1b[%d;1H\r\n" % used
-        return reset + b"\x1b[%d;1H" % (row + 1) + (b"\r\n" if column else b"")
+            return term.RESET + b"\x1b[%d;1H\r\n" % used
+        return term.RESET + b"\x1b[%d;1H" % (row + 1) + (b"\r\n" if column else b"")
 
     def _farewell(self) -> bytes:
         """What gives the terminal back; at the end of a run with what a picture or the alternate screen showed last."""
-        certain = not self._terminal.waiting
+        certain = not self._terminal.waiting()
         self._terminal.forget()
         text = b""
         if self.outcome in (ENDED, LOST) and (not self._raw or self._screen.alternate()):
-            last = self._screen.text().rstrip()
-            text = "".join(f"{line}\r\n" for line in last.splitlines()).encode() if last.strip() else b""
-        away = self._leave_raw(certain) if self._raw else b"\x1b\\" + LEAVE_PICTURE + term.RESET
+            last = visible(self._screen.text().rstrip(), keep_newlines=True)
+            text = last.replace("\n", "\r\n").encode() + b"\r\n" if last else b""
+        away = self._leave_raw(certain) if self._raw else term.RESET + LEAVE_PICTURE
         return away + term.GIVE_TITLE_BACK + text
-
-
-ENTER_PICTURE = b"\x1b[?1049h\x1b[?7l\x1b[2J"
-LEAVE_PICTURE = term.POP_KEYBOARD + b"\x1b[?1049l\x1b[?7h"
 
 
 def _scrolled(origin: int, cursor: int, room: int, whole: int) -> int:

@@ -96,7 +96,8 @@ function %(complete_func)s
             case file
                 __fish_complete_path "$token"
             case plain
-                printf '%%s\n' $parts[2]
+                # fish quotes what it inserts, all but a tilde at the beginning
+                string match --quiet -- '~*' $parts[2]; or printf '%%s\n' $parts[2]
         end
     end
 end

@@ -66,7 +66,11 @@ def parse_detach_key(text: str) -> tuple[Key, ...]:
     keys = []
     for word in text.lower().split():
         sign = word.removeprefix("ctrl-")
-        if len(sign) != 1 or not "!" <= sign <= "~" or (sign != word and not "`" <= sign <= "z" and sign not in "[\\]^_"):
+        if (
+            len(sign) != 1
+            or not "!" <= sign <= "~"
+            or (sign != word and not "`" <= sign <= "z" and sign not in "[\\]^_")
+        ):
             break
         keys.append(Key(ord(sign), sign != word))
     else:
@@ -87,10 +91,10 @@ class Keyboard:
 
     @property
     def patience_s(self) -> float | None:
-        """How long the rest of what has begun may take, before ``flush``; None when nothing has."""
-        if not self._held:
+        """How long the rest of what has begun may take, before ``flush``. None: nothing has, or it is sure to come."""
+        if not self._held or self._pasting:
             return None
-        return LONG_WAIT_S if self._pasting or LIKELY_ANSWER.match(self._held) else SHORT_WAIT_S
+        return LONG_WAIT_S if LIKELY_ANSWER.match(self._held) else SHORT_WAIT_S
 
     def feed(self, data: bytes) -> list[tuple[str, bytes]]:
         """What the bytes are, in order. Stops at the detach key: nothing behind it counts."""

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hitchpost.ops.listing import Row
 
-HEADER = ["SESSION", "NAME", "DESCRIPTION", "AGENT", "WORKSPACE", "STATUS", "IN STATUS", "TOTAL TIME"]
+HEADER = ("SESSION", "NAME", "DESCRIPTION", "AGENT", "WORKSPACE", "STATUS", "IN STATUS", "TOTAL TIME")
 STATUS_COLUMN = 5
 LONGEST_DESCRIPTION = 40
 FLAGS = ("--all", "-a", "--json", "--watch", "-w")
@@ -23,6 +23,8 @@ def understands(arguments: list[str]) -> bool:
 
 
 def main(arguments: list[str]) -> int:
+    import gc
+
     from hitchpost.errors import HitchpostError
 
     everything = "--all" in arguments or "-a" in arguments
@@ -31,6 +33,7 @@ def main(arguments: list[str]) -> int:
             from hitchpost.cli.watch import watch
 
             return watch(everything)
+        gc.disable()  # this process ends before there is anything to collect
         text = as_json(everything) if "--json" in arguments else as_table(everything, colour=sys.stdout.isatty())
     except HitchpostError as error:
         print(f"hitch: {visible(str(error))}", file=sys.stderr)
@@ -47,13 +50,12 @@ def main(arguments: list[str]) -> int:
 
 
 def as_json(everything: bool) -> str:
-    import json
-
+    """A list, one session on each line."""
     from hitchpost.ops.listing import listing
     from hitchpost.state.home import open_home
 
     rows = listing(open_home(create=False), everything=everything)
-    return json.dumps([row.shape for row in rows], indent=1) + "\n"
+    return "[\n" + ",\n".join([row.text for row in rows]) + "\n]\n" if rows else "[]\n"
 
 
 def as_table(everything: bool, *, colour: bool) -> str:
@@ -67,24 +69,13 @@ def as_table(everything: bool, *, colour: bool) -> str:
 def as_lines(rows: list[Row], *, colour: bool) -> list[str]:
     """The table, its header first."""
     from hitchpost.model.durations import duration
-    from hitchpost.ops.view import workspace_name
 
     lines = [HEADER]
     for row in rows:
-        session = row.shape
-        place = session["workspace"]
-        lines.append(
-            [
-                str(session["index"]) if session["index"] else session["id"],
-                visible(session["name"]),
-                shortened(visible(session["description"])),
-                visible(session["agent"]),
-                visible(workspace_name(place["path"], place["branch"])),
-                visible(session["label"]),
-                duration(row.in_status_s),
-                duration(row.total_s),
-            ]
-        )
+        number, name, description, agent, place, label = row.cells if row.is_plain else map(visible, row.cells)
+        if len(description) > LONGEST_DESCRIPTION:
+            description = shortened(description)
+        lines.append((number, name, description, agent, place, label, duration(row.in_status_s), row.total))
     paint = ["", *(COLOURS.get(row.colour, "") for row in rows)] if colour else None
     return table(lines, paint, STATUS_COLUMN)
 

@@ -1,4 +1,4 @@
-"""The caller's own terminal: raw mode and back, writing without ever waiting for it, and the signals that concern it."""
+"""The caller's own terminal: raw mode and back, writing without waiting for it, and the signals that concern it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tty
 from types import FrameType
 
 from hitchpost.cli.common import terminal_size
+from hitchpost.cli.text import visible
 
 READ_BYTES = 65536
 BLOCKING_WRITE_BYTES = 256
@@ -66,8 +67,8 @@ class Terminal:
     def close(self) -> None:
         os.close(self.output)
 
-    @property
     def waiting(self) -> int:
+        """How many bytes the terminal has not taken yet."""
         return len(self._queue)
 
     def size(self) -> tuple[int, int]:
@@ -125,6 +126,13 @@ class Terminal:
             return
         finally:
             self.forget()
+
+
+def say(line: str) -> None:
+    """Print a line of our own, unless the terminal is too slow to take it."""
+    terminal = Terminal()
+    terminal.finish(f"{visible(line)}\r\n".encode())
+    terminal.close()
 
 
 class Signals:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 COLOURS = {"green": "32", "red": "31", "yellow": "33", "blue": "34", "grey": "90"}
 
 
@@ -25,7 +29,7 @@ def painted(text: str, colour: str, *, on: bool) -> str:
 
 def width(text: str) -> int:
     """How many columns ``text`` takes. Wide letters take two, combining ones none."""
-    if text.isascii():
+    if _is_narrow(text):
         return len(text)
     import unicodedata
 
@@ -34,17 +38,27 @@ def width(text: str) -> int:
     )
 
 
-def table(rows: list[list[str]], paint: list[str] | None = None, column: int = 0) -> list[str]:
+def _is_narrow(text: str) -> bool:
+    """Whether each letter surely takes one column. The mark of a shortened text does, and is in many."""
+    return text.isascii() or text.replace("…", "").isascii()
+
+
+def table(rows: Sequence[Sequence[str]], paint: list[str] | None = None, column: int = 0) -> list[str]:
     """Lines with the columns two spaces apart. ``paint`` are the colour codes of ``column``, one for each row."""
-    widths = [max(map(width, cells)) for cells in zip(*rows, strict=True)]
-    lines = []
+    columns = list(zip(*rows, strict=True))
+    is_narrow = [_is_narrow("".join(cells)) for cells in columns]
+    widths = [max(map(len if narrow else width, cells)) for cells, narrow in zip(columns, is_narrow, strict=True)]
+    if all(is_narrow) and paint is None:
+        line = "  ".join([f"%-{size}s" for size in widths[:-1]] + ["%s"])
+        return [(line % tuple(row)).rstrip() for row in rows]
     last = len(widths) - 1
+    lines = []
     for number, row in enumerate(rows):
-        cells = []
-        for position, cell in enumerate(row):
-            padded = cell if position == last else cell + " " * (widths[position] - width(cell))
-            if paint is not None and position == column and paint[number]:
-                padded = f"\x1b[{paint[number]}m{padded}\x1b[0m"
-            cells.append(padded)
+        cells = [
+            cell if position == last else cell + " " * (widths[position] - width(cell))
+            for position, cell in enumerate(row)
+        ]
+        if paint is not None and paint[number]:
+            cells[column] = f"\x1b[{paint[number]}m{cells[column]}\x1b[0m"
         lines.append("  ".join(cells).rstrip())
     return lines

@@ -18,6 +18,7 @@ EVERY_S = 1.0
 CLEAR, HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 PLAIN = "\x1b[0m"
+_DURATION = re.compile("[0-9]+[dhms]")
 _PAINT = re.compile("(\x1b\\[[0-9;]*m)")
 
 
@@ -65,7 +66,7 @@ def _redraw(home: str, everything: bool) -> NoReturn:
 
 
 def _print_changes(home: str, everything: bool) -> NoReturn:
-    shown: list[dict[str, object]] | None = None
+    shown: list[tuple[object, ...]] | None = None
     while True:
         rows = listing(home, everything=everything)
         found = [lasting(row) for row in rows]
@@ -80,9 +81,10 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
-def lasting(row: Row) -> dict[str, object]:
-    """What a row says beside durations, which change all the time."""
-    return {key: item for key, item in row.shape.items() if key not in ("label", "last_activity_at", "exit")}
+def lasting(row: Row) -> tuple[object, ...]:
+    """What a row of the table says beside durations, which change all the time."""
+    shown = (row.shape[key] for key in ("id", "index", "name", "description", "agent", "workspace"))
+    return (*shown, _DURATION.sub("", row.shape["label"]))
 
 
 def screen(lines: list[str], cols: int, rows: int) -> str:

@@ -6,6 +6,7 @@ once how far it reaches and asks again, and a client that leaves its own message
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 from _socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
@@ -57,6 +58,7 @@ class Clients:
         self._socket.listen(64)
         self._socket.setblocking(False)
         self.fd = self._socket.fileno()
+        self._spare = _spare()
         poll.register(self.fd, select.EPOLLIN)
 
     def accept(self) -> None:
@@ -64,7 +66,9 @@ class Clients:
         while True:
             try:
                 fd, _ = self._socket._accept()  # type: ignore[attr-defined]
-            except OSError:
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    self._turn_away()
                 return
             if len(self.by_fd) >= MOST_CLIENTS or not _same_user(fd):
                 os.close(fd)
@@ -72,6 +76,16 @@ class Clients:
             os.set_blocking(fd, False)
             self.by_fd[fd] = Client(fd)
             self.poll.register(fd, select.EPOLLIN)
+
+    def _turn_away(self) -> None:
+        """No descriptor is left. A connection that nobody takes would wake the keeper for ever: take it and hang up."""
+        if self._spare >= 0:
+            os.close(self._spare)
+        try:
+            os.close(self._socket._accept()[0])  # type: ignore[attr-defined]
+        except BlockingIOError:
+            pass
+        self._spare = _spare()
 
     def read(self, client: Client) -> list[tuple[bytes, bytes]]:
         """The frames that came. The client is closed when it is gone or does not speak our language."""
@@ -141,15 +155,26 @@ class Clients:
     def close_all(self) -> None:
         files.discard(self.path)
         self._socket.close()
+        if self._spare >= 0:
+            os.close(self._spare)
+            self._spare = -1
         for client in list(self.by_fd.values()):
             self.close(client)
 
 
+def _spare() -> int:
+    """A descriptor to give up when there is no other; -1 when there is not even this one."""
+    try:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
 def _same_user(fd: int) -> bool:
-    peer = socket(AF_UNIX, SOCK_STREAM, 0, os.dup(fd))
+    peer = socket(AF_UNIX, SOCK_STREAM, 0, fd)
     try:
         credentials = peer.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
     finally:
-        peer.close()
+        peer.detach()
     uid = int.from_bytes(credentials[4:8], "little")
     return uid in (os.geteuid(), 0)

@@ -104,14 +104,16 @@ class Desk:
 
     def _on_request(self, client: Client, request: dict[str, object]) -> None:
         op, number = request.get("op"), request.get("id")
-        if op == "stop":
+        if client.read_only:
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": "this client may only look"})
+        elif op == "stop":
             by, grace = request.get("by"), request.get("grace_s")
             grace_s = float(grace) if isinstance(grace, (int, float)) else self.keeper.spec.grace_s
             self.keeper.stopping.stop(
                 str(by) if by in runs.INTENTS else runs.USER, str(request.get("reason", "")), grace_s
             )
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True})
-        elif op == "send" and not client.read_only:
+        elif op == "send":
             self._paste(client, number, request)
         else:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": f"unknown request {op!r}"})

@@ -94,10 +94,16 @@ class Ending:
 
     def _write(self, run_folder: str) -> None:
         status = runs.exit_status(self.code, self.signal_number).encode()
-        files.replace_file(
-            os.path.join(run_folder, wire.EXIT_STATUS), status, spare=_spare(run_folder, 1), durable=False
-        )
+        refusal: OSError | None = None
+        try:
+            files.replace_file(
+                os.path.join(run_folder, wire.EXIT_STATUS), status, spare=_spare(run_folder, 1), durable=False
+            )
+        except OSError as error:
+            refusal = error  # the smaller file must not keep the greater one from being written
         files.write_object(os.path.join(run_folder, wire.EXIT), self.fields(), spare=_spare(run_folder, 0))
+        if refusal is not None:
+            raise refusal
 
 
 def _spare(run_folder: str, position: int) -> str | None:

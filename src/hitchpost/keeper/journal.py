@@ -108,7 +108,7 @@ class Journal:
             "grace_s": grace_s,
         }
         try:
-            files.write_object(self._path(wire.INTENT), value, spare=self.spare(1))
+            files.write_object(self._path(wire.INTENT), value, spare=self.spare(3))
         except OSError as error:
             complain(f"cannot write the intent: {error}")
 

@@ -259,7 +259,7 @@ class Keeper:
         if fields is None or "id" in fields:
             return
         cleared = fields["state"] == "clear"
-        self.report = None if cleared else {"schema": files.SCHEMA, "at": files.stamp(), "source": "osc7501", **fields}
+        self.report = None if cleared else {**fields, "schema": files.SCHEMA, "at": files.stamp(), "source": "osc7501"}
         if "report" not in self._timers:
             self.at("report", self._report_written + REPORT_EVERY_S, self._pass_report_on)
 

@@ -6,6 +6,7 @@ starts behind the gap, where every reader can see it.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
@@ -35,6 +36,8 @@ class Log:
         self._retry_at = 0.0
         self._losing = False
         os.makedirs(folder, mode=0o700, exist_ok=True)
+        if os.path.islink(folder):
+            raise OSError(errno.ELOOP, "expected a folder, but got a symbolic link", folder)
         self._times = Times(folder, cap_bytes // LOG_PER_TIMES)
 
     @property

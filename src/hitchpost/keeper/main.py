@@ -25,8 +25,10 @@ def main(argv: list[str]) -> int:
         os._exit(0)  # the starter waits for this process only; the keeper is nobody's child
     run_folder, spec_fd = argv[1], int(argv[2])
     spec = read_spec(spec_fd)
-    for fd in (spec.lock_fd, spec.ready_fd, *spec.lease_fds):
+    handed = (spec.lock_fd, spec.ready_fd, *spec.lease_fds)
+    for fd in handed:
         os.set_inheritable(fd, False)
+    _close_strays(handed)
     os.ftruncate(spec.lock_fd, 0)
     os.pwrite(spec.lock_fd, f"{os.getpid()} {files.process_start(os.getpid())} {files.boot_id()}\n".encode(), 0)
     keeper = Keeper(spec, run_folder)
@@ -50,6 +52,17 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _close_strays(handed: tuple[int, ...]) -> None:
+    """What the starter's own caller left open is not ours to hold, and must not reach the agent."""
+    for name in os.listdir("/proc/self/fd"):
+        fd = int(name)
+        if fd > 2 and fd not in handed:
+            try:
+                os.close(fd)
+            except OSError:
+                continue  # the listing's own
+
+
 def _say_ready(spec: Spec, value: dict[str, object]) -> None:
     try:
         files.write_all(spec.ready_fd, lightjson.dumps(value).encode() + b"\n")
@@ -63,6 +76,7 @@ def _fail_start(keeper: Keeper, text: str) -> None:
     while keeper.pid and keeper.tree.kill():
         keeper.reap()
         time.sleep(ROUND_S)
+    keeper.cage.remove()
     ending = Ending(error=text, ended_at=files.stamp())
     ending.write(keeper.run_folder)
     keeper.journal.change(runs.FAILED, text, {"error": text})

@@ -49,7 +49,8 @@ class Scanner:
                 continue
             if part.startswith(REPORT):
                 body, bell, _ = part[len(REPORT) :].partition(b"\a")
-                if bell or (position < last and parts[position + 1].startswith(b"\\")):
+                ended = bell or (position < last and parts[position + 1].startswith(b"\\"))
+                if ended and len(REPORT) + len(body) <= LONGEST_REPORT:
                     found.append(("query", b"") if body == b"?" else ("report", body))
                 continue
             if part.startswith(PASTE_ON):

@@ -127,8 +127,7 @@ def session_alive(facts: Facts) -> bool | None:
 
 
 def _never_ran(facts: Facts) -> bool:
-    start_failed = facts.exit is not None and facts.exit.error is not None and facts.started_at is None
-    return facts.state == run.FAILED and start_failed
+    return facts.exit is not None and facts.exit.error is not None and facts.started_at is None
 
 
 def _interrupted(facts: Facts) -> bool:

@@ -128,21 +128,7 @@ def _record(folder: str) -> tuple[Record, str]:
     except (files.Unreadable, FileNotFoundError) as error:
         if not os.path.isdir(folder):
             raise FileNotFoundError(folder) from None
-        return record_from_story(folder), str(error)
-
-
-def record_from_story(folder: str) -> Record:
-    """The record as the story has it; a nameless one when the story does not have it either."""
-    found = Record(os.path.basename(folder), 0, "", "", (), "", 0, 0, "")
-    for line in story.read(folder):
-        told = line.get("record")
-        if line["event"] == "created" and isinstance(told, dict):
-            known = {key: item for key, item in told.items() if key in Record.__slots__}
-            known["argv"] = tuple(known.get("argv", ()))
-            found = replace(found, **known)
-        elif line["event"] == "record":
-            found = replace(found, record=str(line.get("to")), record_changed_at=str(line["at"]))
-    return found
+        return records.from_story(folder), str(error)
 
 
 def _state(folder: str, record: Record) -> tuple[State | None, str]:

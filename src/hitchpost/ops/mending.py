@@ -50,10 +50,11 @@ def _session(home: str, session: str) -> list[str]:
             kept = is_kept(os.path.dirname(os.path.join(folder, below)))
             if kept is False and (moved := quarantine.put_away(folder, below)):
                 done.append(f"{name}: moved an unreadable file to {moved} ({wrong})")
+    litter = ward.left_over(folder)
     after = recover(home, session, actor="doctor")
     done += [f"{name}: {change}" for change in _changes(before, after)]
     with files.SessionLock(folder):
-        done += _discard(ward.left_over(folder))
+        done += _discard(sorted({*litter, *ward.left_over(folder)}))
     return done
 
 

@@ -11,12 +11,12 @@ from hitchpost.errors import NoSuchSession
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Exit
 from hitchpost.model.status import settle
-from hitchpost.ops.look import Seen, look, record_from_story
+from hitchpost.ops.look import Seen, look
 from hitchpost.ops.view import rfc3339
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import lock_path
 from hitchpost.state import files, quarantine, records, story
-from hitchpost.state.home import run_folder, session_folder
+from hitchpost.state.home import make_run_folder, run_folder, session_folder
 from hitchpost.state.manager import Manager
 
 KEEPER_LEAVES_S = 5.0
@@ -61,7 +61,7 @@ def _repair(folder: str, actor: str) -> None:
     try:
         records.read(folder)
     except (files.Unreadable, FileNotFoundError) as error:
-        record = record_from_story(folder)
+        record = records.from_story(folder)
         if not record.argv:
             raise files.Unreadable(
                 os.path.join(folder, records.RECORD), f"{error}; its story does not have it"
@@ -74,8 +74,8 @@ def _repair(folder: str, actor: str) -> None:
 
 def _settle(seen: Seen, actor: str) -> None:
     """The keeper is gone: end what it left, then write how the run ended. The caller holds the session's lock."""
-    facts, where = seen.facts, seen.run_folder
-    os.makedirs(where, mode=0o700, exist_ok=True)
+    facts = seen.facts
+    where = make_run_folder(seen.folder, facts.run)
     lock = os.open(lock_path(where), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:

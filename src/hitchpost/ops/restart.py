@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from hitchpost.model import run as runs
-from hitchpost.ops.look import look
+from hitchpost.ops.recover import recover
 from hitchpost.ops.start import Begun, check_place, start
 from hitchpost.ops.stop import stop
 from hitchpost.settings import Settings, environment
@@ -24,7 +24,7 @@ def restart(
 
     What an ended run left behind is ended too: it would work in the same folder as the next run.
     """
-    seen = look(home, session)
+    seen = recover(home, session)
     check_place(seen)
     environment(settings)
     if seen.facts.state != runs.CREATED:

@@ -19,7 +19,7 @@ class NotTaken(HitchpostError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} has not taken all of the text within {RECEIPT_TIMEOUT_S:g} s; the rest waits until it reads its input"
+            f"{name} has not taken all of the text within {RECEIPT_TIMEOUT_S:g} s; the rest waits until it reads again"
         )
 
 

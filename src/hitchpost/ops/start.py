@@ -18,7 +18,7 @@ from hitchpost.runtimes import base
 from hitchpost.runtimes.link import lock_path
 from hitchpost.settings import Settings
 from hitchpost.state import files, records
-from hitchpost.state.home import run_folder
+from hitchpost.state.home import make_run_folder, run_folder
 from hitchpost.state.manager import Manager
 
 KEEPER_LOCK_WAIT_S = 2.0
@@ -54,8 +54,7 @@ def start(
     env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, record.folder)
     with files.SessionLock(folder):
         run = _next_run(manager, seen, reason)
-        where = run_folder(folder, run)
-        os.makedirs(where, mode=0o700, exist_ok=True)
+        where = make_run_folder(folder, run)
         lock = _take_keeper_lock(where, record.name)
         try:
             manager.transition(runs.STARTING, run=run, reason=reason, locked=True)

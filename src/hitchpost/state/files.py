@@ -224,8 +224,8 @@ def write_all(fd: int, data: bytes) -> None:
 def replace_file(path: str, data: bytes, *, spare: str | None = None, durable: bool = True) -> None:
     """Give ``path`` the content ``data`` in one step: readers see the old content or the new, never a mixture.
 
-    ``spare`` names a file from ``reserve``: on a full disk its blocks are used instead of new ones. Without
-    ``durable`` the change may be lost in a power cut.
+    ``spare`` names a file from ``reserve``: on a full disk its blocks are used instead of new ones, and those of the
+    file that was there become the spare of the next time. Without ``durable`` the change may be lost in a power cut.
     """
     folder, name = os.path.split(path)
     temp = os.path.join(folder, f".{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
@@ -242,9 +242,10 @@ def replace_file(path: str, data: bytes, *, spare: str | None = None, durable: b
             if spare is None or error.errno not in FULL:
                 raise
             discard(temp)
-            temp = spare
             _overwrite(spare, data)
-        os.rename(temp, path)
+            _exchange(spare, path)
+        else:
+            os.rename(temp, path)
     except BaseException:
         discard(temp)
         raise
@@ -262,6 +263,19 @@ def _overwrite(path: str, data: bytes) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def _exchange(spare: str, path: str) -> None:
+    """Move ``spare`` to ``path``; what was there, if anything, is the spare afterwards."""
+    kept = f"{spare}.tmp"
+    discard(kept)
+    try:
+        os.link(path, kept, follow_symlinks=False)
+    except OSError:
+        kept = ""
+    os.rename(spare, path)
+    if kept:
+        os.rename(kept, spare)
 
 
 def reserve(path: str) -> None:
@@ -318,7 +332,7 @@ def read_object(path: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise Unreadable(path, f"expected an object, but got {type(value).__name__}")
     schema = value.get("schema", 0)
-    if not isinstance(schema, int):
+    if type(schema) is not int or schema < 0:
         raise Unreadable(path, f"expected a schema number, but got {schema!r}")
     if schema > SCHEMA:
         raise NewerSchema(path, schema)
@@ -343,7 +357,7 @@ _ACTIVITY = {"last_activity_hash": int, "last_activity_at": str, "last_checked_a
 
 def checked_state(path: str, value: dict[str, object]) -> dict[str, object]:
     """``value`` when it is a whole state file. Raises ``Unreadable`` with the first thing that is wrong."""
-    if value.get("state") not in runs.TRANSITIONS:
+    if value.get("state") not in tuple(runs.TRANSITIONS):
         raise Unreadable(path, f"expected a state, but got {value.get('state')!r}")
     for key, kind in _STATE_TYPES.items():
         if type(value.get(key)) is not kind:

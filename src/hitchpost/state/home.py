@@ -46,7 +46,7 @@ def open_home(*, create: bool = True) -> str:
                 why = os.strerror(error.errno or 0).lower()
                 raise HomeRefused(path, f"it cannot be made ({why})", "name another in HITCHPOST_HOME") from None
             check_folder(path)
-        except PermissionError as error:
+        except OSError as error:
             raise HomeRefused(path, f"{error.strerror}".lower(), "name another in HITCHPOST_HOME") from None
     return home
 
@@ -61,3 +61,14 @@ def session_folder(home: str, session: str) -> str:
 
 def run_folder(folder: str, run: int) -> str:
     return os.path.join(folder, "runs", str(run))
+
+
+def make_run_folder(folder: str, run: int) -> str:
+    """Make the run's folder where it is not there yet. Raises ``HomeRefused`` for one that somebody else planted."""
+    where = run_folder(folder, run)
+    for path in (os.path.dirname(where), where):
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            check_folder(path)
+    return where

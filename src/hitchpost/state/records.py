@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from dataclasses import asdict, dataclass, fields, replace
 
 from hitchpost.model.record import ACTIVE, RECORD_TRANSITIONS, check_record
@@ -58,7 +57,13 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+NOBODY = Record("", 0, "", "", (), "", 0, 0, "")
+"""What is known of a session whose record can be read nowhere."""
+
+
 def new_id() -> str:
+    import secrets  # half of what it would cost ps to import this module
+
     return "".join(secrets.choice(ID_LETTERS) for _ in range(ID_LENGTH))
 
 
@@ -69,7 +74,25 @@ def is_id(text: str) -> bool:
 def read(folder: str) -> Record:
     """Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``. Unknown keys are ignored."""
     path = os.path.join(folder, RECORD)
-    value = migrated(files.read_object(path), RECORD_STEPS)
+    return _checked(path, folder, migrated(files.read_object(path), RECORD_STEPS))
+
+
+def from_story(folder: str) -> Record:
+    """The record as the story has it; a nameless one when the story does not have it either."""
+    found = replace(NOBODY, id=os.path.basename(folder))
+    for line in story.read(folder):
+        told, new = line.get("record"), line.get("to")
+        if line["event"] == "created" and isinstance(told, dict):
+            try:
+                found = _checked(os.path.join(folder, files.STORY), folder, {**told, "id": found.id})
+            except files.Unreadable:
+                continue
+        elif line["event"] == "record" and isinstance(new, str) and new in RECORD_TRANSITIONS:
+            found = replace(found, record=new, record_changed_at=str(line["at"]))
+    return found
+
+
+def _checked(path: str, folder: str, value: dict[str, object]) -> Record:
     known = {}
     for entry in fields(Record):
         if entry.name not in value:

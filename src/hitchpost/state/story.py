@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 
+from hitchpost import lightjson
+from hitchpost.model import run as runs
 from hitchpost.state import files
 
 
@@ -23,7 +24,7 @@ def read(folder: str) -> list[dict[str, object]]:
     lines = []
     for line in text.splitlines():
         try:
-            value = json.loads(line)
+            value = lightjson.loads(line)
         except ValueError:
             continue
         if isinstance(value, dict) and isinstance(value.get("at"), str) and isinstance(value.get("event"), str):
@@ -35,11 +36,11 @@ def rebuilt_state(folder: str, session: str, workspace: str) -> dict[str, object
     """The state file as the story has it; None when the story tells of no state."""
     value: dict[str, object] | None = None
     for line in read(folder):
-        run, at = line.get("run"), str(line["at"])
+        run, at, new = line.get("run"), str(line["at"]), line.get("to")
         if line["event"] in ("created", "run") and isinstance(run, int):
             value = files.new_state(session, workspace, run, at)
-        elif line["event"] == "state" and value is not None and value["run"] == run:
-            value["state"], value["state_changed_at"] = line.get("to"), at
+        elif line["event"] == "state" and value is not None and value["run"] == run and new in tuple(runs.TRANSITIONS):
+            value["state"], value["state_changed_at"] = new, at
     return value
 
 

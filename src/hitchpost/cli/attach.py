@@ -1,0 +1,131 @@
+"""``hitch attach``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import UTC, datetime
+
+import click
+
+from hitchpost import output, settings, wire
+from hitchpost.cli.attachment import DETACHED, ENDED, KILLED, Attachment
+from hitchpost.cli.common import session_argument, terminal_size
+from hitchpost.cli.keys import Keyboard, parse_detach_key
+from hitchpost.cli.terminal import say
+from hitchpost.cli.text import visible
+from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
+from hitchpost.model import run as runs
+from hitchpost.model.status import status
+from hitchpost.ops.look import Seen
+from hitchpost.ops.recover import recover
+from hitchpost.ops.sessions import find
+from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
+from hitchpost.screen import restore
+
+FAILURE, SIGNALLED = 1, 128
+RETRY_S = 0.02
+
+
+@click.command("attach")
+@session_argument
+@click.option("--read-only", is_flag=True, help="Watch: nothing that is typed reaches the session.")
+def command(session: str, read_only: bool) -> None:
+    """Enter a session's terminal. Ctrl-B D leaves it running; Ctrl-B twice types one Ctrl-B.
+
+    The key is the setting detach_key. The session takes the size of the terminal in which was typed last.
+    """
+    from hitchpost.state.home import open_home
+
+    home = open_home()
+    seen = recover(home, find(home, session).record.id)
+    if seen.facts.keeper_alive is False or seen.facts.state == runs.CREATED:
+        name = seen.record.name
+        raise Refused(
+            f"{name} is not running: {_label(seen)}. "
+            f"hitch logs {name} shows its output, hitch restart {name} starts it again."
+        )
+    sys.exit(attach_to(home, seen.record.id, read_only))
+
+
+def attach_to(home: str, session_id: str, read_only: bool = False) -> int:
+    """Enter the terminal of a session that runs, or that ran a moment ago: then its last screen and status are shown.
+
+    Returns the exit code. Raises ``UsageError`` without a terminal, ``KeeperSilent`` when the keeper does not answer.
+    """
+    if not (os.isatty(0) and os.isatty(1)):
+        raise UsageError("attach needs a terminal as its input and output; hitch logs -f SESSION follows without one")
+    if os.environ.get(wire.SESSION_MARK) == session_id:
+        raise Refused("this terminal is inside that session; attach from another one")
+    keyboard = Keyboard(parse_detach_key(settings.load().detach_key))
+    seen = recover(home, session_id)
+    link = _connect(home, seen, read_only)
+    if link is None:
+        return _show_end(recover(home, session_id))
+    with link:
+        visit = Attachment(link, os.path.join(seen.run_folder, wire.OUTPUT), keyboard, read_only=read_only)
+        outcome = visit.run()
+    name = seen.record.name
+    if outcome == DETACHED:
+        say(f"[detached from {name}; hitch attach {name} comes back]")
+        return 0
+    if outcome == KILLED:
+        return SIGNALLED + visit.signal
+    if outcome == ENDED and visit.event is not None:
+        state, reason = visit.event["state"], visit.event["reason"]
+        say(f"[{name}: {_words(state, reason)}]")
+        return 0
+    return _show_loss(home, seen)
+
+
+def _connect(home: str, seen: Seen, read_only: bool) -> Link | None:
+    """A connection to the run's keeper; None when the run is over."""
+    deadline = time.monotonic() + TIMEOUT_S
+    cols, rows = terminal_size()
+    while True:
+        try:
+            return Link.connect(seen.run_folder, role="attach", cols=cols, rows=rows, read_only=read_only)
+        except Silent:
+            raise KeeperSilent(seen.record.name, TIMEOUT_S) from None
+        except NoKeeper:
+            if recover(home, seen.record.id).facts.keeper_alive is False:
+                return None
+            if time.monotonic() > deadline:
+                raise KeeperSilent(seen.record.name, TIMEOUT_S) from None
+            time.sleep(RETRY_S)
+
+
+def _show_end(seen: Seen) -> int:
+    folder = os.path.join(seen.run_folder, wire.OUTPUT)
+    screen = restore(folder, output.bounds(folder)[1])
+    text = screen.text().rstrip()
+    screen.close()
+    if text.strip():
+        click.echo(visible(text, keep_newlines=True))
+    click.echo(f"[{visible(seen.record.name)}: {visible(_label(seen))}]")
+    return 0
+
+
+def _show_loss(home: str, seen: Seen) -> int:
+    """The connection ended without a word. Say what is known of the run; its end may have been written down."""
+    name = seen.record.name
+    try:
+        now = recover(home, seen.record.id)
+    except NoSuchSession:
+        say(f"[{name} was removed]")
+        return FAILURE
+    if now.facts.run == seen.facts.run and now.facts.keeper_alive is not False:
+        say(f"[lost the connection to {name}, which still runs; hitch attach {name} comes back]")
+        return FAILURE
+    say(f"[{name}: {_label(now)}]")
+    seen_end = now.facts.exit is not None and now.facts.exit.error is None
+    return 0 if seen_end else FAILURE
+
+
+def _label(seen: Seen) -> str:
+    return status(seen.facts, datetime.now(UTC)).label
+
+
+def _words(state: str, reason: str) -> str:
+    return f"{state}: {reason}" if state in (runs.FAILED, runs.ORPHANED) else state

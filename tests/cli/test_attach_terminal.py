@@ -1,0 +1,157 @@
+"""The caller's terminal is given back on every way out that a program can survive."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hitchpost.cli import terminal
+from hitchpost.ghostty import GhosttyScreen
+from tests.cli.attaching import DETACH, PROMPT, Terminals, Tty, recorder, shell, state, terminals
+from tests.support import Hitch, Process, eventually
+
+MODES = (1, 5, 6, 9, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048)
+EVERYTHING = "".join(
+    (
+        *(rf"\x1b[?{mode}h" for mode in MODES),
+        r"\x1b[?7l\x1b[?25l\x1b[4h\x1b[20h\x1b=\x1b(0\x1b[>4;2m\x1b[>7u\x1b[>3u\x1b[2;9r",
+        r"\x1b[7;31m\x1b[5 q\x1b]2;mine\x07\x1b]8;;http://x\x1b\\",
+    )
+)
+"""Sets every mode that a program may set."""
+
+
+@pytest.fixture
+def tty(home: Path) -> Iterator[Terminals]:
+    with terminals() as made:
+        yield made
+
+
+@pytest.fixture(params=["normal screen", "alternate screen"])
+def busy(request: pytest.FixtureRequest, hitch: Hitch, tty: Terminals, tmp_path: Path) -> Tty:
+    """A terminal attached to an agent that has set everything there is to set."""
+    alternate = r"\x1b[?1049h\x1b[2J" if request.param == "alternate screen" else ""
+    recorder(hitch, tmp_path / "heard", alternate + EVERYTHING + r"\x1b(B")
+    me = tty("attach", "dev")
+    me.shows("recorder ready")
+    assert me.is_raw()
+    assert not me.is_restored()
+    return me
+
+
+def test_detaching_gives_the_terminal_back(busy: Tty) -> None:
+    busy.type(b"\x1b[98;5u\x1b[100u")
+    assert busy.ends() == 0
+    assert busy.is_restored()
+    assert busy.screen._cursor_shape() == b""
+    assert busy.lines()[-1].startswith("[detached from dev")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
+def test_a_signal_gives_the_terminal_back(busy: Tty, number: signal.Signals) -> None:
+    os.kill(busy.process.pid, number)
+    assert busy.ends() == 128 + number
+    assert busy.is_restored()
+    assert state() == "running"
+
+
+def test_the_end_of_the_agent_gives_the_terminal_back(busy: Tty, hitch: Hitch) -> None:
+    hitch("stop", "--now", "dev")
+    assert busy.ends() == 0
+    assert busy.is_restored()
+    assert busy.lines()[-1] == "[dev: stopped]"
+
+
+def test_an_error_gives_the_terminal_back(hitch: Hitch, tty: Terminals, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "if 'attach' in sys.argv:\n"
+        "    import hitchpost.cli.attachment as a\n"
+        "    def broken(self): raise RuntimeError('a bug')\n"
+        "    a.Attachment._on_keys = broken\n"
+    )
+    recorder(hitch, tmp_path / "heard", EVERYTHING)
+    me = tty("attach", "dev", PYTHONPATH=str(tmp_path))
+    me.until(me.is_raw)
+    me.until(lambda: me.read() or b"recorder ready" in me.received or me.screen._modes())
+    me.type(b"x")
+    assert me.ends() == 1
+    assert me.is_restored()
+    assert "a bug" in me.text()
+
+
+def test_a_terminal_that_is_closed_ends_the_visit_and_not_the_session(hitch: Hitch, tty: Terminals) -> None:
+    shell(hitch)
+    me = tty("attach", "dev")
+    me.shows(PROMPT.strip())
+    os.close(me.slave)
+    os.close(me.master)
+    me.master, me.slave = os.open(os.devnull, os.O_RDWR | os.O_NONBLOCK), os.open(os.devnull, os.O_RDWR)
+    eventually(lambda: me.process.poll() is not None)
+    assert me.process.returncode == 128 + signal.SIGHUP
+    assert state() == "running"
+
+
+def test_being_stopped_gives_the_terminal_back_until_it_goes_on(busy: Tty) -> None:
+    os.kill(busy.process.pid, signal.SIGTSTP)
+    eventually(lambda: (Process.read(busy.process.pid) or pytest.fail("it ended")).state == "T")
+    busy.read()
+    assert busy.is_restored()
+    busy.screen.feed(b"\x1b[2J\x1b[Houter$ fg\r\n")
+    os.kill(busy.process.pid, signal.SIGCONT)
+    busy.shows("recorder ready")
+    assert busy.is_raw()
+    busy.type(b"!")
+    busy.shows("heard")
+    busy.type(DETACH)
+    assert busy.ends() == 0
+    assert busy.is_restored()
+
+
+def test_the_caller_s_own_lines_are_not_painted_over(hitch: Hitch, tty: Terminals) -> None:
+    shell(hitch)
+    me = tty("attach", "dev")
+    me.shows(PROMPT.strip())
+    me.type(DETACH)
+    assert me.ends() == 0
+    assert me.screen._terminal.contents().startswith("outer$ hitch attach\n")
+
+
+def test_the_cursor_is_below_what_the_agent_has_drawn(hitch: Hitch, tty: Terminals, tmp_path: Path) -> None:
+    recorder(hitch, tmp_path / "heard", r"one\r\ntwo\r\n| box |\r\n-------\x1b[1;1H")
+    me = tty("attach", "dev")
+    me.shows("recorder ready")
+    me.type(DETACH)
+    assert me.ends() == 0
+    assert me.lines()[1:] == ["two", "| box |", "-------", "[detached from dev; hitch attach dev comes back]"]
+
+
+def test_the_title_is_given_back(busy: Tty) -> None:
+    busy.type(DETACH)
+    assert busy.ends() == 0
+    kept, given = busy.received.find(terminal.KEEP_TITLE), busy.received.rfind(terminal.GIVE_TITLE_BACK)
+    assert 0 <= kept < busy.received.find(b"\x1b]2;mine") < given
+
+
+def test_the_reset_undoes_every_mode() -> None:
+    screen = GhosttyScreen(80, 24, 10)
+    screen.feed(EVERYTHING.encode().decode("unicode_escape").encode("latin-1"))
+    screen.feed(b"\x1b]52;c;cut in the mid" + terminal.RESET + b"x")
+    fresh = GhosttyScreen(80, 24, 10)
+    fresh.feed(b"x")
+    assert screen._modes() == fresh._modes()
+    assert screen.lines(0, 0, 80, 24) == fresh.lines(0, 0, 80, 24)
+    assert screen.input_modes() == b""
+
+
+def test_the_flags_of_the_shared_terminal_are_not_touched(hitch: Hitch, tty: Terminals) -> None:
+    shell(hitch)
+    me = tty("attach", "dev")
+    me.shows(PROMPT.strip())
+    assert os.get_blocking(me.slave)
+    me.type(DETACH)
+    assert me.ends() == 0

@@ -1,0 +1,247 @@
+"""``hitch send``: texts arrive as they were written, whatever is in them."""
+
+from __future__ import annotations
+
+import json
+import os
+from ast import literal_eval
+from pathlib import Path
+
+import pytest
+
+from tests.cli.live import live
+from tests.cli.places import SHAPE
+from tests.ground import Ground, Truth
+from tests.support import eventually
+
+HOSTILE = [
+    "plain",
+    "",
+    "  blanks at both ends  ",
+    "$(touch pwned) `touch pwned` ${HOME} $((1+1))",
+    "'single' \"double\" \\backslash\\ \\n \\e[31m %s %n",
+    "#{pane_pid} #(touch pwned) #S ~ ! !! *",
+    "-x",
+    "-n",
+    "--help-me",
+    "a; touch pwned | b && c > d < e & f",
+    "one\ntwo\n\nfour",
+    "\ttab\tand\ttab",
+    "für 你好 👩‍👧 \u202e\u00a0\ufeff",
+    "\udcff\udcfe bytes that are no UTF-8",
+]
+MANY_LINES = "\n".join(f"{number:05d} " + "x" * (number % 90) + " é" for number in range(1900))
+
+PASTE_PROGRAM = """
+import os, tty
+tty.setraw(0)
+os.write(1, b"\\x1b[?2004h" + b"ready")
+with open("reads", "wb", buffering=0) as file:
+    while True:
+        data = os.read(0, 65536)
+        file.write(repr(data).encode() + b"\\n")
+"""
+
+REPORTING_PROGRAM = """
+import os, sys, time
+def report(state):
+    print(f"\\x1b]7501;state={state}\\x1b\\\\", end="", flush=True)
+report("idle")
+print("ready", flush=True)
+for line in sys.stdin:
+    report("working")
+    print("works", flush=True)
+    while not os.path.exists("go"):
+        time.sleep(0.02)
+    report(line.strip())
+"""
+
+
+def arrives(path: Path, data: bytes, timeout_s: float = 20) -> None:
+    got = eventually(lambda: path.exists() and len(path.read_bytes()) >= len(data) and path.read_bytes(), timeout_s)
+    assert got == data
+
+
+def ready(session: Truth, word: bytes = b"ready") -> Truth:
+    eventually(lambda: word in session.output(), what="an agent that is ready")
+    return session
+
+
+def program(ground: Ground, text: str, name: str = "dev") -> Truth:
+    (ground.place / "program.py").write_text(text)
+    return ready(ground.begin("python3", "program.py", name=name))
+
+
+def encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def test_send_says_to_whom(ground: Ground) -> None:
+    session = ground.begin_sh("cat > got", name="dev")
+    answer = ground.hitch("send", "dev", "hello")
+    assert (answer.out, answer.err) == ("sent to dev\n", "")
+    arrives(ground.place / "got", b"hello\n")
+    ground.stop(session, "--now")
+
+
+def test_hostile_texts_arrive_as_they_are_in_a_program_that_reads_lines(ground: Ground) -> None:
+    session = ground.begin_sh("exec cat > got")
+    expected = b""
+    for text in HOSTILE:
+        ground.hitch("send", session.id, text)
+        expected += encoded(text) + b"\n"
+        arrives(ground.place / "got", expected)
+    assert os.listdir(ground.place) == ["got"]
+    ground.stop(session, "--now")
+
+
+def test_hostile_texts_arrive_as_they_are_in_a_program_that_reads_keys(ground: Ground) -> None:
+    session = ready(ground.begin_sh("stty raw -echo; echo ready; exec cat > got"))
+    expected = b""
+    for text in HOSTILE:
+        ground.hitch("send", session.id, text)
+        expected += encoded(text) + b"\r"
+        arrives(ground.place / "got", expected)
+    assert os.listdir(ground.place) == ["got"]
+    ground.stop(session, "--now")
+
+
+@pytest.mark.parametrize("mode", ["", "stty raw -echo; "])
+def test_a_hundred_thousand_bytes_arrive_whole(ground: Ground, mode: str) -> None:
+    assert len(encoded(MANY_LINES)) > 100_000
+    session = ready(ground.begin_sh(f"{mode}echo ready; exec cat > got"))
+    ground.hitch("send", session.id, "-", stdin=MANY_LINES)
+    arrives(ground.place / "got", encoded(MANY_LINES) + (b"\r" if mode else b"\n"))
+    ground.stop(session, "--now")
+
+
+def test_a_program_that_takes_pastes_gets_one_and_then_the_key(ground: Ground) -> None:
+    session = program(ground, PASTE_PROGRAM)
+    path = ground.place / "reads"
+    expected = b""
+    alone = 0
+    for text in ("one\ntwo", "#{x} $(y)", MANY_LINES):
+        ground.hitch("send", session.id, "-", stdin=text)
+        expected += b"\x1b[200~" + encoded(text) + b"\x1b[201~\r"
+        reads = eventually(lambda: _reads(path) if b"".join(_reads(path)).endswith(b"~\r") else None)
+        assert b"".join(reads) == expected
+        alone += reads[-1] == b"\r"
+        path.write_bytes(b"")
+        expected = b""
+    # read as one when the reader slept all the while between the two; not three times in a row
+    assert alone
+    ground.stop(session, "--now")
+
+
+def _reads(path: Path) -> list[bytes]:
+    text = path.read_text() if path.exists() else ""
+    return [literal_eval(line) for line in text.replace("\0", "").splitlines()] if text.endswith("\n") else []
+
+
+def test_without_enter_the_text_stays_where_it_is(ground: Ground) -> None:
+    session = ready(ground.begin_sh("stty raw -echo; echo ready; exec cat > got"))
+    ground.hitch("send", "--no-enter", session.id, "-", stdin="text\n")
+    arrives(ground.place / "got", b"text\n")
+    ground.hitch("send", session.id, "")
+    arrives(ground.place / "got", b"text\n\r")
+    ground.stop(session, "--now")
+
+
+def test_the_line_end_of_standard_input_is_the_enter(ground: Ground) -> None:
+    session = ground.begin_sh("exec cat > got")
+    ground.hitch("send", session.id, "-", stdin="one\ntwo\n")
+    ground.hitch("send", session.id, "three")
+    arrives(ground.place / "got", b"one\ntwo\nthree\n")
+    ground.stop(session, "--now")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a\x1b[201~b", "the text holds control characters; only tab and newline can be sent"),
+        ("a\x03", "the text holds control characters; only tab and newline can be sent"),
+        ("a\x00b", "the text holds control characters; only tab and newline can be sent"),
+        ("a\rb", "the text holds control characters; only tab and newline can be sent"),
+        ("x" * 5000, "a line is longer than the 4094 bytes that a program reading by lines can take"),
+        ("x\n" * 300_000, "the text has 599999 bytes, at most 524288 can be typed at once"),
+    ],
+)
+def test_what_cannot_arrive_as_it_is_is_refused_whole(ground: Ground, text: str, why: str) -> None:
+    session = ground.begin_sh("exec cat > got", name="dev")
+    answer = ground.hitch("send", "dev", "-", stdin=text, check=4)
+    assert (answer.out, answer.err) == ("", f"hitch: not sent to dev: {why}\n")
+    ground.hitch("send", "dev", "after")
+    arrives(ground.place / "got", b"after\n")
+    ground.stop(session, "--now")
+
+
+def test_an_agent_that_waits_for_a_permission_gets_no_prompt_without_force(ground: Ground) -> None:
+    script = r"printf '\033]7501;state=blocked\033\\ready\n'; exec cat > got"
+    session = ready(ground.begin_sh(script, name="dev"))
+    answer = ground.hitch("send", "dev", "yes", check=4)
+    assert "the agent waits for a permission; answer it first, or use --force" in answer.err
+    ground.hitch("send", "--force", "dev", "yes")
+    arrives(ground.place / "got", b"yes\n")
+    ground.stop(session, "--now")
+
+
+def test_a_session_that_has_ended_takes_nothing(ground: Ground) -> None:
+    session = ground.begin_sh("exit 3", name="dev")
+    session.ended()
+    answer = ground.hitch("send", "dev", "hello", check=4)
+    expected = "hitch: dev is not running (failed: command exited with code 3); hitch restart dev starts it again\n"
+    assert answer.err == expected
+    ground.hitch("archive", "dev")
+    assert "dev is archived and takes no input" in ground.hitch("send", session.id, "hello", check=4).err
+    assert "no session 'other'" in ground.hitch("send", "other", "hello", check=3).err
+
+
+def test_wait_ends_when_the_agent_says_that_it_is_done_with_this_text(ground: Ground) -> None:
+    session = program(ground, REPORTING_PROGRAM)
+    for word, seen in (("idle", "waiting"), ("blocked", "blocked"), ("error", "error")):
+        with live("send", "dev", word, "--wait", "--force") as send:
+            eventually(lambda: _reported(session) == "working", what="an agent that works")
+            send.shows(b"sent to dev\n")
+            assert send.process.poll() is None
+            (ground.place / "go").touch()
+            assert send.code() == 0
+            assert send.out() == f"sent to dev\ndev: {seen}\n".encode()
+        (ground.place / "go").unlink()
+    ground.stop(session, "--now")
+
+
+def _reported(session: Truth) -> str:
+    path = session.run() / "attention.json"
+    return json.loads(path.read_bytes())["state"] if path.exists() else ""
+
+
+def test_wait_takes_silence_for_the_end_where_the_agent_says_nothing(ground: Ground) -> None:
+    ground.configure("quiet_s = 0.3")
+    session = ground.run("cat", name="dev")
+    assert ground.hitch("send", "--wait", "dev", "hello").out == "sent to dev\ndev: idle\n"
+    assert session.output() == b"hello\r\nhello\r\n"
+    ground.stop(session, "--now")
+
+
+def test_wait_ends_with_the_session(ground: Ground) -> None:
+    ground.begin("sh", name="dev").output()
+    assert ground.hitch("send", "--wait", "dev", "exit 0").out == "sent to dev\ndev: completed\n"
+
+
+def test_wait_gives_up_when_the_time_is_over(ground: Ground) -> None:
+    ground.configure("quiet_s = 600")
+    session = ground.run("cat", name="dev")
+    answer = ground.hitch("send", "--wait", "--timeout", "0.2", "dev", "hello", check=1)
+    assert answer.out == "sent to dev\n"
+    assert answer.err == "hitch: waited 0.2 s in vain for dev to be idle again; it is running\n"
+    assert "--timeout goes with --wait" in ground.hitch("send", "--timeout", "1", "dev", "hello", check=2).err
+    ground.stop(session, "--now")
+
+
+def test_json_tells_the_session_and_where_the_answer_begins(ground: Ground) -> None:
+    session = ready(ground.begin_sh("stty -echo; echo ready; exec cat"))
+    answer = ground.hitch("send", "--json", session.id, "hello").json()
+    assert answer["offset"] == len(b"ready\r\n")
+    assert set(answer["session"]) == SHAPE
+    eventually(lambda: session.output() == b"ready\r\nhello\r\n", what="the answer")
+    ground.stop(session, "--now")

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hitchpost.keeper import tree
+from tests.ground import alive
+from tests.support import LeakWatch, Process, eventually
+
+REAPER = """
+import json, os, subprocess, sys, time
+from hitchpost.keeper import agent
+from hitchpost.keeper.cage import Cage
+from hitchpost.keeper.tree import Tree
+
+def reap():
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+agent.become_subreaper()
+tree = Tree(Cage([]))
+before = tree.pids()
+subprocess.run(["sh", "-c", sys.argv[1]], env={"PATH": os.environ["PATH"]}, check=True)
+deadline = time.monotonic() + 20
+while len(tree.pids()) < int(sys.argv[2]) and time.monotonic() < deadline:
+    pass
+found = sorted(tree.pids())
+rounds = 0
+while tree.kill():
+    rounds += 1
+    reap()
+print(json.dumps({"before": before, "found": found, "rounds": rounds, "after": tree.pids()}))
+"""
+
+
+def reaped(script: str, count: int) -> dict[str, Any]:
+    command = [sys.executable, "-c", REAPER, script, str(count)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
+
+
+def test_orphans_are_found_whatever_they_did_and_all_ended():
+    script = """
+    sleep 1000 >/dev/null 2>&1 &
+    setsid sleep 1000 </dev/null >/dev/null 2>&1 &
+    (setsid sh -c 'sleep 1000 & exit' </dev/null >/dev/null 2>&1 &)
+    env -i nohup sleep 1000 >/dev/null 2>&1 &
+    """
+    seen = reaped(script, 4)
+    assert (seen["before"], len(seen["found"]), seen["after"]) == ([], 4, [])
+    assert not any(alive(pid) for pid in seen["found"])
+
+
+def test_processes_that_fork_and_exit_all_the_time_do_not_get_away():
+    churn = "import os, time\nwhile True:\n    if os.fork():\n        time.sleep(0.001)\n        os._exit(0)"
+    seen = reaped(f"for i in 1 2 3; do {sys.executable} -c '{churn}' >/dev/null 2>&1 & done", 3)
+    assert seen["after"] == []
+    assert not [process for process in Process.all() if churn in process.argv and not process.is_zombie]
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sleep", "1000"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_signal_reaches_a_process(sleeper: subprocess.Popen[bytes]):
+    assert tree.send(sleeper.pid, signal.SIGTERM)
+    assert sleeper.wait() == -signal.SIGTERM
+
+
+def test_a_signal_to_nobody_is_told(sleeper: subprocess.Popen[bytes]):
+    sleeper.kill()
+    sleeper.wait()
+    assert not tree.send(sleeper.pid, signal.SIGTERM)
+
+
+def test_ignored_signals_are_seen(sleeper: subprocess.Popen[bytes]):
+    assert not tree.ignores(sleeper.pid, signal.SIGTERM)
+    assert not tree.ignores(1 << 22, signal.SIGTERM)
+    deaf = subprocess.Popen(["sh", "-c", "trap '' TERM; exec sleep 1000"])
+    try:
+        eventually(lambda: tree.ignores(deaf.pid, signal.SIGTERM))
+        assert not tree.ignores(deaf.pid, signal.SIGHUP)
+    finally:
+        deaf.kill()
+        deaf.wait()
+
+
+def test_a_keeper_is_who_holds_the_lock_that_it_names(leak_watch: LeakWatch):
+    folder = leak_watch.scratch / "run"
+    folder.mkdir()
+    lock = folder / "keeper.lock"
+    claimant = subprocess.Popen(["sleep", "1000"], env={"HITCHPOST_KEEPER": str(folder)})
+    held = os.open(lock, os.O_RDWR | os.O_CREAT)
+    try:
+        assert not tree.is_keeper(claimant.pid), "the lock is empty"
+        lock.write_text(f"{claimant.pid} 1 boot\n")
+        assert not tree.is_keeper(claimant.pid), "the lock is free"
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert tree.is_keeper(claimant.pid)
+        lock.write_text(f"{claimant.pid}1 1 boot\n")
+        assert not tree.is_keeper(claimant.pid), "the lock is another's"
+        assert not tree.is_keeper(os.getpid())
+    finally:
+        os.close(held)
+        claimant.kill()
+        claimant.wait()

@@ -1,0 +1,268 @@
+"""S11: planted links, foreign owners, open folders; and a process of another user at the keeper's socket."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hitchpost import wire
+from hitchpost.runtimes.link import Link
+from tests.ground import Ground, Truth
+from tests.support import Hitch, LeakWatch
+
+NOBODY = 65534
+VICTIM = b"precious\n"
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+
+
+@pytest.fixture
+def victim(leak_watch: LeakWatch) -> Iterator[Path]:
+    """A file that links point at. It must stay as it is."""
+    path = leak_watch.scratch / "victim"
+    path.write_bytes(VICTIM)
+    before = path.stat()
+    yield path
+    after = path.stat()
+    assert path.read_bytes() == VICTIM
+    assert (after.st_mode, after.st_ino, after.st_mtime_ns) == (before.st_mode, before.st_ino, before.st_mtime_ns)
+
+
+@pytest.fixture
+def dev(ground: Ground) -> Truth:
+    session = ground.begin_sh("exit 3", name="dev")
+    session.ended()
+    return session
+
+
+def refused(ground: Ground, *words: str) -> str:
+    answer = ground.hitch(*words, check=False)
+    assert answer.code in (1, 4), answer
+    assert "Traceback" not in answer.err
+    assert answer.err.startswith("hitch: ")
+    return answer.err
+
+
+@pytest.mark.ids("S11")
+def test_S11_a_home_that_is_a_link_is_refused(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = ground.watch.scratch / "link"
+    link.symlink_to(ground.home)
+    monkeypatch.setenv("HITCHPOST_HOME", str(link))
+    for words in (("ps",), ("run", "--", "true"), ("stop", "x")):
+        assert "it is a symbolic link" in ground.hitch(*words, check=4).err
+
+
+@pytest.mark.ids("S11")
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+@pytest.mark.parametrize("which", ["home", "sessions"])
+def test_S11_a_folder_that_others_may_write_to_is_refused(ground: Ground, which: str, mode: int) -> None:
+    folder = ground.home / "sessions"
+    folder.mkdir(mode=0o700)
+    folder = ground.home if which == "home" else folder
+    folder.chmod(mode)
+    for words in (("ps",), ("run", "--", "true")):
+        answer = ground.hitch(*words, check=4)
+        assert f"others may write to it (mode {mode:04o})" in answer.err
+        assert f"chmod 700 {folder}" in answer.err
+    folder.chmod(0o700)
+
+
+@pytest.mark.ids("S11")
+@as_root
+def test_S11_a_home_of_somebody_else_is_refused(ground: Ground) -> None:
+    os.chown(ground.home, NOBODY, NOBODY)
+    for words in (("ps",), ("run", "--", "true")):
+        assert f"it belongs to user {NOBODY}" in ground.hitch(*words, check=4).err
+    os.chown(ground.home, 0, 0)
+
+
+@pytest.mark.ids("S11")
+def test_S11_sessions_as_a_link_is_refused(ground: Ground) -> None:
+    elsewhere = ground.watch.scratch / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    (ground.home / "sessions").symlink_to(elsewhere)
+    assert "it is a symbolic link" in ground.hitch("run", "--", "true", check=4).err
+    assert os.listdir(elsewhere) == []
+
+
+@pytest.mark.ids("S11")
+@pytest.mark.parametrize("name", ["lock", "state.json", "session.json", "story.jsonl"])
+def test_S11_a_link_in_the_place_of_a_sessions_file_is_not_followed(
+    ground: Ground, dev: Truth, victim: Path, name: str
+) -> None:
+    (dev.folder / name).unlink()
+    (dev.folder / name).symlink_to(victim)
+    refused(ground, "restart", dev.id)
+    assert not dev.run(2).exists() or name == "story.jsonl"
+    assert ground.processes() == []
+    ground.hitch("ps", "--json", check=False)
+
+
+@pytest.mark.ids("S11")
+@pytest.mark.parametrize("name", ["keeper.lock", "keeper.log", "output", ".spare-exit", ".spare-state"])
+def test_S11_a_link_in_the_place_of_a_runs_file_is_not_followed(
+    ground: Ground, dev: Truth, victim: Path, name: str
+) -> None:
+    folder = ground.watch.scratch / "folder"
+    folder.mkdir()
+    dev.run(2).mkdir(mode=0o700)
+    (dev.run(2) / name).symlink_to(folder if name == "output" else victim)
+    refused(ground, "restart", dev.id)
+    assert os.listdir(folder) == []
+    assert ground.processes() == []
+    assert ground.ps(dev)["state"] == "failed"
+
+
+@pytest.mark.ids("S11")
+@pytest.mark.parametrize("name", ["ctl.sock", "exit.json", "exit_status", "intent.json", "run.json", "attention.json"])
+def test_S11_a_link_in_the_place_of_a_file_that_is_replaced_is_replaced(
+    ground: Ground, dev: Truth, victim: Path, name: str
+) -> None:
+    dev.run(2).mkdir(mode=0o700)
+    (dev.run(2) / name).symlink_to(victim)
+    ground.hitch("restart", dev.id)
+    assert dev.ended(run=2) == "failed"
+    assert dev.exit(2)["code"] == 3
+
+
+@pytest.mark.ids("S11")
+@pytest.mark.parametrize("which", ["runs", "runs/2"])
+def test_S11_a_run_folder_that_is_a_link_is_refused(ground: Ground, dev: Truth, which: str) -> None:
+    elsewhere = ground.watch.scratch / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    place = dev.folder / which
+    if which == "runs":
+        place.rename(dev.folder / "away")
+    place.symlink_to(elsewhere)
+    assert "it is a symbolic link" in refused(ground, "restart", dev.id)
+    assert not any("keeper" in name for name in os.listdir(elsewhere))
+
+
+@pytest.mark.ids("S11")
+def test_S11_a_run_folder_that_others_may_write_to_is_refused(ground: Ground, dev: Truth) -> None:
+    dev.run(2).mkdir()
+    dev.run(2).chmod(0o777)
+    assert "others may write to it (mode 0777)" in refused(ground, "restart", dev.id)
+    assert os.listdir(dev.run(2)) == []
+
+
+@pytest.mark.ids("S11")
+def test_S11_an_output_file_that_is_a_link_is_not_written_through(ground: Ground, dev: Truth, victim: Path) -> None:
+    output = dev.run(2) / "output"
+    output.mkdir(parents=True, mode=0o700)
+    (output / f"{0:020d}.log").symlink_to(victim)
+    (output / "times.bin").symlink_to(victim)
+    ground.hitch("restart", dev.id, check=False)
+
+
+# the socket -----------------------------------------------------------------------------------------------------
+
+ASK = """
+import os, socket, sys
+os.setgroups([]); os.setgid({user}); os.setuid({user})
+end = socket.socket(socket.AF_UNIX)
+end.settimeout(10)
+try:
+    end.connect(sys.argv[1])
+    end.sendall(bytes.fromhex(sys.argv[2]))
+    print(len(end.recv(1000)))
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+def asked_by(user: int, session: Truth) -> str:
+    hello = wire.frame(wire.HELLO, b'{"v": 1, "role": "control"}') + wire.frame(
+        wire.REQUEST, b'{"id": 1, "op": "stop", "by": "user"}'
+    )
+    words = [sys.executable, "-c", ASK.format(user=user), str(session.run() / "ctl.sock"), hello.hex()]
+    return subprocess.run(words, capture_output=True, text=True, check=True, env=Hitch.environment()).stdout.strip()
+
+
+@pytest.mark.ids("S11", "S16")
+@as_root
+def test_S11_a_process_of_another_user_cannot_reach_the_socket(ground: Ground) -> None:
+    dev = ground.begin("sleep", "1000")
+    assert asked_by(NOBODY, dev) == "PermissionError"
+    ground.end(dev)
+
+
+@pytest.mark.ids("S11")
+@as_root
+def test_S11_a_process_of_another_user_is_turned_away_even_where_the_modes_let_it_in(ground: Ground) -> None:
+    dev = ground.begin("sleep", "1000")
+    for folder in (dev.run(), *dev.run().parents):
+        if folder.is_relative_to(ground.watch.scratch):
+            folder.chmod(0o711)
+    (dev.run() / "ctl.sock").chmod(0o666)
+    assert asked_by(NOBODY, dev) in ("0", "ConnectionResetError", "BrokenPipeError")
+    assert dev.state == "running"
+    with Link.connect(str(dev.run())) as link:
+        assert link.welcome["session"] == dev.id
+    ground.home.chmod(0o700)
+    ground.end(dev)
+
+
+@pytest.mark.ids("S11")
+@as_root
+def test_root_and_the_owner_are_let_in(ground: Ground) -> None:
+    """A keeper of another user, asked by root: the whole thing runs as nobody."""
+    home = ground.watch.scratch / "theirs"
+    for folder in (home, ground.place):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        os.chown(folder, NOBODY, NOBODY)
+    ground.watch.scratch.chmod(0o711)
+    source = Path(sys.modules["hitchpost"].__file__ or "").parent.parent
+    probe = subprocess.run(
+        [sys.executable, "-m", "hitchpost", "--version"],
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(source)},
+        capture_output=True,
+        check=False,
+        cwd="/",
+    )
+    if probe.returncode:
+        pytest.skip("this interpreter is not readable for another user")
+    env = {"PATH": os.environ["PATH"], "HITCHPOST_HOME": str(home), "HOME": "/", "PYTHONPATH": str(source)}
+
+    def hitch(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "hitchpost", *words],
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=ground.place,
+        )
+
+    hitch("run", "--name", "dev", "--", "sleep", "1000")
+    (folder,) = [path for path in (home / "sessions").iterdir() if path.is_dir()]
+    dev = Truth(home, folder.name)
+    with Link.connect(str(dev.run())) as link:
+        assert link.welcome["session"] == dev.id
+    assert Path(f"/proc/{dev.agent_pid()}").stat().st_uid == NOBODY
+    hitch("stop", "dev")
+    assert dev.exit()["intent"] == "user"
+
+
+def test_a_socket_that_a_killed_keeper_left_is_replaced(ground: Ground) -> None:
+    dev = ground.begin("sleep", "1000")
+    dev.kill_keeper()
+    left = dev.run() / "ctl.sock"
+    assert left.is_socket()
+    with socket.socket(socket.AF_UNIX) as end, pytest.raises(ConnectionRefusedError):
+        end.connect(str(left))
+    ground.hitch("restart", dev.id)
+    ground.end(dev)
+    assert not (dev.run(2) / "ctl.sock").exists()

@@ -1,0 +1,88 @@
+"""Sessions made for the tests of the state package, without starting anything; and whole folders as values."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from hitchpost.model import run as runs
+from hitchpost.state import records
+from hitchpost.state.files import SessionLock
+from hitchpost.state.manager import Manager
+from hitchpost.state.records import Record
+
+WAY = {
+    runs.CREATED: (),
+    runs.STARTING: (runs.STARTING,),
+    runs.RUNNING: (runs.STARTING, runs.RUNNING),
+    runs.STOPPING: (runs.STARTING, runs.RUNNING, runs.STOPPING),
+    runs.STOPPED: (runs.STARTING, runs.RUNNING, runs.STOPPING, runs.STOPPED),
+    runs.FAILED: (runs.STARTING, runs.FAILED),
+    runs.COMPLETED: (runs.STARTING, runs.RUNNING, runs.COMPLETED),
+    runs.ORPHANED: (runs.STARTING, runs.ORPHANED),
+}
+"""How a new run gets into each state."""
+
+
+def record(session: str, index: int = 1, name: str = "dev", folder: str = "/") -> Record:
+    at = "2026-01-02T03:04:05.000000Z"
+    place = Path(folder).stat()
+    return Record(
+        id=session,
+        index=index,
+        name=name,
+        agent="sh",
+        argv=("sh", "-c", "read line"),
+        folder=folder,
+        folder_dev=place.st_dev,
+        folder_ino=place.st_ino,
+        created_at=at,
+        record_changed_at=at,
+        last_active_at=at,
+    )
+
+
+def session(home: Path, state: str = runs.CREATED, *, index: int = 1, name: str = "dev", folder: str = "/") -> Path:
+    """A session folder, made as ``hitch run`` makes it, with run 1 brought to ``state``."""
+    made = record(records.new_id(), index, name, folder)
+    place = home / "sessions" / made.id
+    place.mkdir(parents=True, mode=0o700)
+    manager = Manager(str(place))
+    with SessionLock(str(place)):
+        manager.create(made.id, "", record=asdict(made))
+        records.write(str(place), made)
+    for step in WAY[state]:
+        manager.transition(step, run=1, reason="made")
+    return place
+
+
+def tree(folder: Path, *left_out: str) -> dict[str, bytes]:
+    """Every file and folder below ``folder`` with its bytes."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        for path in sorted(folder.rglob("*"))
+        if path.name not in left_out
+    }
+
+
+def python(program: str, *arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run a program in another Python process, to its end."""
+    argv = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(argv, capture_output=True, text=True, check=check, timeout=60)
+
+
+def started(program: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a program in another Python process; it has said its first line when this returns."""
+    argv = [sys.executable, "-c", program, *map(str, arguments)]
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    process.stdout.readline()
+    return process
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    """Kill, wait, and close the pipes."""
+    process.kill()
+    process.communicate()
