@@ -23,7 +23,7 @@ AGE_S = 86_400.0
 
 def measure(*, quick: bool) -> list[Row]:
     counts = COUNTS[:1] if quick else COUNTS
-    cold_times, warm_times = (1, 3) if quick else (5, 15)
+    cold_times, warm_times = (1, 3) if quick else (3, 15)
     rows = []
     with Stage(quick=quick) as stage:
         stage.sessions(2 if quick else LIVE, program(), "sleep")

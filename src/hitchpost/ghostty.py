@@ -17,7 +17,7 @@ MODE = re.compile(rb"\x1b\[\??([0-9]+)[hl]")
 ALTERNATE_MODES = (1049, 1047, 47)
 LEFT_OUT = {b"3", b"40", b"66", b"1048", b"2026", *(str(mode).encode() for mode in ALTERNATE_MODES)}
 """Modes that are set otherwise, that would clear the terminal, or that would freeze it until the stream goes on."""
-ENTER_ALTERNATE, LEAVE_ALTERNATE = b"\x1b[?1049h\x1b[2J", b"\x1b[?1049l"
+ENTER_ALTERNATE = b"\x1b[?1049h\x1b[0m\x1b[2J"
 CURSOR_SHAPES = {0: 5, 1: 1, 2: 3}
 
 

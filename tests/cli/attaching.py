@@ -160,12 +160,22 @@ def recorder(hitch: Hitch, heard: os.PathLike[str], prints: str = "", name: str 
     hitch("run", "--name", name, "--", sys.executable, "-c", RECORDER, os.fspath(heard), prints)
 
 
+def folder(name: str = "dev") -> Path:
+    """The session's folder."""
+    sessions = Path(os.environ["HITCHPOST_HOME"]) / "sessions"
+    (found,) = (file.parent for file in sessions.glob("*/session.json") if json.loads(file.read_text())["name"] == name)
+    return found
+
+
 def state(name: str = "dev") -> str:
     """The state of the session, from its file."""
-    for folder in (Path(os.environ["HITCHPOST_HOME"]) / "sessions").glob("*/"):
-        if json.loads((folder / "session.json").read_text())["name"] == name:
-            return str(json.loads((folder / "state.json").read_text())["state"])
-    return "no such session"
+    return str(json.loads((folder(name) / "state.json").read_text())["state"])
+
+
+def logged(name: str = "dev", run: int = 1) -> bytes:
+    """What the session's log holds."""
+    segments = sorted((folder(name) / "runs" / str(run) / "output").glob("*.log"))
+    return b"".join(segment.read_bytes() for segment in segments)
 
 
 def quiet_for(tty: Tty, seconds: float) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.attaching import DETACH, PROMPT, Terminals, quiet_for, recorder, shell, state, terminals
+from tests.cli.attaching import DETACH, PATIENCE_S, PROMPT, Terminals, quiet_for, recorder, shell, state, terminals
 from tests.support import Hitch, eventually
 
 
@@ -38,9 +38,9 @@ def test_the_size_follows_the_window(hitch: Hitch, tty: Terminals) -> None:
     me = tty("attach", "dev", cols=80, rows=24)
     me.shows(PROMPT.strip())
     me.resize(70, 20)
-    me.until(lambda: hitch("send", "dev", "stty size") and "20 70" in me.text())
+    me.until(lambda: hitch("send", "dev", "stty size").code == 0 and "20 70" in me.text())
     me.resize(120, 40)
-    me.until(lambda: hitch("send", "dev", "stty size") and "40 120" in me.text())
+    me.until(lambda: hitch("send", "dev", "stty size").code == 0 and "40 120" in me.text())
 
 
 def test_the_window_of_a_client_that_does_not_own_the_size_changes_nothing(hitch: Hitch, tty: Terminals) -> None:
@@ -96,7 +96,7 @@ def test_the_next_client_takes_the_size_over_when_its_owner_leaves(hitch: Hitch,
     second.shows(PROMPT.strip())
     first.type(DETACH)
     assert first.ends() == 0
-    eventually(lambda: hitch("send", "dev", "stty size") and "20 60" in second.text(), timeout_s=20)
+    eventually(lambda: hitch("send", "dev", "stty size").code == 0 and "20 60" in second.text(), timeout_s=PATIENCE_S)
 
 
 def test_when_the_agent_ends_every_client_is_told_and_shows_the_last_line(hitch: Hitch, tty: Terminals) -> None:

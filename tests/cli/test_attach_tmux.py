@@ -96,4 +96,4 @@ def test_the_size_follows_the_tmux_window(hitch: Hitch, tmux: Tmux) -> None:
     tmux.type(f"clear; {HITCH} attach dev", "Enter")
     tmux.shows(PROMPT.strip())
     tmux("resize-window", "-x", "100", "-y", "30")
-    eventually(lambda: hitch("send", "dev", "stty size") and "30 100" in tmux.lines(), PATIENCE_S)
+    eventually(lambda: hitch("send", "dev", "stty size").code == 0 and "30 100" in tmux.lines(), PATIENCE_S)

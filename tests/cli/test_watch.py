@@ -45,7 +45,7 @@ def shows(watch: Live, word: str) -> list[str]:
 
 def test_the_table_follows_sessions_on_a_terminal(ground: Ground) -> None:
     with live("ps", "--watch", terminal=(100, 24)) as watch:
-        assert re.split(" {2,}", shows(watch, "SESSION")[0]) == HEADER
+        assert re.split(" {2,}", shows(watch, "SESSION")[0]) == list(HEADER)
         session = ground.begin_sh("exec sleep 1000", name="dev")
         assert re.match(r"1 +dev +sh +place +running +\d+s +\d+s$", shows(watch, "running")[1])
         ground.stop(session, "--now")

@@ -18,7 +18,7 @@ from tests.support import TEMP_PREFIX, end_home
 
 MEMORY = Path("/dev/shm")
 NAME = "dev"
-AGENT = 'exec 9>>"$1"; flock -n 9 || { echo "$$" >>"$1.double"; exit 66; }; read line; exit 3'
+AGENT = 'exec 9>>"$1"; flock -n 9 || { echo "$$" >>"$1.double"; exit 66; }; read line <"$1.fifo"; echo bye; exit 3'
 """Takes a lock for its whole life, so that two agents of one session cannot be alive at once without a trace."""
 
 SOON_S = 2.0
@@ -42,6 +42,8 @@ class Scene:
         (self.workspace / "precious").write_text("do not touch")
         self.log = self.folder / "strace"
         self.lock = self.folder / "agent"
+        self.fifo = Path(f"{self.lock}.fifo")
+        os.mkfifo(self.fifo)
         self.known_ids: set[str] = set()
         os.environ |= {"HITCHPOST_HOME": str(self.home), "XDG_CONFIG_HOME": str(self.folder)}
         self._before = self.workspace_now()
@@ -73,6 +75,18 @@ class Scene:
         """Start a session, and return its id."""
         done = self.must("run", "--name", name, "--workspace", str(self.workspace), "--json", "--", *self.agent)
         return str(json.loads(done.out)["id"])
+
+    def let_go(self) -> None:
+        """Tell the agent to leave."""
+        within(SOON_S, self._write_to_agent)
+
+    def _write_to_agent(self) -> None:
+        try:
+            descriptor = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            raise Violation("the agent does not wait for a word") from None
+        os.write(descriptor, b"go\n")
+        os.close(descriptor)
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """What ``hitch ps`` tells, by name."""
@@ -162,7 +176,9 @@ class Scene:
         for row in rows.values():
             alive = self.agents(row["id"])
             if row["state"] == "running":
-                run = json.loads((self.home / "sessions" / row["id"] / "runs" / str(row["run"]) / "run.json").read_text())
+                run = json.loads(
+                    (self.home / "sessions" / row["id"] / "runs" / str(row["run"]) / "run.json").read_text()
+                )
                 if alive.get(run["agent"]["pid"]) != row["run"]:
                     raise Violation(f"false running: {row['label']} of run {row['run']}, but alive are {alive}")
                 if set(alive.values()) != {row["run"]}:

@@ -280,6 +280,17 @@ def test_F8_a_daemon_that_the_agent_leaves_is_counted_and_kept_until_somebody_sa
 
 
 @pytest.mark.ids("F8")
+def test_F8_what_stop_cannot_find_is_said(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HITCHPOST_TIER", "subreaper")
+    dev = ground.begin_sh(DAEMON.replace("setsid", "env -i setsid"))
+    assert dev.ended() == "completed"
+    assert dev.exit() == left_with(0, survivors=1)
+    ground.stop(dev)
+    assert dev.story()[-1]["reason"] == "0 ended; processes that emptied their environment could not be looked for"
+    os.kill(int(ground.said("daemon")), signal.SIGKILL)
+
+
+@pytest.mark.ids("F8")
 def test_F8_a_daemon_is_ended_with_the_agent_where_that_is_the_setting(ground: Ground) -> None:
     ground.configure('survivors = "kill"\n')
     dev = ground.sh(DAEMON)
@@ -635,3 +646,19 @@ def test_an_orphaned_session_whose_folder_came_back_can_be_restarted(ground: Gro
     assert (dev.state, dev.state_file()["run"]) == ("running", 2)
     assert dev.exit(1) == died_of(signal.SIGTERM, intent="restart")
     ground.stop(dev)
+
+
+@pytest.mark.ids("F50", "F17")
+def test_an_orphaned_session_whose_keeper_was_killed_leaves_nothing_after_stop(ground: Ground, workshop: Path) -> None:
+    script = f"setsid sh -c 'echo $$ > {ground.place}/tool; exec sleep 1000' </dev/null >/dev/null 2>&1 & wait"
+    dev = ground.begin_sh(script, place=workshop)
+    tool = int(ground.said("tool"))
+    workshop.rename(workshop.with_name("away"))
+    eventually(lambda: dev.state == "orphaned")
+    dev.kill_keeper()
+    row = ground.ps(dev)
+    assert (row["state"], row["session_alive"]) == ("orphaned", False)
+    assert alive(tool)
+    ground.stop(dev)
+    assert not alive(tool)
+    assert ground.processes() == []

@@ -31,11 +31,12 @@ LINE = re.compile(r"^(?P<name>\w+)\((?P<arguments>.*)$")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The ``ordinal``-th system call of that name in a process's life, and the line that strace printed."""
+    """The ``ordinal``-th system call of that name in a process's life, and the line that strace printed, and where."""
 
     name: str
     ordinal: int
     line: str
+    position: int
 
     def fault(self, kind: str) -> str:
         """What strace is told, to hit this call with SIGKILL or an error."""
@@ -56,7 +57,7 @@ class Done:
 
 
 def strace(pid: int, log: Path, fault: str | None = None) -> list[str]:
-    words = ["strace", "-qq", "-y", "-s", "64", "-p", str(pid), "-o", str(log), "-e", f"trace={DISK}"]
+    words = ["strace", "-qq", "-y", "-s", "64", "-p", str(pid), "-o", str(log), "-e", f"trace={DISK},flock,close"]
     return [*words, "-e", fault] if fault else words
 
 
@@ -64,14 +65,14 @@ def calls(log: Path, folder: Path) -> list[Call]:
     """The calls that would change something below ``folder``."""
     found = []
     counts: Counter[str] = Counter()
-    for line in log.read_text(errors="replace").splitlines():
+    for position, line in enumerate(log.read_text(errors="replace").splitlines()):
         parts = LINE.match(line)
         if not parts:
             continue
         name = parts["name"]
         counts[name] += 1
-        if str(folder) in line.partition(" = ")[0] and (name != "openat" or WRITES.search(line)):
-            found.append(Call(name, counts[name], line))
+        if _touches(line, name, folder):
+            found.append(Call(name, counts[name], line, position))
     return found
 
 
@@ -80,8 +81,15 @@ def hit(log: Path, call: Call, folder: Path) -> bool:
     same = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(f"{call.name}(")]
     if len(same) < call.ordinal:
         return False
-    line = same[call.ordinal - 1]
-    return str(folder) in line and (call.name != "openat" or WRITES.search(line) is not None)
+    return _touches(same[call.ordinal - 1], call.name, folder)
+
+
+def _touches(line: str, name: str, folder: Path) -> bool:
+    if name not in DISK.split(","):
+        return False
+    if name == "bind":
+        return "/proc/self/fd/" in line  # the keeper's socket, by way of its open folder
+    return str(folder) in line.partition(" = ")[0] and (name != "openat" or WRITES.search(line) is not None)
 
 
 def wait_for_tracer() -> None:

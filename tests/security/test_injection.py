@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from hitchpost.agents import catalog
+from hitchpost.ops.create import Wish, create
+from hitchpost.ops.start import start
 from hitchpost.runtimes.link import Link
+from hitchpost.settings import Settings
 from tests.ground import Ground, Truth
-from tests.support import eventually
+from tests.support import Hitch, eventually
 
 CANARY = "canary"
 
@@ -49,11 +53,13 @@ def test_S7_hostile_arguments_and_environment_arrive_byte_for_byte_and_run_nothi
     canary = ground.place / CANARY
     texts = hostile(canary)
     shown = ground.watch.scratch / "shown"
-    dev = ground.run(sys.executable, "-c", SHOW, *texts, "", env={"HOSTILE": "\n".join(texts), "SHOWN": str(shown)})
+    env = {"HOSTILE": "\n".join(texts), "SHOWN": str(shown)}
+    dev = ground.run(sys.executable, "-c", SHOW, *texts, "", env=env)
     assert dev.ended() == "completed"
     assert json.loads(shown.read_text()) == [[*texts, ""], "\n".join(texts)]
     assert json.loads((dev.folder / "session.json").read_bytes())["argv"][3:] == [*texts, ""]
-    ground.hitch("restart", dev.id)
+    shown.unlink()
+    ground.hitch("restart", dev.id, env=env)
     assert dev.ended(run=2) == "completed"
     assert json.loads(shown.read_text())[0] == [*texts, ""]
     assert not canary.exists()
@@ -69,22 +75,37 @@ def test_S7_bytes_that_are_no_text_arrive_too(ground: Ground) -> None:
 @pytest.mark.ids("S7")
 def test_S7_hostile_names_descriptions_and_folders_run_nothing_and_still_name_the_session(ground: Ground) -> None:
     canary = ground.place / CANARY
-    for number, text in enumerate(hostile(canary)):
+    texts = hostile(canary)
+    for number, text in enumerate(texts):
         place = ground.place / f"{number} {text.replace('/', '_')}"
         place.mkdir()
-        options = (f"--name={text}", f"--description={text}", f"--workspace={place}")
-        answer = ground.hitch("run", "--json", *options, "--", "sh", "-c", "pwd > here", cwd=ground.place)
-        row = answer.json()
-        assert (row["name"], row["description"], row["workspace"]["path"]) == (text, text, str(place))
-        dev = Truth(ground.home, row["id"])
-        assert dev.ended() == "completed"
+        argv = ("sh", "-c", "pwd > here")
+        wish = Wish(catalog.unknown(argv), argv, str(place), text, description=text)
+        session = create(str(ground.home), wish, Settings()).id
+        start(str(ground.home), session, Settings(), caller=Hitch.environment())
+        assert Truth(ground.home, session).ended() == "completed"
         assert (place / "here").read_text() == f"{place}\n"
     rows = ground.hitch("ps", "--json").json()
-    assert [row["name"] for row in rows] == hostile(canary)
-    for verb in (("stop",), ("explain",), ("logs",), ("archive",), ("rm",)):
-        for text in hostile(canary)[: 3 if verb != ("rm",) else None]:
-            ground.hitch(*verb, "--", text)
+    assert [(row["name"], row["description"]) for row in rows] == [(text, text) for text in texts]
+    for words in (("stop", "--", *texts), ("explain", "--", texts[0]), ("logs", "--", texts[0])):
+        ground.hitch(*words)
+    assert ground.hitch("archive", "--", *texts).err == ""
+    ground.hitch("rm", "--", *texts)
     assert ground.hitch("ps", "--json", "--all").json() == []
+    assert not canary.exists()
+
+
+@pytest.mark.ids("S7")
+def test_S7_hostile_options_of_the_command_are_texts(ground: Ground) -> None:
+    canary = ground.place / CANARY
+    text = f"$(touch {canary})`touch {canary}`;'\"\n#(touch {canary})"
+    place = ground.place / text.replace("/", "_")
+    place.mkdir()
+    options = (f"--name={text}", f"--description={text}", f"--workspace={place}", f"--env=X={text}")
+    row = ground.hitch("run", "--json", *options, "--", "sh", "-c", 'printf %s "$X" > x', cwd=ground.place).json()
+    assert (row["name"], row["description"], row["workspace"]["path"]) == (text, text, str(place))
+    assert Truth(ground.home, row["id"]).ended() == "completed"
+    assert (place / "x").read_text() == text
     assert not canary.exists()
 
 
@@ -93,7 +114,7 @@ def test_S7_a_hostile_prompt_arrives_byte_for_byte(ground: Ground) -> None:
     canary = ground.place / CANARY
     program = (
         "import sys, tty, os\ntty.setraw(0); os.write(1, b'\\x1b[?2004hready'); heard = b''\n"
-        "while not heard.endswith(b'END\\x1b[201~'):\n    heard += os.read(0, 9999)\n"
+        "while not heard.endswith(b'END\\x1b[201~\\r'):\n    heard += os.read(0, 9999)\n"
         "open('heard', 'wb').write(heard)"
     )
     dev = ground.begin(sys.executable, "-c", program)
@@ -102,7 +123,7 @@ def test_S7_a_hostile_prompt_arrives_byte_for_byte(ground: Ground) -> None:
     with Link.connect(str(dev.run())) as link:
         assert link.request("send", text=text)["ok"] is True
     assert dev.ended() == "completed"
-    assert (ground.place / "heard").read_bytes() == b"\x1b[200~" + text.encode() + b"\x1b[201~"
+    assert (ground.place / "heard").read_bytes() == b"\x1b[200~" + text.encode() + b"\x1b[201~\r"
     assert not canary.exists()
 
 

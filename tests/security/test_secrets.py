@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 
@@ -50,7 +49,6 @@ def test_S10_a_secret_is_in_the_agents_environment_and_nowhere_else(ground: Grou
     else:
         (ground.watch.scratch / "env").write_text(f"export SECRET='{canary}'\n")
         ground.configure(f'env_files = ["{ground.watch.scratch}/env"]\n')
-    script = f'test "$SECRET" = {canary[:7]}"{canary[7:9]}"{canary[9:]} && echo right > right; exec sleep 1000'
     script = 'printf %s "$SECRET" | cksum > sum; exec sleep 1000'
     run = ("run", "--json", *words, "--workspace", str(ground.place), "--", "sh", "-c", script)
     dev = Truth(ground.home, ground.hitch(*run, env=env).json()["id"])
@@ -96,4 +94,3 @@ def test_S10_a_secret_outlives_neither_a_failed_start_nor_a_killed_keeper(ground
     ground.hitch("stop", dev.id)
     assert holders(canary) == (set(), set())
     assert written(canary, ground.home) == []
-    assert not [name for name in os.listdir("/dev/shm") if "hitchpost" in name]

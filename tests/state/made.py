@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+
+import pytest
 
 from hitchpost.model import run as runs
 from hitchpost.state import records
 from hitchpost.state.files import SessionLock
 from hitchpost.state.manager import Manager
 from hitchpost.state.records import Record
+from tests.support import TEMP_PREFIX, end_home
 
 WAY = {
     runs.CREATED: (),
@@ -56,6 +64,22 @@ def session(home: Path, state: str = runs.CREATED, *, index: int = 1, name: str 
     for step in WAY[state]:
         manager.transition(step, run=1, reason="made")
     return place
+
+
+@contextmanager
+def in_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A state folder in memory instead of ``home``, where there is such a place: a disk takes long for many files."""
+    place = Path("/dev/shm")
+    if not os.access(place, os.W_OK):
+        yield home
+        return
+    folder = Path(tempfile.mkdtemp(prefix=TEMP_PREFIX, dir=place))
+    monkeypatch.setenv("HITCHPOST_HOME", str(folder))
+    try:
+        yield folder
+    finally:
+        end_home(folder)
+        shutil.rmtree(folder)
 
 
 def tree(folder: Path, *left_out: str) -> dict[str, bytes]:

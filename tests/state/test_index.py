@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -13,11 +11,11 @@ import pytest
 
 from hitchpost.model import run as runs
 from hitchpost.ops.listing import listing
-from hitchpost.state import files, index, records
+from hitchpost.state import files, index
 from hitchpost.state.index import TICK_NS, Index
 from hitchpost.state.manager import Manager
-from tests.state.made import record, session
-from tests.support import TEMP_PREFIX, Hitch
+from tests.state.made import in_memory, record, session
+from tests.support import Hitch
 
 COUNT = 10_000
 
@@ -156,15 +154,8 @@ def test_a_home_without_sessions_has_no_rows(home: Path):
 
 @pytest.fixture
 def memory_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A state folder in memory, where there is such a place: a disk takes minutes for tens of thousands of files."""
-    place = Path("/dev/shm")
-    if not os.access(place, os.W_OK):
-        yield home
-        return
-    folder = Path(tempfile.mkdtemp(prefix=TEMP_PREFIX, dir=place))
-    monkeypatch.setenv("HITCHPOST_HOME", str(folder))
-    yield folder
-    shutil.rmtree(folder)
+    with in_memory(home, monkeypatch) as folder:
+        yield folder
 
 
 @pytest.fixture

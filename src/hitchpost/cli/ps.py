@@ -9,10 +9,13 @@ from hitchpost.cli.text import COLOURS, table, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hitchpost.ops.listing import Row
 
-HEADER = ("SESSION", "NAME", "DESCRIPTION", "AGENT", "WORKSPACE", "STATUS", "IN STATUS", "TOTAL TIME")
+HEADER = ["SESSION", "NAME", "DESCRIPTION", "AGENT", "WORKSPACE", "STATUS", "IN STATUS", "TOTAL TIME"]
 STATUS_COLUMN = 5
+HOUR_S, DAY_S = 3600, 86400
 LONGEST_DESCRIPTION = 40
 FLAGS = ("--all", "-a", "--json", "--watch", "-w")
 
@@ -70,12 +73,21 @@ def as_lines(rows: list[Row], *, colour: bool) -> list[str]:
     """The table, its header first."""
     from hitchpost.model.durations import duration
 
-    lines = [HEADER]
+    days: dict[int, str] = {}
+
+    def since(seconds: float) -> str:
+        """``duration``, which says only days and hours beyond a day: thousands of old sessions share few texts."""
+        if seconds < DAY_S:
+            return duration(seconds)
+        hours = int(seconds) // HOUR_S
+        return days.get(hours) or days.setdefault(hours, duration(hours * HOUR_S))
+
+    lines: list[Sequence[str]] = [HEADER]
     for row in rows:
         number, name, description, agent, place, label = row.cells if row.is_plain else map(visible, row.cells)
         if len(description) > LONGEST_DESCRIPTION:
             description = shortened(description)
-        lines.append((number, name, description, agent, place, label, duration(row.in_status_s), row.total))
+        lines.append((number, name, description, agent, place, label, since(row.in_status_s), row.total))
     paint = ["", *(COLOURS.get(row.colour, "") for row in rows)] if colour else None
     return table(lines, paint, STATUS_COLUMN)
 

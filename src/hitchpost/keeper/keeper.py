@@ -308,6 +308,7 @@ class Keeper:
         )
         self.log.mark(wire.AT_EXIT, ending.shell_code)
         ending.write(self.run_folder)
+        self.cage.remove()  # before the state: nobody looks for the groups of a run that has ended
         new, reason = ending.verdict()
         self.journal.change(new, reason, ending.evidence())
         self.desk.clients.tell_all(
@@ -321,7 +322,6 @@ class Keeper:
         )
         self._say_farewell()
         self.log.close()
-        self.cage.remove()
         self.journal.give_back()
 
     def _say_farewell(self) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from datetime import datetime
+from datetime import datetime
+
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
 def duration(seconds: float) -> str:
     """The two largest units; a clock that went back reads as ``0s``."""
     left = max(0, int(seconds))
-    if left < 60:
-        return f"{left}s"
-    if left < 3600:
-        return f"{left // 60}m {left % 60}s"
-    if left < 86400:
-        return f"{left // 3600}h {left % 3600 // 60}m"
-    return f"{left // 86400}d {left % 86400 // 3600}h"
+    for position, (name, size) in enumerate(_UNITS):
+        if left >= size or size == 1:
+            rest = _UNITS[position + 1 : position + 2]
+            small = "".join(f" {left % size // smaller}{letter}" for letter, smaller in rest)
+            return f"{left // size}{name}{small}"
+    raise AssertionError("unreachable")  # pragma: no cover
 
 
 def seconds_between(start: datetime | None, end: datetime) -> float:

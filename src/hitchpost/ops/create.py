@@ -94,17 +94,30 @@ def home_lock(home: str) -> files.Lock:
 
 
 def sweep(home: str) -> None:
-    """Finish removals that were cut short, and clear away sessions that were never finished being made."""
-    with home_lock(home):
-        sweep_locked(home)
+    """Finish removals that were cut short, and clear away sessions and files that were never finished being made."""
+    if _half_made(home):
+        with home_lock(home):
+            sweep_locked(home)
 
 
 def sweep_locked(home: str) -> None:
     """``sweep`` for a caller that holds the home's lock: whoever began to make a session is gone then."""
+    for path in _half_made(home):
+        if os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            files.discard(path)
+
+
+def _half_made(home: str) -> list[str]:
+    """A half-written index counts when its writer is gone: readers write it without any lock."""
     top = sessions_folder(home)
-    for name in os.listdir(top):
-        if name.startswith((NEW, REMOVED)):
-            shutil.rmtree(os.path.join(top, name), ignore_errors=True)
+    folders = [os.path.join(top, name) for name in os.listdir(top) if name.startswith((NEW, REMOVED))]
+    return folders + [
+        os.path.join(home, name)
+        for name in os.listdir(home)
+        if files.is_temp(name) and files.process_start(files.writer_of(name)) is None
+    ]
 
 
 def _write(home: str, record: Record) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 
@@ -16,7 +15,7 @@ from hitchpost.ops.view import rfc3339
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import lock_path
 from hitchpost.state import files, quarantine, records, story
-from hitchpost.state.home import make_run_folder, run_folder, session_folder
+from hitchpost.state.home import make_run_folder, session_folder
 from hitchpost.state.manager import Manager
 
 KEEPER_LEAVES_S = 5.0
@@ -53,7 +52,7 @@ def wait_for_keeper_to_leave(seen: Seen) -> None:
 
 def _needs(seen: Seen) -> bool:
     dead = seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False
-    return dead or bool(seen.problem) or bool(_temp_files(seen.folder))
+    return dead or bool(seen.problem) or any(map(_temp_files, _places(seen)))
 
 
 def _repair(folder: str, actor: str) -> None:
@@ -73,31 +72,27 @@ def _repair(folder: str, actor: str) -> None:
 
 
 def _settle(seen: Seen, actor: str) -> None:
-    """The keeper is gone: end what it left, then write how the run ended. The caller holds the session's lock."""
+    """The keeper is gone: end what it left, then write how the run ended.
+
+    The caller holds the session's lock and has looked since: no keeper can take the run's lock meanwhile. It is not
+    taken here either, because others would see it held and say that the run lives.
+    """
     facts = seen.facts
     where = make_run_folder(seen.folder, facts.run)
-    lock = os.open(lock_path(where), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
-        settled = settle(facts)
-        end = settled.exit
-        evidence: dict[str, object] = {"keeper_lock": "free", "exit.json": facts.exit is not None}
-        if facts.same_boot is not False:
-            left = base.load(seen.record.runtime).end_leftovers(seen.folder, facts.run, session=seen.record.id)
-            evidence |= {"processes_ended": left.ended, "not_known": left.unknown}
-        if facts.exit is None and end is not None:
-            _write_exit(where, end, _intent(where))
-        manager = Manager(seen.folder, actor=actor)
-        reason = runs.verdict(end.code, end.signal, end.intent, end.error)[1] if end is not None else runs.UNSEEN
-        for state in runs.path(facts.state, settled.state):
-            manager.transition(state, run=facts.run, reason=reason, evidence=evidence, locked=True)
-        if settled.record != facts.record:
-            records.change_record(seen.folder, settled.record, run=facts.run, actor=actor, reason=reason)
-    finally:
-        os.close(lock)
+    settled = settle(facts)
+    end = settled.exit
+    evidence: dict[str, object] = {"keeper_lock": "free", "exit.json": facts.exit is not None}
+    if facts.same_boot is not False:
+        left = base.load(seen.record.runtime).end_leftovers(seen.folder, facts.run, session=seen.record.id)
+        evidence |= {"processes_ended": left.ended, "not_known": left.unknown}
+    if facts.exit is None and end is not None:
+        _write_exit(where, end, _intent(where))
+    manager = Manager(seen.folder, actor=actor)
+    reason = runs.verdict(end.code, end.signal, end.intent, end.error)[1] if end is not None else runs.UNSEEN
+    for state in runs.path(facts.state, settled.state):
+        manager.transition(state, run=facts.run, reason=reason, evidence=evidence, locked=True)
+    if settled.record != facts.record:
+        records.change_record(seen.folder, settled.record, run=facts.run, actor=actor, reason=reason)
 
 
 def _intent(where: str) -> str | None:
@@ -128,15 +123,17 @@ def _write_exit(where: str, end: Exit, intent: str | None) -> None:
 
 def _temp_files(folder: str) -> list[str]:
     """Half-written files that a killed process left. Those of a live one are gone within milliseconds."""
-    return [name for name in os.listdir(folder) if name.startswith(".") and name.endswith(".tmp")]
+    return [os.path.join(folder, name) for name in os.listdir(folder) if files.is_temp(name)]
 
 
 def sweep(seen: Seen) -> None:
-    """Remove half-written files. The caller holds the session's lock; a live keeper's folder is its own."""
-    places = [seen.folder]
-    if seen.facts.keeper_alive is False:
-        places.append(run_folder(seen.folder, seen.facts.run))
-    for place in places:
-        if os.path.isdir(place):
-            for name in _temp_files(place):
-                files.discard(os.path.join(place, name))
+    """Remove half-written files. The caller holds the session's lock."""
+    for place in _places(seen):
+        for path in _temp_files(place):
+            files.discard(path)
+
+
+def _places(seen: Seen) -> list[str]:
+    """Where half-written files may be; a live keeper's folder is its own."""
+    kept = seen.facts.keeper_alive is not False or not os.path.isdir(seen.run_folder)
+    return [seen.folder] if kept else [seen.folder, seen.run_folder]

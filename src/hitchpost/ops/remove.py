@@ -8,7 +8,7 @@ import shutil
 from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
-from hitchpost.ops.create import REMOVED
+from hitchpost.ops.create import REMOVED, sweep
 from hitchpost.ops.recover import recover
 from hitchpost.ops.stop import stop
 from hitchpost.runtimes.link import is_kept
@@ -19,6 +19,7 @@ from hitchpost.state.records import Record
 
 def remove(home: str, session: str, *, force: bool = False) -> Record:
     """Delete a session that has ended, its history included. ``force`` stops a live one first."""
+    sweep(home)
     seen = recover(home, session)
     live = seen.facts.state in runs.LIVE or seen.facts.keeper_alive is True
     if live and not force:
@@ -37,6 +38,7 @@ def remove(home: str, session: str, *, force: bool = False) -> Record:
 
 def archive(home: str, session: str) -> Record:
     """Put a session away for good: it stays readable and takes no new run. Only a person does this."""
+    sweep(home)
     seen = recover(home, session)
     if seen.facts.state in runs.LIVE or seen.facts.keeper_alive is True:
         raise Refused(f"{seen.record.name} is {seen.facts.state}; stop it before you archive it")

@@ -12,6 +12,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR
 from hitchpost.model.status import status
 from hitchpost.ops import environment
+from hitchpost.ops.create import sweep
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
 from hitchpost.runtimes import base
@@ -45,6 +46,7 @@ def start(
     actor: str = "cli",
 ) -> Begun:
     """Start the first run, or the next one after an end. Raises ``Refused``, ``StartFailed`` or ``BadSettings``."""
+    sweep(home)
     seen = recover(home, session)
     record, folder = seen.record, seen.folder
     manager = Manager(folder, actor=actor)
@@ -119,7 +121,7 @@ def _next_run(manager: Manager, seen: Seen, reason: str) -> int:
         raise Refused(f"{record.name} is {record.record}: it takes no new run")
     state = manager.read()
     if state.state == runs.CREATED:
-        _touch(seen, 0.0)
+        _touch(seen, record.earlier_runs_s)
         return state.run
     if state.state not in runs.TERMINAL:
         raise Refused(f"{record.name} is {state.state}; hitch restart {record.name} stops it first")

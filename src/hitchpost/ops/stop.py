@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 from hitchpost.errors import KeeperSilent, Refused
 from hitchpost.model import run as runs
+from hitchpost.ops.create import sweep
 from hitchpost.ops.look import Seen
 from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event
+from hitchpost.state import files, story
 
 STARTING_WAIT_S = 30.0
 MARGIN_S = 20.0
@@ -30,6 +32,7 @@ def stop(
 
     ``progress`` is called about once a second. Raises ``KeeperSilent`` when the keeper lives and does not answer.
     """
+    sweep(home)
     seen = _wait_out_starting(home, session)
     if seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is not True:
         return _end_survivors(home, seen)
@@ -73,9 +76,13 @@ def _settled(home: str, session: str) -> Seen:
 
 
 def _end_survivors(home: str, seen: Seen) -> Seen:
-    """What an agent that left by itself has left behind goes too, when somebody says stop."""
+    """What an agent has left behind goes too, when somebody says stop. An end that nobody wrote may have left any."""
     wait_for_keeper_to_leave(seen)
-    end = seen.facts.exit
-    if end is not None and end.survivors:
-        base.load(seen.record.runtime).end_leftovers(seen.folder, seen.facts.run, session=seen.record.id)
+    end, run = seen.facts.exit, seen.facts.run
+    if end is None or end.survivors:
+        left = base.load(seen.record.runtime).end_leftovers(seen.folder, run, session=seen.record.id)
+        if left.ended or left.unknown:
+            with files.SessionLock(seen.folder):
+                reason = "; ".join(filter(None, (f"{left.ended} ended", left.unknown)))
+                story.tell(seen.folder, "survivors", run=run, actor="cli", reason=reason)
     return recover(home, seen.record.id)

@@ -295,6 +295,17 @@ def discard(path: str) -> None:
         return
 
 
+def is_temp(name: str) -> bool:
+    """Whether a file of this name is a half-written one, from ``replace_file``."""
+    return name.startswith(".") and name.endswith(".tmp")
+
+
+def writer_of(name: str) -> int:
+    """The process that was writing the half-written file ``name``; 0 when its name does not tell."""
+    pid = name.split(".")[-3:-2]
+    return int(pid[0]) if pid and pid[0].isdecimal() else 0
+
+
 def append_line(path: str, line: str, *, durable: bool = True) -> None:
     """Append one line. A line that a crash left without its end is closed first, so it spoils no other."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

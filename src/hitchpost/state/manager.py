@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from hitchpost.model import run as runs
 from hitchpost.state import files, quarantine, story
 from hitchpost.state.migrations import STATE_STEPS, migrated
+
+logger = logging.getLogger(__name__)
 
 Observer = Callable[[str, str], None]
 """Called with the old and the new state, under the lock and before anything is written. Raising vetoes the change."""
@@ -77,9 +80,7 @@ class Manager:
         try:
             return self.transition(new, run=run, reason=reason)
         except FAULTS as error:
-            import logging  # ps, which reads states too, does without it
-
-            logging.getLogger(__name__).warning("state not changed to %s: %s", new, error)
+            logger.warning("state not changed to %s: %s", new, error)
             return self.read()
 
     def record_activity(self, digest: int, at: str, *, run: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import asdict, dataclass, fields, replace
 
 from hitchpost.model.record import ACTIVE, RECORD_TRANSITIONS, check_record
@@ -62,8 +63,6 @@ NOBODY = Record("", 0, "", "", (), "", 0, 0, "")
 
 
 def new_id() -> str:
-    import secrets  # half of what it would cost ps to import this module
-
     return "".join(secrets.choice(ID_LETTERS) for _ in range(ID_LENGTH))
 
 

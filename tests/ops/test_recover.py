@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from hitchpost.ops.recover import recover
+from hitchpost.ops.restart import restart
+from hitchpost.ops.stop import stop
+from hitchpost.settings import Settings
+from tests.ground import NEVER_RAN, Ground, Truth, alive, left_with
+from tests.support import Hitch, eventually
+
+
+def lost(ground: Ground, script: str = "exec sleep 1000") -> Truth:
+    """A session whose keeper was killed."""
+    session = ground.begin_sh(script)
+    session.kill_keeper()
+    eventually(lambda: not alive(session.agent_pid()))
+    return session
+
+
+def everything(session: Truth) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in session.folder.rglob("*") if path.is_file()}
+
+
+def test_a_session_in_order_is_left_as_it_is(ground: Ground) -> None:
+    live, ended = ground.begin("sleep", "1000"), ground.begin("true")
+    ended.ended()
+    before = [everything(session) for session in (live, ended)]
+    for session in (live, ended):
+        recover(str(ground.home), session.id)
+    assert [everything(session) for session in (live, ended)] == before
+    ground.end(live)
+
+
+@pytest.mark.ids("F17")
+def test_a_lost_keeper_is_written_down_once(ground: Ground) -> None:
+    dev = lost(ground)
+    with ThreadPoolExecutor(5) as pool:
+        seen = list(pool.map(lambda _: recover(str(ground.home), dev.id).facts.state, range(5)))
+    assert set(seen) == {"failed"}
+    assert dev.states() == ["starting", "running", "failed"]
+    assert dev.story()[-1]["actor"] == "recovery"
+    assert dev.story()[-1]["reason"] == "keeper lost"
+
+
+def test_an_exit_that_the_keeper_saw_and_could_not_tell_is_told_late(ground: Ground) -> None:
+    dev = lost(ground)
+    value = {**left_with(5), "rusage": None, "ended_at": "2026-01-01T00:00:00Z"}
+    (dev.run() / "exit.json").write_text(json.dumps(value))
+    seen = recover(str(ground.home), dev.id)
+    assert (seen.facts.state, seen.facts.exit and seen.facts.exit.code) == ("failed", 5)
+    assert dev.exit() == left_with(5)
+    assert dev.story()[-1]["reason"] == "command exited with code 5"
+
+
+@pytest.mark.parametrize(
+    ("ending", "state", "states"),
+    [
+        (left_with(0), "completed", ["starting", "running", "completed"]),
+        (left_with(0, intent="user"), "stopped", ["starting", "running", "stopping", "stopped"]),
+        ({**NEVER_RAN, "error": "x"}, "failed", ["starting", "running", "failed"]),
+    ],
+)
+def test_a_late_exit_goes_by_the_steps_of_the_map(
+    ground: Ground, ending: dict[str, Any], state: str, states: list[str]
+) -> None:
+    dev = lost(ground)
+    (dev.run() / "exit.json").write_text(json.dumps({**ending, "rusage": None, "ended_at": "2026-01-01T00:00:00Z"}))
+    assert recover(str(ground.home), dev.id).facts.state == state
+    assert dev.states() == states
+
+
+@pytest.mark.ids("F17")
+def test_a_keeper_that_died_while_stopping_keeps_the_intent(ground: Ground) -> None:
+    dev = ground.begin_sh("trap '' TERM HUP; echo ready > ready; while :; do sleep 0.02; done")
+    ground.said("ready")
+    with ThreadPoolExecutor(1) as pool:
+        stopping = pool.submit(stop, str(ground.home), dev.id, grace_s=30)
+        eventually(lambda: dev.state == "stopping")
+        dev.kill_keeper()
+        assert stopping.result().facts.state == "failed"
+    assert dev.exit()["intent"] == "user"
+    assert dev.exit()["error"] == "keeper lost"
+    assert dev.states() == ["starting", "running", "stopping", "failed"]
+
+
+@pytest.mark.ids("F40")
+def test_F40_another_boot_suspends_and_touches_no_process(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    dev = lost(ground, "setsid sh -c 'echo $$ > tool; exec sleep 1000' </dev/null >/dev/null 2>&1 & wait")
+    tool = int(ground.said("tool"))
+    monkeypatch.setenv("HITCHPOST_BOOT_ID", "another")
+    row = ground.ps(dev)
+    assert (row["state"], row["status"], row["label"]) == ("failed", "suspended", "suspended: interrupted by reboot")
+    seen = recover(str(ground.home), dev.id)
+    assert (seen.facts.state, seen.record.record) == ("failed", "suspended")
+    assert dev.exit()["error"] == "interrupted by reboot"
+    assert alive(tool), "its number is another process's now, for all that is known"
+    os.kill(tool, signal.SIGKILL)
+    restart(str(ground.home), dev.id, Settings(), caller=Hitch.environment())
+    assert ground.ps(dev)["record"] == "active"
+    monkeypatch.delenv("HITCHPOST_BOOT_ID")
+    ground.hitch("stop", dev.id)
+
+
+@pytest.mark.ids("F36")
+@pytest.mark.parametrize("name", ["state.json", "session.json"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\0" * 50, b'{"state": "flying"}', b'{"schema": "one"}'])
+def test_F36_an_unreadable_file_under_a_live_session_is_rebuilt_and_the_agent_goes_on(
+    ground: Ground, name: str, content: bytes
+) -> None:
+    dev = ground.begin("sleep", "1000", name="dev")
+    pid = dev.agent_pid()
+    before = json.loads((dev.folder / name).read_bytes())
+    (dev.folder / name).write_bytes(content)
+    seen = recover(str(ground.home), dev.id)
+    assert (seen.facts.state, seen.record.name, seen.problem) == ("running", "dev", "")
+    after = json.loads((dev.folder / name).read_bytes())
+    same = {"updated_by", "state_changed_at", "last_active_at", "earlier_runs_s"}
+    assert {key: item for key, item in after.items() if key not in same} == {
+        key: item for key, item in before.items() if key not in same
+    }
+    (kept,) = (ground.home / "quarantine").iterdir()
+    assert kept.read_bytes() == content
+    assert alive(pid)
+    ground.end(dev)
+    assert dev.state == "stopped"
+
+
+@pytest.mark.ids("F38")
+def test_F38_half_written_files_are_swept_by_the_next_command_that_writes(ground: Ground) -> None:
+    dev = ground.begin("true")
+    dev.ended()
+    left = dev.folder / ".state.json.99999.abcd1234.tmp"
+    left.write_text("half")
+    recover(str(ground.home), dev.id)
+    assert not left.exists()
