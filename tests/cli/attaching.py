@@ -123,8 +123,13 @@ class Tty:
     def is_raw(self) -> bool:
         return not termios.tcgetattr(self.slave)[3] & termios.ICANON
 
-    def waiting(self) -> int:
-        """How many bytes the command wrote that nobody has read."""
+    def is_stalled(self) -> bool:
+        """Whether the command has filled the terminal, which nobody reads, and waits."""
+        before = self._unread()
+        time.sleep(0.3)
+        return before > 1000 and self._unread() == before
+
+    def _unread(self) -> int:
         size = fcntl.ioctl(self.master, termios.FIONREAD, b"\0\0\0\0")
         return int.from_bytes(size, sys.byteorder)
 

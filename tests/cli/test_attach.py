@@ -267,7 +267,7 @@ def test_a_stalled_terminal_can_still_be_left(hitch: Hitch, tty: Terminals) -> N
     me = tty("attach", "dev")
     me.shows(PROMPT.strip())
     me.type(b"yes\r")
-    eventually(lambda: me.waiting() > 1000)
+    me.until(me.is_stalled)
     me.type(DETACH)
     assert me.ends(reading=False) == 0
     assert me.is_restored()
@@ -275,10 +275,7 @@ def test_a_stalled_terminal_can_still_be_left(hitch: Hitch, tty: Terminals) -> N
 
 
 def test_a_name_with_escapes_cannot_draw_on_the_terminal(hitch: Hitch, tty: Terminals) -> None:
-    hitch("run", "--name", "a\x1b[2Jb", "--env", f"PS1={PROMPT}", "--", "sh", check=False)
-    names = [row["name"] for row in hitch("ps", "--json").json()]
-    if not names:
-        return
+    shell(hitch, "a\x1b[2Jb")
     me = tty("attach", "1")
     me.shows(PROMPT.strip())
     me.type(DETACH)

@@ -88,6 +88,20 @@ def test_a_larger_terminal_shows_the_whole_screen(hitch: Hitch, tty: Terminals) 
     assert large.screen.cursor() == small.screen.cursor()
 
 
+def test_a_picture_is_left_for_a_line_below_what_was_shown_before(hitch: Hitch, tty: Terminals) -> None:
+    shell(hitch)
+    first, second = tty("attach", "dev", cols=80, rows=24), tty("attach", "dev", cols=60, rows=6)
+    for one in (first, second):
+        one.shows(PROMPT.strip())
+    first.type(b"seq 1 50\r")
+    first.shows("50")
+    second.type(b"echo $((1 + 1)) here\r")
+    first.until(lambda: "2 here" in first.text() and first.screen.alternate())
+    first.type(DETACH)
+    assert first.ends() == 0
+    assert first.lines()[-3:] == ["50", PROMPT.strip(), "[detached from dev; hitch attach dev comes back]"]
+
+
 def test_the_next_client_takes_the_size_over_when_its_owner_leaves(hitch: Hitch, tty: Terminals) -> None:
     shell(hitch)
     first = tty("attach", "dev", cols=80, rows=24)

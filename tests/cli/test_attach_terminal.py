@@ -77,7 +77,7 @@ def test_an_error_gives_the_terminal_back(hitch: Hitch, tty: Terminals, tmp_path
     recorder(hitch, tmp_path / "heard", EVERYTHING)
     me = tty("attach", "dev", PYTHONPATH=str(tmp_path))
     me.until(me.is_raw)
-    me.until(lambda: me.text() or me.screen._modes())
+    me.until(lambda: me.text() and me.screen.input_modes())
     me.type(b"x")
     assert me.ends() == 1
     assert me.is_restored()

@@ -218,28 +218,19 @@ def test_tab_completes_a_session_name_in_a_real_shell(ground: Ground, shell: str
 
 
 HARD = (
-    "my name",
-    "it's",
-    'a"b',
-    "$(touch pwned)",
-    "`touch pwned`",
-    "x;touch pwned",
-    "x|touch pwned",
-    "x\\y",
-    "*",
+    'my name\'s "one"',
+    "$(touch pwned)`touch pwned`",
+    "x;touch pwned|touch pwned&<>",
+    "x\\y*[a]{b,c}?",
     "~root",
-    "#x",
-    "feat:login",
-    "k=v",
-    "x,",
-    "!!",
+    "#x!!",
+    "feat:k=v,",
     "日本 x",
-    "<>&",
-    "[a]{b,c}?",
 )
 
 
 @shells
+@pytest.mark.timeout(300)
 @pytest.mark.ids("S7")
 def test_any_name_is_completed_as_one_word_and_nothing_in_it_is_run(ground: Ground, shell: str) -> None:
     """Each name is completed from nothing, being the only one, and the command is run with what came out."""

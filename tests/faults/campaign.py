@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -257,6 +258,8 @@ def shoot(operation: Operation, call: Call, fault: str) -> Shot:
         check(scene, operation, acknowledged=done.code == 0)
     except Violation as broken:
         shot = replace(shot, violation=str(broken))
+    except Exception:  # one shot that nobody thought of must not end the campaign
+        shot = replace(shot, violation=traceback.format_exc())
     finally:
         scene.close()
     return shot

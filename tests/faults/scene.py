@@ -131,9 +131,10 @@ class Scene:
 
     def groups(self) -> Iterator[Path]:
         ids = {path.name.removeprefix(".removed-") for path in (self.home / "sessions").iterdir()}
-        for base in Path("/sys/fs/cgroup").glob("**/hitchpost.*"):
-            if base.name.split(".")[1] in ids | self.known_ids:
-                yield base
+        for place, folders, _ in os.walk("/sys/fs/cgroup"):
+            for name in folders:
+                if name.startswith("hitchpost.") and name.split(".")[1] in ids | self.known_ids:
+                    yield Path(place, name)
 
     # promises ---------------------------------------------------------------------------------------------------
 
@@ -143,11 +144,11 @@ class Scene:
             if path.name.startswith(".") or ".new-" in str(path) or ".removed-" in str(path):
                 continue
             try:
-                whole = isinstance(json.loads(path.read_bytes()), dict)
-            except ValueError:
-                whole = False
-            if not whole:
-                raise Violation(f"{path} is not whole: {path.read_bytes()!r}")
+                data = path.read_bytes()
+            except FileNotFoundError:  # a keeper that goes on has just removed it
+                continue
+            if not _is_json(data):
+                raise Violation(f"{path} is not whole: {data!r}")
         for path in self.home.glob("sessions/*/story.jsonl"):
             for line in path.read_bytes().splitlines(keepends=True):
                 if line.endswith(b"\n") and line.strip() and not _is_json(line) and not _is_torn(line):

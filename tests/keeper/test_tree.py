@@ -17,9 +17,11 @@ from tests.support import LeakWatch, Process, eventually
 
 REAPER = """
 import json, os, subprocess, sys, time
-from hitchpost.keeper import agent
+from hitchpost.keeper import agent, tree as trees
 from hitchpost.keeper.cage import Cage
 from hitchpost.keeper.tree import Tree
+
+trees.CHILDREN_ARE_LISTED = sys.argv[3] == "listed"
 
 def reap():
     try:
@@ -44,19 +46,20 @@ print(json.dumps({"before": before, "found": found, "rounds": rounds, "after": t
 """
 
 
-def reaped(script: str, count: int) -> dict[str, Any]:
-    command = [sys.executable, "-c", REAPER, script, str(count)]
+def reaped(script: str, count: int, how: str = "listed") -> dict[str, Any]:
+    command = [sys.executable, "-c", REAPER, script, str(count), how]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
 
 
-def test_orphans_are_found_whatever_they_did_and_all_ended():
+@pytest.mark.parametrize("how", ["listed", "looked for"])
+def test_orphans_are_found_whatever_they_did_and_all_ended(how: str):
     script = """
     sleep 1000 >/dev/null 2>&1 &
     setsid sleep 1000 </dev/null >/dev/null 2>&1 &
     (setsid sh -c 'sleep 1000 & exit' </dev/null >/dev/null 2>&1 &)
     env -i nohup sleep 1000 >/dev/null 2>&1 &
     """
-    seen = reaped(script, 4)
+    seen = reaped(script, 4, how)
     assert (seen["before"], len(seen["found"]), seen["after"]) == ([], 4, [])
     assert not any(alive(pid) for pid in seen["found"])
 

