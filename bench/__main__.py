@@ -39,18 +39,25 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
     rows: list[Row] = []
-    for name in arguments.only:
-        began = time.monotonic()
-        print(f"bench: {MEASUREMENTS[name]} …", file=sys.stderr, flush=True)
-        rows += import_module(f"bench.{name}").measure(quick=arguments.quick)
-        print(f"bench: {name} took {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    try:
+        for name in arguments.only:
+            began = time.monotonic()
+            print(f"bench: {MEASUREMENTS[name]} …", file=sys.stderr, flush=True)
+            rows += import_module(f"bench.{name}").measure(quick=arguments.quick)
+            print(f"bench: {name} took {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    finally:
+        # who is interrupted still says what is known by then
+        show(rows, as_json=arguments.json, quick=arguments.quick)
+    return 1 if any(row.ok is False for row in rows) else 0
+
+
+def show(rows: list[Row], *, as_json: bool, quick: bool) -> None:
     load = os.getloadavg()[0]
-    if arguments.json:
+    if as_json:
         print(json.dumps({"load": load, "cores": os.cpu_count(), "rows": [row.as_json() for row in rows]}, indent=1))
     else:
         print(rendered(rows))
-        print(f"\n{os.cpu_count()} cores, load average {load:.1f}{', quick' if arguments.quick else ''}")
-    return 1 if any(row.ok is False for row in rows) else 0
+        print(f"\n{os.cpu_count()} cores, load average {load:.1f}{', quick' if quick else ''}")
 
 
 if __name__ == "__main__":

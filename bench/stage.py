@@ -158,11 +158,11 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = ENOU
 
 
 def command_s(*argv: str) -> float:
-    """How long a command takes, from the call to its end; its output goes nowhere."""
+    """How long a command takes, from the call to its end; what it prints goes nowhere."""
     null = os.open(os.devnull, os.O_RDWR)
     try:
         began = time.perf_counter()
-        actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1)]
+        actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1, 2)]
         pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=actions)
         _, status = os.waitpid(pid, 0)
         took_s = time.perf_counter() - began

@@ -88,6 +88,22 @@ def test_a_larger_terminal_shows_the_whole_screen(hitch: Hitch, tty: Terminals) 
     assert large.screen.cursor() == small.screen.cursor()
 
 
+def test_keys_typed_into_a_picture_are_encoded_as_the_agent_wants(hitch: Hitch, tty: Terminals, tmp_path: Path) -> None:
+    recorder(hitch, tmp_path / "heard", r"\x1b[?2004h\x1b[?1h\x1b[>5u")
+    owner = tty("attach", "dev", cols=80, rows=24)
+    owner.shows("recorder ready")
+    other = tty("attach", "dev", cols=60, rows=20)
+    other.shows("recorder ready")
+    for count in range(1, 4):
+        owner.type(b"!")
+        other.until(lambda count=count: other.text().count("heard") == count)
+    assert other.screen.input_modes() == b"\x1b[?1h\x1b[?2004h\x1b[>5u"
+    assert other.received.count(b"\x1b[>5u") == 1
+    other.type(DETACH)
+    assert other.ends() == 0
+    assert other.is_restored()
+
+
 def test_a_picture_is_left_for_a_line_below_what_was_shown_before(hitch: Hitch, tty: Terminals) -> None:
     shell(hitch)
     first, second = tty("attach", "dev", cols=80, rows=24), tty("attach", "dev", cols=60, rows=6)

@@ -210,6 +210,22 @@ def test_wait_ends_when_the_agent_says_that_it_is_done_with_this_text(ground: Gr
     ground.stop(session, "--now")
 
 
+def test_wait_does_not_take_what_the_agent_said_before_the_text_for_its_answer(ground: Ground) -> None:
+    ground.configure("quiet_s = 600")
+    script = r"printf '\033]7501;state=idle\033\\ready\n'; read line; while [ ! -e go ]; do sleep 0.02; done;"
+    script += r" printf '\033]7501;state=done\033\\'; exec sleep 1000"
+    session = ready(ground.run("sh", "-c", script, name="dev"))
+    eventually(lambda: _reported(session) == "idle", what="the report before the text")
+    with live("send", "dev", "hello", "--wait") as send:
+        send.shows(b"sent to dev\n")
+        eventually(send.is_asleep, 30, what="a command that waits without polling")
+        assert send.process.poll() is None
+        (ground.place / "go").touch()
+        assert send.code() == 0
+        assert send.out() == b"sent to dev\ndev: done\n"
+    ground.stop(session, "--now")
+
+
 def _reported(session: Truth) -> str:
     path = session.run() / "attention.json"
     return json.loads(path.read_bytes())["state"] if path.exists() else ""

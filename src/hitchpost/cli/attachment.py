@@ -26,6 +26,7 @@ MOST_BEHIND_BYTES = 4 << 20
 MOST_UNSENT_BYTES = 4 << 20
 CLEAR = b"\x1b[H\x1b[2J"
 ENTER_PICTURE = b"\x1b[?1049h\x1b[?7l\x1b[2J"
+PLAIN_INPUT = term.POP_KEYBOARD + b"\x1b[?1l\x1b[?2004l\x1b>\x1b[>4;0m\x1b[0m"
 LEAVE_PICTURE = term.POP_KEYBOARD + b"\x1b[?1049l\x1b[?7h"
 DETACHED, ENDED, LOST, KILLED = "detached", "ended", "lost", "killed"
 
@@ -52,6 +53,7 @@ class Attachment:
         self._raw = True
         self._begun = False
         self._painted: list[bytes] = []
+        self._input_modes = b""
         self._dirty = False
         self._left = self._top = 0
         self._flush_at: float | None = None
@@ -300,6 +302,7 @@ class Attachment:
     def _enter_picture(self) -> None:
         self._raw = False
         self._painted = []
+        self._input_modes = b""
         self._dirty = True
         self._terminal.put(ENTER_PICTURE)
 
@@ -315,8 +318,10 @@ class Attachment:
             if number >= len(self._painted) or self._painted[number] != line:
                 parts.append(b"\x1b[%d;1H\x1b[0m\x1b[K%s" % (number + 1, line))
         parts.append(b"\x1b[0m\x1b[%d;%dH" % (row - self._top + 1, column - self._left + 1))
-        parts.append(self._screen.input_modes() + b"\x1b[?25h\x1b[?2026l")
-        self._painted, self._dirty = lines, False
+        if (modes := self._screen.input_modes()) != self._input_modes:
+            parts += [PLAIN_INPUT, modes]
+        parts.append(b"\x1b[?25h\x1b[?2026l")
+        self._painted, self._input_modes, self._dirty = lines, modes, False
         self._terminal.put(b"".join(parts))
 
     # leaving ----------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class RunCommand(click.Command):
 @click.option("--workspace", type=click.Path(file_okay=False), help="The folder to work in.")
 @click.option("--here", is_flag=True, help="Work in the current folder (the default).")
 @click.option("--runtime", default="local", show_default=True, type=click.Choice(list(base.RUNTIMES)))
-@click.option("--env", "env_items", multiple=True, metavar="NAME[=VALUE]", help="Set a variable; NAME alone passes yours.")
+@click.option("--env", "env_items", multiple=True, metavar="NAME[=VALUE]", help="Set a variable; NAME alone: yours.")
 @click.option("--prompt", help="A first prompt.")
 @click.option("--attach", is_flag=True, help="Enter the session's terminal at once.")
 @json_option

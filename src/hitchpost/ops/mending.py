@@ -28,10 +28,10 @@ def mend(home: str) -> list[str]:
             done += _session(home, session)
         except TROUBLE as error:
             done.append(f"{session}: could not be mended: {error}")
-    half = unfinished(home)
+    half, temps = unfinished(home), ward.temp_files(home) + ward.temp_files(sessions_folder(home))
     sweep(home)
     done += [f"removed {path}" for path in half if not os.path.lexists(path)]
-    done += _discard(ward.temp_files(home) + ward.temp_files(sessions_folder(home)))
+    done += _discard(temps)
     if index_errors(home):
         files.discard(os.path.join(home, INDEX))
         done.append("removed the index; the next command rebuilds it from the files")

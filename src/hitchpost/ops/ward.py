@@ -129,16 +129,14 @@ def temp_files(folder: str) -> list[str]:
         return []
     found = []
     for name in sorted(names):
-        if not (name.startswith(".") and name.endswith(".tmp")):
+        if not files.is_temp(name):
             continue
         path = os.path.join(folder, name)
-        writer = name.split(".")[-3:-2]
         try:
             age_s = time.time() - os.stat(path, follow_symlinks=False).st_mtime
         except FileNotFoundError:
             continue
-        gone = not writer or not writer[0].isdigit() or files.process_start(int(writer[0])) is None
-        if gone or age_s > OLD_TEMP_S:
+        if files.process_start(files.writer_of(name)) is None or age_s > OLD_TEMP_S:
             found.append(path)
     return found
 
