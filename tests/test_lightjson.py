@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitchpost import lightjson
@@ -43,6 +43,7 @@ def test_what_is_written_is_one_line_of_ascii(value: object):
     assert "\n" not in text
 
 
+@settings(max_examples=30)
 @given(values)
 def test_no_beginning_of_an_object_is_taken_for_a_whole_one(value: object):
     text = lightjson.dumps({"key": value})

@@ -162,6 +162,8 @@ def shell(hitch: Hitch, name: str = "dev", script: str = "") -> None:
 
 
 def recorder(hitch: Hitch, heard: os.PathLike[str], prints: str = "", name: str = "dev") -> None:
+    """Start a session whose agent prints ``prints`` and writes what reaches it to the file ``heard``."""
+    Path(heard).touch()
     hitch("run", "--name", name, "--", sys.executable, "-c", RECORDER, os.fspath(heard), prints)
 
 

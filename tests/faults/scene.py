@@ -23,6 +23,8 @@ AGENT = 'exec 9>>"$1"; flock -n 9 || { echo "$$" >>"$1.double"; exit 66; }; read
 
 SOON_S = 2.0
 SETTLED_S = 10.0
+PATIENCE_S = 30.0
+"""For what says nothing about hitch: how fast a shell starts on a busy machine."""
 
 
 class Violation(Exception):
@@ -78,7 +80,7 @@ class Scene:
 
     def let_go(self) -> None:
         """Tell the agent to leave."""
-        within(SOON_S, self._write_to_agent)
+        within(PATIENCE_S, self._write_to_agent)
 
     def _write_to_agent(self) -> None:
         try:

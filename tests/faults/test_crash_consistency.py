@@ -25,6 +25,7 @@ IDS = ("F18", "F30", "F37")
 
 
 @pytest.mark.ids(*IDS)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("operation", BY_NAME)
 def test_whatever_the_disk_or_a_kill_does_to_an_operation_every_promise_holds(operation: str):
     """In a process of its own: every shot is a copy of it, which a test process with threads must not make."""
@@ -35,7 +36,7 @@ def test_whatever_the_disk_or_a_kill_does_to_an_operation_every_promise_holds(op
         text=True,
         check=False,
         env=os.environ | {"PYTHONPATH": str(Path(tests.__file__).parent.parent)},
-        timeout=110,
+        timeout=280,
     )
     shots = [Shot(**json.loads(line)) for line in done.stdout.splitlines()]
     broken = [f"{shot.fault} at {shot.call}: {shot.violation}" for shot in shots if shot.violation]

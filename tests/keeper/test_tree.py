@@ -96,7 +96,7 @@ def test_ignored_signals_are_seen(sleeper: subprocess.Popen[bytes]):
     deaf = subprocess.Popen(["sh", "-c", "trap '' TERM; exec sleep 1000"])
     try:
         eventually(lambda: tree.ignores(deaf.pid, signal.SIGTERM))
-        assert not tree.ignores(deaf.pid, signal.SIGHUP)
+        assert not tree.ignores(deaf.pid, signal.SIGUSR2)
     finally:
         deaf.kill()
         deaf.wait()
