@@ -14,8 +14,8 @@ import pytest
 import tests
 from hitchpost.model import run as runs
 from hitchpost.state.manager import Manager
-from tests.faults.campaign import BY_NAME, FAULTS, SAMPLE, Shot, table
-from tests.faults.scene import MEMORY
+from tests.faults.campaign import BY_NAME, FAULTS, SAMPLE, Shot, ending_phase, table
+from tests.faults.scene import MEMORY, Scene
 from tests.faults.tracing import process
 from tests.state.made import session
 
@@ -28,7 +28,7 @@ IDS = ("F18", "F30", "F37")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("operation", BY_NAME)
 def test_whatever_the_disk_or_a_kill_does_to_an_operation_every_promise_holds(operation: str):
-    """In a process of its own: every shot is a copy of it, which a test process with threads must not make."""
+    """In a process of its own, which imports everything first: every shot is made by a copy of it."""
     words = ["--operation", operation, "--most", str(SAMPLE), "--part", "0/1"]
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.campaign", *words],
@@ -45,6 +45,22 @@ def test_whatever_the_disk_or_a_kill_does_to_an_operation_every_promise_holds(op
     assert {shot.fault for shot in shots} == set(FAULTS)
     # now and then a count of processes shifts an ordinal, and a shot goes beside
     assert sum(shot.hit for shot in shots) > len(shots) * 0.8
+
+
+@pytest.mark.ids("F2", "F18", "F74")
+@pytest.mark.parametrize("operation", ["keeper: exit", "keeper: stop"])
+def test_a_keeper_reads_no_code_once_its_agent_runs(home: Path, operation: str):
+    """What it had to import at the end could fail then (an upgrade, no descriptor left), and take the exit with it."""
+    scene = Scene()
+    try:
+        BY_NAME[operation].prepare(scene)
+        BY_NAME[operation].deed(scene, None)
+        lines = scene.log.read_text().splitlines()
+    finally:
+        scene.close()
+    after = lines[ending_phase(lines)[0] :]
+    assert any("exit.json" in line for line in after)
+    assert [line for line in after if line.startswith("openat(") and re.search(r"\.(py|pyc|so)[\".]", line)] == []
 
 
 @pytest.mark.ids("F39", "A31-5")

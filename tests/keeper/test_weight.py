@@ -27,7 +27,19 @@ HEAVY = {
     "threading",
     "typing",
 }
-C_MODULES = {"_ctypes", "_json", "_signal", "_socket", "errno", "fcntl", "math", "select", "termios", "time"}
+C_MODULES = {
+    "_ctypes",
+    "_json",
+    "_signal",
+    "_socket",
+    "errno",
+    "fcntl",
+    "math",
+    "resource",
+    "select",
+    "termios",
+    "time",
+}
 NEEDED_BY_OS_AND_CTYPES = {
     *("__future__", "_abc", "_collections_abc", "_stat", "abc", "ctypes", "ctypes._endian", "genericpath"),
     *("os", "os.path", "posixpath", "stat", "_struct", "struct", "types"),

@@ -161,7 +161,7 @@ def test_the_time_of_all_runs_is_kept(ground: Ground) -> None:
     again(ground, dev)
     dev.ended(run=2)
     record = json.loads((dev.folder / "session.json").read_bytes())
-    assert 0.2 <= record["earlier_runs_s"] < 20
+    assert 0.1 <= record["earlier_runs_s"] < 60
 
 
 def test_a_prompt_to_a_session_that_is_over_says_so(ground: Ground) -> None:

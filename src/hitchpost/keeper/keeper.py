@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource  # noqa: F401 — wait4 imports it when first called; a failure then would lose the agent's exit status
 import select
 import time
 from _signal import (
