@@ -518,7 +518,7 @@ def test_a_keeper_leaks_no_descriptor_over_200_clients(ground: Ground) -> None:
         if number % 3 == 0:
             link.follow(0)
         link.close()
-    eventually(lambda: descriptors(dev.keeper_pid()) == before)
+    eventually(lambda: descriptors(dev.keeper_pid()).items() <= before.items())
     ground.stop(dev)
 
 
