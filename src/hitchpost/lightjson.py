@@ -6,7 +6,7 @@ written here is plain JSON, and ``json`` reads it.
 
 from __future__ import annotations
 
-from _json import encode_basestring_ascii, make_scanner
+from _json import encode_basestring_ascii, make_encoder, make_scanner
 
 JSON = object
 """Any JSON value. Readers check what they got before they use it."""
@@ -48,21 +48,16 @@ def loads(text: str | bytes) -> object:
     return value
 
 
-def dumps(value: object) -> str:
-    if isinstance(value, str):
-        return encode_basestring_ascii(value)
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return int.__repr__(value)
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise ValueError(f"expected a finite number, but got {value}")
-        return float.__repr__(value)
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{encode_basestring_ascii(str(k))}: {dumps(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(dumps, value)) + "]"
+def _refuse(value: object) -> object:
     raise ValueError(f"expected a JSON value, but got {type(value).__name__}")
+
+
+_encode = make_encoder(None, _refuse, encode_basestring_ascii, None, ": ", ", ", False, False, False)  # type: ignore[arg-type]
+
+
+def dumps(value: object) -> str:
+    """``value`` as one line of ASCII. Raises ``ValueError`` on what JSON cannot say."""
+    try:
+        return "".join(_encode(value, 0))
+    except (RecursionError, TypeError) as error:
+        raise ValueError(f"expected a JSON value, but got {error}") from None

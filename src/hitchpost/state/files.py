@@ -142,15 +142,13 @@ class SessionLock(Lock):
     """The lock of a session folder. Raises ``Removed`` when the folder went away while we waited."""
 
     def __init__(self, folder: str, timeout_s: float = LOCK_TIMEOUT_S) -> None:
-        super().__init__(os.path.join(folder, LOCK), timeout_s)
+        super().__init__(f"{folder}/{LOCK}", timeout_s)
         self.folder = folder
 
     def __enter__(self) -> SessionLock:
-        if not os.path.isdir(self.folder):
-            raise Removed(self.folder)
         try:
             super().__enter__()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise Removed(self.folder) from None
         try:
             there = os.stat(self.path, follow_symlinks=False)
@@ -227,8 +225,8 @@ def replace_file(path: str, data: bytes, *, spare: str | None = None, durable: b
     ``spare`` names a file from ``reserve``: on a full disk its blocks are used instead of new ones, and those of the
     file that was there become the spare of the next time. Without ``durable`` the change may be lost in a power cut.
     """
-    folder, name = os.path.split(path)
-    temp = os.path.join(folder, f".{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    folder, _, name = path.rpartition("/")
+    temp = f"{folder}/.{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
         try:
             fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -380,7 +378,7 @@ def checked_state(path: str, value: dict[str, object]) -> dict[str, object]:
 
 
 def read_state(folder: str) -> dict[str, object]:
-    path = os.path.join(folder, STATE)
+    path = f"{folder}/{STATE}"
     return checked_state(path, read_object(path))
 
 
@@ -411,13 +409,16 @@ def change_state(
     now: str | None = None,
     spare: str | None = None,
     before: Callable[[str, str], None] | None = None,
+    value: dict[str, object] | None = None,
 ) -> dict[str, object]:
     """Move run ``run`` to ``new``. The caller holds the session's lock; the change is durable when this returns.
 
     The story is written first, so a lost state file can be rebuilt from it. A story that cannot grow (full disk) does
     not stop the state from being true. ``before`` is called with the old and the new state and may veto by raising.
+    ``value`` is the state as the caller has just read it, for one who understands older files too.
     """
-    value = read_state(folder)
+    if value is None:
+        value = read_state(folder)
     if value["run"] != run:
         raise WrongRun(run, int(str(value["run"])))
     old = str(value["state"])
@@ -429,22 +430,25 @@ def change_state(
     if evidence:
         fields["evidence"] = evidence
     try:
-        append_line(os.path.join(folder, STORY), story_line("state", run, actor, moment, fields))
+        append_line(f"{folder}/{STORY}", story_line("state", run, actor, moment, fields))
     except OSError as error:
         if error.errno not in FULL:
             raise
     value.update(schema=SCHEMA, state=new, state_changed_at=moment, updated_by=os.getpid())
-    write_object(os.path.join(folder, STATE), value, spare=spare)
+    write_object(f"{folder}/{STATE}", value, spare=spare)
     return value
 
 
-def record_activity(folder: str, run: int, digest: int, at: str, checked_at: str) -> None:
+def record_activity(
+    folder: str, run: int, digest: int, at: str, checked_at: str, value: dict[str, object] | None = None
+) -> None:
     """Note when output was last seen and its hash. A fact, not a change: it is not forced to the disk.
 
-    The caller holds the session's lock.
+    The caller holds the session's lock; ``value`` is as in ``change_state``.
     """
-    value = read_state(folder)
+    if value is None:
+        value = read_state(folder)
     if value["run"] != run:
         raise WrongRun(run, int(str(value["run"])))
     value.update(last_activity_hash=digest, last_activity_at=at, last_checked_at=checked_at)
-    write_object(os.path.join(folder, STATE), value, durable=False)
+    write_object(f"{folder}/{STATE}", value, durable=False)

@@ -66,10 +66,16 @@ class Manager:
         if not locked:
             with files.SessionLock(self.folder):
                 return self.transition(new, run=run, reason=reason, evidence=evidence, locked=True)
-        self._migrate()
         try:
             value = files.change_state(
-                self.folder, run, new, actor=self.actor, reason=reason, evidence=evidence, before=self._ask_observers
+                self.folder,
+                run,
+                new,
+                actor=self.actor,
+                reason=reason,
+                evidence=evidence,
+                before=self._ask_observers,
+                value=self._read(),
             )
         except runs.InvalidTransition as error:
             raise runs.InvalidTransition(error.old, error.new, story.as_text(story.read(self.folder))) from None
@@ -86,8 +92,7 @@ class Manager:
     def record_activity(self, digest: int, at: str, *, run: int) -> None:
         """Note the hash and time of the newest output. What it means is for others to say."""
         with files.SessionLock(self.folder):
-            self._migrate()
-            files.record_activity(self.folder, run, digest, at, files.stamp())
+            files.record_activity(self.folder, run, digest, at, files.stamp(), self._read())
 
     def next_run(self, *, reason: str = "") -> State:
         """Put the ended run's state beside its other files and begin the next. The caller holds the session's lock."""
@@ -127,14 +132,8 @@ class Manager:
             observer(old, new)
 
     def _read(self) -> dict[str, object]:
-        path = os.path.join(self.folder, files.STATE)
+        path = f"{self.folder}/{files.STATE}"
         return files.checked_state(path, migrated(files.read_object(path), STATE_STEPS))
-
-    def _migrate(self) -> None:
-        path = os.path.join(self.folder, files.STATE)
-        value = files.read_object(path)
-        if migrated(value, STATE_STEPS) is not value:
-            files.write_object(path, files.checked_state(path, migrated(value, STATE_STEPS)))
 
     def _write(self, value: dict[str, object]) -> None:
         files.write_object(os.path.join(self.folder, files.STATE), value)
