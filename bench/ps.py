@@ -12,7 +12,7 @@ from bench.stage import Stage, command_s, hitch, median, program
 from bench.table import Row, at_most_times
 from hitchpost import lightjson
 from hitchpost.model import run as runs
-from hitchpost.state import files, records
+from hitchpost.state import files, home
 from hitchpost.state.index import INDEX
 
 LIVE = 5
@@ -68,7 +68,7 @@ def write_sessions(stage: Stage, first: int, count: int) -> None:
     here = os.stat(stage.work)
     for number in range(first, first + count):
         ended = time.time() - AGE_S - chance.randrange(10_000_000)
-        session = "".join(chance.choices(records.ID_LETTERS, k=records.ID_LENGTH))
+        session = "".join(chance.choices(home.ID_LETTERS, k=home.ID_LENGTH))
         code = chance.choice((0, 0, 1, 130))
         state, reason = runs.verdict(code, None, None)
         created_at = files.stamp(ended - 4_000)

@@ -52,7 +52,7 @@ def _refuse(value: object) -> object:
     raise ValueError(f"expected a JSON value, but got {type(value).__name__}")
 
 
-_encode = make_encoder(None, _refuse, encode_basestring_ascii, None, ": ", ", ", False, False, False)  # type: ignore[arg-type]
+_encode = make_encoder(None, _refuse, encode_basestring_ascii, None, ": ", ", ", False, False, False)
 
 
 def dumps(value: object) -> str:

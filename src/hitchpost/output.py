@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 from hitchpost import wire
+from hitchpost.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 READ_BYTES = 1 << 18
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Chunk:
     """``data`` starts at ``offset``; ``lost`` bytes before it are not in the log. Empty data: nothing more yet."""
 
@@ -26,7 +27,7 @@ class Chunk:
         return self.offset + len(self.data)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Moment:
     """One record of the time index: ``kind`` is one of wire.AT_…; seconds since 1970."""
 
@@ -134,6 +135,9 @@ def tail_offset(output_folder: str, lines: int) -> int:
 
 def _line_begin(output_folder: str, begin: int, end: int, lines: int) -> int | None:
     """Where the last ``lines`` lines between two offsets begin; None when there are not as many."""
+    import re
+    from collections import deque
+
     ends: deque[int] = deque(maxlen=lines + 1)
     with Reader(output_folder, begin) as reader:
         while reader.offset < end and (chunk := reader.read(end - reader.offset)).data:

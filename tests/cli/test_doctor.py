@@ -388,8 +388,8 @@ def test_the_control_group_of_a_lost_run_is_removed_by_fix(ground: Ground, branc
 def test_an_index_that_contradicts_the_files_is_a_problem_and_fix_rebuilds_it(ground: Ground) -> None:
     session = session_of(ground, name="dev")
     index = Index(str(ground.home)).refresh()
-    trusted = str(os.stat(session / "session.json").st_ctime_ns)
-    index.lines[session.name] = "\t".join((session.name, trusted, "0", "active", "7", "forged"))
+    trusted = str(os.stat(session).st_ctime_ns)
+    index.lines[session.name] = "\t".join((session.name, trusted, "active", "7", "forged"))
     index.save()
     found = only(trouble(ground.hitch), "problem", "index")
     assert "'forged'" in found["text"]

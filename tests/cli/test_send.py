@@ -261,3 +261,11 @@ def test_json_tells_the_session_and_where_the_answer_begins(ground: Ground) -> N
     assert set(answer["session"]) == SHAPE
     eventually(lambda: session.output() == b"ready\r\nhello\r\n", what="the answer")
     ground.stop(session, "--now")
+
+
+def test_h_alone_is_help_and_h_after_a_session_is_a_text(ground: Ground) -> None:
+    assert "Usage: hitch send" in ground.hitch("send", "-h").out
+    session = ground.sh("read line; echo got:$line", name="dev")
+    ground.hitch("send", "dev", "-h")
+    eventually(lambda: b"got:-h" in session.output())
+    session.ended()

@@ -126,12 +126,12 @@ def test_a_home_that_is_refused_is_an_error(home: Path) -> None:
 def test_durations_are_no_change(ground: Ground) -> None:
     session = new_session(ground.home, ground.place, name="dev")
     made = shape(look(str(ground.home), session), datetime.now(UTC))
-    idle = [
-        Row({**made, "label": label}, "green", 0.0, 0.0) for label in ("running (idle 40s)", "running (idle 1m 2s)")
-    ]
-    asks = Row({**made, "label": "running (blocked 3s)"}, "green", 0.0, 0.0)
-    assert lasting(idle[0]) != lasting(asks)
-    assert lasting(idle[0]) == lasting(Row({**made, "label": "running (idle 45s)"}, "red", 9.0, 9.0))
+
+    def row(label: str) -> Row:
+        return Row([], None, {**made, "label": label})
+
+    assert lasting(row("running (idle 40s)")) != lasting(row("running (blocked 3s)"))
+    assert lasting(row("running (idle 40s)")) == lasting(row("running (idle 1m 2s)"))
 
 
 @pytest.mark.parametrize(

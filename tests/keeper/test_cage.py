@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.keeper import cage
-from hitchpost.state.records import new_id
+from hitchpost.state.home import new_id
 from tests.ground import alive
 from tests.support import eventually
 

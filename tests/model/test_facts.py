@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, asdict
-
 import pytest
 
 from hitchpost.model import facts as kinds
 from hitchpost.model.facts import Exit, Facts
 from hitchpost.model.policy import RestartDecision, RestartPolicy, Retention
 from hitchpost.model.status import status
+from hitchpost.values import asdict
 from tests.model.made import NOW, reported
 
 
@@ -86,6 +85,6 @@ def test_local_and_tmux_are_the_runtimes_without_a_sandbox() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_a_value_of_the_model_does_not_change_and_takes_no_other_fields(value: object, field: str) -> None:
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         setattr(value, field, "other")
     assert not hasattr(value, "__dict__")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from hitchpost.model import record, run
 from hitchpost.model.facts import DOCKER, LOCAL, TMUX, Exit, Facts
 from hitchpost.model.status import COLOURS, Status, as_seen, attention, is_stale, session_alive, settle, status
+from hitchpost.values import replace
 from tests.model.made import NOW, RECORDS, STATES, ago, ended, exits, facts_with, moments, reported, running
 
 ARBITRARY = facts_with(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from hitchpost.model import record, run
 from hitchpost.model.facts import DOCKER, TMUX, Exit, Facts
 from hitchpost.model.status import CR070_WORDS, adr22, adr31, cr070, settle, status, story29, story29_reason
+from hitchpost.values import replace
 from tests.model.made import NOW, STATES, ago, ended, facts_with, moments, reported, running
 
 

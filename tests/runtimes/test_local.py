@@ -21,8 +21,8 @@ from hitchpost.runtimes.base import Health, Launch, Started
 from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event, is_kept
 from hitchpost.runtimes.local import Local, keeper_program, marked
 from hitchpost.state import files
+from hitchpost.state.home import new_id
 from hitchpost.state.manager import Manager
-from hitchpost.state.records import new_id
 from tests.ground import NEVER_RAN, Ground, Truth, alive, descendants, died_of, left_with
 from tests.support import Process, eventually
 
@@ -207,6 +207,8 @@ def test_health_follows_the_keeper_and_the_agent(yard: Yard):
 @pytest.mark.ids("F12")
 def test_another_process_with_the_agents_number_is_not_taken_for_it(yard: Yard):
     yard.launch("sleep", "1000")
+    ticks = Process.read(yard.truth.agent_pid()).start_ticks  # type: ignore[union-attr]
+    eventually(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") > ticks + 2)
     innocent = subprocess.Popen(["sleep", "1000"])
     try:
         innocent.send_signal(signal.SIGSTOP)

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,10 @@ import pytest
 from hitchpost.model import run as runs
 from hitchpost.state import records
 from hitchpost.state.files import SessionLock
+from hitchpost.state.home import new_id
 from hitchpost.state.manager import Manager
 from hitchpost.state.records import Record
+from hitchpost.values import asdict
 from tests.support import TEMP_PREFIX, end_home
 
 WAY = {
@@ -54,7 +55,7 @@ def record(session: str, index: int = 1, name: str = "dev", folder: str = "/") -
 
 def session(home: Path, state: str = runs.CREATED, *, index: int = 1, name: str = "dev", folder: str = "/") -> Path:
     """A session folder, made as ``hitch run`` makes it, with run 1 brought to ``state``."""
-    made = record(records.new_id(), index, name, folder)
+    made = record(new_id(), index, name, folder)
     place = home / "sessions" / made.id
     place.mkdir(parents=True, mode=0o700)
     manager = Manager(str(place))

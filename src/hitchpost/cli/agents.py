@@ -30,6 +30,6 @@ def command(as_json: bool) -> None:
             ]
         )
         return
-    rows = [["AGENT", "TITLE", "PROGRAM"]]
-    rows += [[agent.name, agent.title, path or f"not installed: {agent.install}"] for agent, path in found]
+    rows = [("AGENT", "TITLE", "PROGRAM")]
+    rows += [(agent.name, agent.title, path or f"not installed: {agent.install}") for agent, path in found]
     click.echo("\n".join(table(rows)))

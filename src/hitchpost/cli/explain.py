@@ -72,10 +72,10 @@ def as_lines(found: Explanation, everything: bool) -> list[str]:
     session, words = found.session, found.words
     which = f"session {session['index']}, id {session['id']}, run {session['run']}"
     since = f"for {duration(words.in_status_s)}"
-    rows = [["FACT", "VALUE", "SOURCE", "AGE"]]
+    rows: list[tuple[str, ...]] = [("FACT", "VALUE", "SOURCE", "AGE")]
     for fact in found.facts:
         age = "" if fact.at is None else duration(seconds_between(fact.at, found.at))
-        rows.append([visible(cell) for cell in (fact.fact, fact.value, fact.source, age)])
+        rows.append(tuple(visible(cell) for cell in (fact.fact, fact.value, fact.source, age)))
     told = found.story if everything else found.story[-LAST_LINES:]
     count = f"the last {len(told)} of {len(found.story)} lines" if len(told) < len(found.story) else "from its creation"
     return [

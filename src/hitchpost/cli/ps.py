@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from hitchpost.cli.text import COLOURS, table, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hitchpost.ops.listing import Row
 
-HEADER = ["SESSION", "NAME", "DESCRIPTION", "AGENT", "WORKSPACE", "STATUS", "IN STATUS", "TOTAL TIME"]
+HEADER = ("SESSION", "NAME", "DESCRIPTION", "AGENT", "WORKSPACE", "STATUS", "IN STATUS", "TOTAL TIME")
 STATUS_COLUMN = 5
 HOUR_S, DAY_S = 3600, 86400
 LONGEST_DESCRIPTION = 40
@@ -48,8 +47,9 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return 0
+        pass
+    sys.stderr.flush()
+    os._exit(0)  # nothing is open: taking thousands of rows apart again would only cost time
 
 
 def as_json(everything: bool) -> str:
@@ -69,25 +69,30 @@ def as_table(everything: bool, *, colour: bool) -> str:
     return "\n".join(as_lines(rows, colour=colour)) + "\n"
 
 
-def as_lines(rows: list[Row], *, colour: bool) -> list[str]:
+def as_lines(rows: list[Row], *, colour: bool, now_s: float | None = None) -> list[str]:
     """The table, its header first."""
     from hitchpost.model.durations import duration
+    from hitchpost.state.index import COLOUR, text_of
 
+    now = int(time.time() if now_s is None else now_s)
     days: dict[int, str] = {}  # beyond a day only days and hours are said: thousands of old sessions share few texts
-    lines: list[Sequence[str]] = [HEADER]
+    lines: list[tuple[str, ...]] = [HEADER]
     for row in rows:
-        number, name, description, agent, place, label = row.cells if row.is_plain else map(visible, row.cells)
-        if len(description) > LONGEST_DESCRIPTION:
+        session, _, _, number, name, since, total, _, description, agent, place, label = row.fields
+        seconds = now - int(since)
+        in_status = days.get(seconds // HOUR_S)
+        if in_status is None:
+            in_status = duration(seconds)
+            if seconds >= DAY_S:
+                days[seconds // HOUR_S] = in_status
+        if number == "0":
+            number = session
+        if len(description) > LONGEST_DESCRIPTION or "\\" in f"{name}{description}{agent}{place}{label}":
+            texts = (name, description, agent, place, label)
+            name, description, agent, place, label = (visible(text_of(text)) for text in texts)
             description = shortened(description)
-        in_status_s = row.in_status_s
-        if in_status_s < DAY_S:
-            in_status = duration(in_status_s)
-        elif (hours := int(in_status_s) // HOUR_S) in days:
-            in_status = days[hours]
-        else:
-            in_status = days[hours] = duration(in_status_s)
-        lines.append((number, name, description, agent, place, label, in_status, row.total))
-    paint = ["", *(COLOURS.get(row.colour, "") for row in rows)] if colour else None
+        lines.append((number, name, description, agent, place, label, in_status, total))
+    paint = ["", *(COLOURS.get(row.fields[COLOUR], "") for row in rows)] if colour else None
     return table(lines, paint, STATUS_COLUMN)
 
 

@@ -17,8 +17,14 @@ from hitchpost.ops.waiting import wait_for_turn
 from hitchpost.state.home import open_home
 
 
-# a text may begin with a dash
-@click.command("send", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+class Send(click.Command):
+    """A text may begin with a dash, so ``-h`` asks for help only where no session is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["--help"] if args == ["-h"] else args)
+
+
+@click.command("send", cls=Send, context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 @session_argument
 @click.argument("text")
 @click.option("--no-enter", is_flag=True, help="Type the text and leave it there.")

@@ -43,14 +43,16 @@ def _is_narrow(text: str) -> bool:
     return text.isascii() or text.replace("…", "").isascii()
 
 
-def table(rows: Sequence[Sequence[str]], paint: list[str] | None = None, column: int = 0) -> list[str]:
+def table(rows: Sequence[tuple[str, ...]], paint: list[str] | None = None, column: int = 0) -> list[str]:
     """Lines with the columns two spaces apart. ``paint`` are the colour codes of ``column``, one for each row."""
     columns = list(zip(*rows, strict=True))
     is_narrow = [_is_narrow("".join(cells)) for cells in columns]
     widths = [max(map(len if narrow else width, cells)) for cells, narrow in zip(columns, is_narrow, strict=True)]
     if all(is_narrow) and paint is None:
         line = "  ".join([f"%-{size}s" for size in widths[:-1]] + ["%s"])
-        return [(line % tuple(row)).rstrip() for row in rows]
+        if all(columns[-1]):
+            return list(map(line.__mod__, rows))
+        return [(line % row).rstrip() for row in rows]
     last = len(widths) - 1
     lines = []
     for number, row in enumerate(rows):

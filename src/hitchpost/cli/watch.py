@@ -18,7 +18,7 @@ EVERY_S = 1.0
 CLEAR, HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 PLAIN = "\x1b[0m"
-_DURATION = re.compile("[0-9]+[dhms]")
+_DURATION = re.compile("[0-9]+[dhms]( [0-9]+[dhms])?")
 _PAINT = re.compile("(\x1b\\[[0-9;]*m)")
 
 

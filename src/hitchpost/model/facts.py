@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from hitchpost.model import record, run
+from hitchpost.values import value
 
 LOCAL, TMUX, DOCKER = "local", "tmux", "docker"
 WITHOUT_SANDBOX = (LOCAL, TMUX)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Exit:
     """The end of a run. ``code`` and ``signal`` are both None when nobody saw it."""
 
@@ -31,7 +31,7 @@ class Exit:
         return self.code if self.signal_number is None else 128 + self.signal_number
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Report:
     """What the agent said about itself. ``state`` is one of OSC 7501's words."""
 
@@ -42,7 +42,7 @@ class Report:
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Facts:
     """Everything that ``status`` may look at. ``None`` in a health field means not known, or no such thing."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from hitchpost.model import record, run
 from hitchpost.model.durations import seconds_between
 from hitchpost.model.facts import Facts
+from hitchpost.values import value
 
 NEVER, ON_FAILURE = "never", "on-failure"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RestartPolicy:
     """Opt-in. Never more than ``burst`` restarts in ``window_s``.
 
@@ -28,7 +28,7 @@ class RestartPolicy:
     attempts: int = 10
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RestartDecision:
     """``delay_s`` is None when no restart is due."""
 
@@ -59,7 +59,7 @@ def restart_decision(
     return RestartDecision(delay_s, f"{len(restarts)} restarts and failed again, so the next waits {delay_s:g} s")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Retention:
     suspended: timedelta = timedelta(days=7)
     resumable: timedelta = timedelta(days=30)

@@ -6,12 +6,12 @@ vocabularies are projections of the same facts, at the end of this module.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hitchpost.model import record, run
 from hitchpost.model.durations import duration, seconds_between
 from hitchpost.model.facts import WITHOUT_SANDBOX, Exit, Facts
+from hitchpost.values import replace, value
 
 UNKNOWN = "unknown"
 STALE = "stale"
@@ -46,7 +46,7 @@ QUIET = (IDLE, WAITING, BLOCKED, DONE)
 WANTS_A_PERSON = (WAITING, BLOCKED, DONE)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Status:
     """Every word that a person reads about a session, at one moment."""
 

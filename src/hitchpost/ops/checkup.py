@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
+from hitchpost import lightjson
 from hitchpost import settings as config
 from hitchpost.errors import BadSettings, HomeRefused
 from hitchpost.model.record import ARCHIVED
@@ -136,7 +137,8 @@ def index_errors(home: str) -> list[str]:
     """Where the stored index contradicts the files, in a way that a reader would not notice."""
     path = os.path.join(home, INDEX)
     try:
-        rows = Index(home).refresh().rows
+        known = Index(home).refresh()
+        rows = known.rows
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return [f"{path} is not readable as it should be ({error})"]
     wrong = []
@@ -144,7 +146,8 @@ def index_errors(home: str) -> list[str]:
         row: dict[str, Any] = rows.get(record.id, {})
         expected = {"index": record.index, "name": record.name, "record": record.record}
         wrong += [f"{record.id}: {key} is {row.get(key)!r}" for key, item in expected.items() if row.get(key) != item]
-        shape = row.get("shape")
+        text = known.shape(record.id)
+        shape: Any = None if text is None else lightjson.loads(text)
         state = ward.stored_state(session_folder(home, record.id))
         if shape is not None and state is not None and (shape["run"], shape["state"]) != state:
             wrong.append(f"{record.id}: state is {shape['state']!r} of run {shape['run']}")

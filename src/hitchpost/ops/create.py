@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from hitchpost.agents.catalog import Agent
 from hitchpost.errors import NameTaken, UsageError
 from hitchpost.model.record import ARCHIVED
 from hitchpost.settings import Settings
 from hitchpost.state import files, index, records
-from hitchpost.state.home import open_home, session_folder, sessions_folder
+from hitchpost.state.home import new_id, open_home, session_folder, sessions_folder
 from hitchpost.state.manager import Manager
 from hitchpost.state.records import Record
+from hitchpost.values import asdict
 
 LONGEST_NAME = 128
 LONGEST_DESCRIPTION = 1000
@@ -33,7 +34,7 @@ class Wish:
     runtime: str = "local"
 
 
-def create(home: str, wish: Wish, settings: Settings, *, new_id: Callable[[], str] = records.new_id) -> Record:
+def create(home: str, wish: Wish, settings: Settings, *, new_id: Callable[[], str] = new_id) -> Record:
     """Write the record of a new session. Raises ``NameTaken`` or ``UsageError``; nothing is left behind then."""
     open_home()
     folder = os.path.realpath(wish.folder)

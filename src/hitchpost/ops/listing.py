@@ -17,6 +17,9 @@ from hitchpost.model.record import LISTED
 from hitchpost.state import files, index
 from hitchpost.state.index import ALL_FIELDS, Index, text_of
 
+AFTER_ALL = 1 << 62
+"""Added to the number of a session that is not usually listed."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,46 +27,30 @@ if TYPE_CHECKING:
 
 
 class Row:
-    """One session: its JSON shape, and what only the table shows. ``cells`` are the table's texts up to the label."""
+    """One session: the fields of its line in the index, and its JSON shape. ``known`` is the index when it has it."""
 
-    __slots__ = ("_known", "_shape", "cells", "colour", "id", "in_status_s", "is_plain", "order", "total")
+    __slots__ = ("_shape", "fields", "known")
 
-    def __init__(self, shape: dict[str, Any], colour: str, in_status_s: float, total_s: float) -> None:
-        self._shape: dict[str, Any] | None = shape
-        self._known: Index | None = None
-        self.id: str = shape["id"]
-        self.colour, self.in_status_s, self.total = colour, in_status_s, duration(total_s)
-        self.order = (shape["record"] not in LISTED, shape["index"])
-        number = str(shape["index"]) if shape["index"] else shape["id"]
-        self.cells = [number, shape["name"], shape["description"], shape["agent"], place_of(shape), shape["label"]]
-        self.is_plain = False
+    def __init__(self, fields: list[str], known: Index | None, shape: dict[str, Any] | None = None) -> None:
+        self.fields, self.known, self._shape = fields, known, shape
 
-    @classmethod
-    def kept(cls, fields: list[str], is_plain: bool, known: Index, now_s: float) -> Row:
-        """The row of a session that has ended, from its line in the index. ``is_plain``: nothing in it is escaped."""
-        session, _, _, record, number, name, since, total, colour, description, agent, place, label = fields
-        row = cls.__new__(cls)
-        row._shape, row._known, row.id = None, known, session
-        row.colour, row.in_status_s, row.total = colour, now_s - float(since), total
-        row.order = (record not in LISTED, int(number))
-        cells = [number if number != "0" else session, name, description, agent, place, label]
-        row.cells = cells if is_plain else list(map(text_of, cells))
-        row.is_plain = is_plain
-        return row
+    @property
+    def id(self) -> str:
+        return self.fields[index.ID]
 
     @property
     def text(self) -> str:
         """The shape as one line of JSON."""
-        if self._known is not None and (text := self._known.shape(self.id)) is not None:
+        if self.known is not None and (text := self.known.shapes.get(self.fields[0])) is not None:
             return text
         return lightjson.dumps(self.shape)
 
     @property
     def shape(self) -> dict[str, Any]:
         if self._shape is None:
-            assert self._known is not None
-            text = self._known.shape(self.id)
-            self._shape = _shape_of(text) if text is not None else _shape_now(self._known.home, self.id)
+            assert self.known is not None
+            text = self.known.shapes.get(self.id)
+            self._shape = _shape_of(text) if text is not None else _shape_now(self.known.home, self.id)
         return self._shape
 
 
@@ -80,12 +67,22 @@ def listing(home: str, *, everything: bool = False, now: datetime | None = None)
         if not everything and fields[index.RECORD] not in LISTED:
             continue
         if len(fields) == ALL_FIELDS:
-            found.append(Row.kept(fields, "\\" not in line, known, now_s))
+            found.append(Row(fields, known))
         elif (row := _looked_at(known, session, fields, now_s)) is not None:
             found.append(row)
     known.save()
-    found.sort(key=lambda row: row.order)
+    found.sort(key=_order)
     return found
+
+
+def _order(row: Row) -> int:
+    fields = row.fields
+    return int(fields[index.NUMBER]) + (0 if fields[index.RECORD] in LISTED else AFTER_ALL)
+
+
+def _row(shape: dict[str, Any], since_s: float, total: str, colour: str) -> Row:
+    """The row of a session that was looked at."""
+    return Row(index.fields_of(index.NO_STAMP, shape, since_s, total, colour, place_of(shape)), None, shape)
 
 
 def place_of(shape: dict[str, Any]) -> str:
@@ -115,7 +112,7 @@ def _looked_at(known: Index, session: str, fields: list[str], now_s: float) -> R
     from datetime import UTC, datetime
 
     from hitchpost.model.status import status
-    from hitchpost.ops.look import look, moment
+    from hitchpost.ops.look import look
     from hitchpost.ops.view import shape
 
     try:
@@ -123,22 +120,15 @@ def _looked_at(known: Index, session: str, fields: list[str], now_s: float) -> R
     except FileNotFoundError:
         return None
     except (files.NewerSchema, HitchpostError, OSError) as error:
-        row = {"index": int(fields[index.NUMBER]), "name": text_of(fields[index.NAME]), "record": fields[index.RECORD]}
-        return Row(_foreign(session, row, error), "yellow", 0.0, 0.0)
+        told = {"index": int(fields[index.NUMBER]), "name": text_of(fields[index.NAME]), "record": fields[index.RECORD]}
+        return _row(_foreign(session, told, error), now_s, duration(0.0), "yellow")
     now = datetime.fromtimestamp(now_s, UTC)
     words = status(seen.facts, now)
     made = shape(seen, now, words)
+    row = _row(made, now_s - words.in_status_s, duration(words.total_s), words.colour)
     if seen.facts.state in runs.TERMINAL and seen.facts.state != runs.ORPHANED and not seen.problem:
-        since = moment(made["state_changed_at"] or made["created_at"]) or now
-        known.remember(
-            session,
-            shape=made,
-            since_s=since.timestamp(),
-            total=duration(words.total_s),
-            colour=words.colour,
-            place=place_of(made),
-        )
-    return Row(made, words.colour, words.in_status_s, words.total_s)
+        known.remember(session, row.fields, made)
+    return row
 
 
 def _foreign(session: str, row: dict[str, Any], why: Exception) -> dict[str, Any]:

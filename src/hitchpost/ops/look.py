@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from hitchpost import output, wire
@@ -14,11 +13,12 @@ from hitchpost.state import files, records, story
 from hitchpost.state.home import run_folder, session_folder
 from hitchpost.state.manager import Manager, State
 from hitchpost.state.records import Record
+from hitchpost.values import fields, replace, value
 
 NEVER = datetime.fromtimestamp(0, UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Seen:
     """A session as it was found. ``problem`` says which file could not be read; the facts are then from the story."""
 
@@ -137,7 +137,7 @@ def _state(folder: str, record: Record) -> tuple[State | None, str]:
         return manager.read(), ""
     except (files.Unreadable, FileNotFoundError) as error:
         value = story.rebuilt_state(folder, record.id, record.workspace_id or "")
-        state = None if value is None else State(**{key: value[key] for key in value if key in State.__slots__})  # type: ignore[arg-type]
+        state = None if value is None else State(**{key: value[key] for key in value if key in fields(State)})  # type: ignore[arg-type]
         return state, str(error)
 
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from hitchpost.keeper import cage
 from hitchpost.ops.finding import Finding, note, ok, problem
 from hitchpost.settings import Settings
-from hitchpost.state import files, records
+from hitchpost.state import files
+from hitchpost.state.home import is_id
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_TMUX = (3, 0)
@@ -141,7 +142,7 @@ def left_over_groups(kept: set[str]) -> list[str]:
 
 def _is_left_over(folder: str, name: str) -> bool:
     session, _, number = name.removeprefix(cage.PREFIX).partition(".")
-    if not number.isdigit() or not (session == PROBE or records.is_id(session)):
+    if not number.isdigit() or not (session == PROBE or is_id(session)):
         return False
     try:
         place = os.stat(folder)

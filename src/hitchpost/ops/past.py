@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hitchpost import output, wire
@@ -16,6 +16,7 @@ from hitchpost.model.facts import Exit, Facts
 from hitchpost.ops.look import Seen, moment, read_exit, read_report
 from hitchpost.ops.view import rfc3339
 from hitchpost.state.home import run_folder
+from hitchpost.values import replace
 
 Line = dict[str, object]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hitchpost import wire
 from hitchpost.errors import Refused, StartFailed
@@ -21,6 +21,7 @@ from hitchpost.settings import Settings
 from hitchpost.state import files, records
 from hitchpost.state.home import make_run_folder, run_folder
 from hitchpost.state.manager import Manager
+from hitchpost.values import replace
 
 KEEPER_LOCK_WAIT_S = 2.0
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from typing import Any
 
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Facts
 from hitchpost.model.status import Status, settle, status
 from hitchpost.ops.look import Seen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def shape(seen: Seen, now: datetime, known: Status | None = None) -> dict[str, Any]:

@@ -6,7 +6,6 @@ Nothing is asked again and again. Every wait follows one run: a run that is star
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from hitchpost.errors import HitchpostError, KeeperSilent, Refused
@@ -17,6 +16,7 @@ from hitchpost.model.status import BLOCKED, DONE, IDLE, QUIET, WAITING, WORKING,
 from hitchpost.ops.look import Seen, read_exit
 from hitchpost.ops.sessions import again
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, is_kept
+from hitchpost.values import replace
 
 EXIT = "exit"
 UNTIL: dict[str, tuple[str, ...]] = {

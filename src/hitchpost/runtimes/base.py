@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol, cast
 
 from hitchpost.errors import UsageError
+from hitchpost.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Runtime(Protocol):
+        name: str
+        has_sandbox: bool
+
+        def start(self, launch: Launch) -> Started:
+            """Start the run and wait until the agent runs or could not be started."""
+
+        def health(self, session_folder: str, run: int, *, session: str) -> Health:
+            """Look, without changing anything."""
+
+        def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
+            """End every process that is still there of a run whose keeper is gone."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Launch:
     """One run to be started. The caller holds the keeper's lock in ``lock_fd`` and gives it away with the start.
 
@@ -37,7 +53,7 @@ class Launch:
     memory_max_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Started:
     """The answer to a launch. ``error`` is None when the agent runs."""
 
@@ -45,7 +61,7 @@ class Started:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Health:
     """Three-valued: None is "not known" or "no such thing", and never means dead."""
 
@@ -57,26 +73,12 @@ class Health:
     process_stopped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Leftovers:
     """What a dead keeper left: how many processes were ended, and what cannot be known about the rest."""
 
     ended: int
     unknown: str = ""
-
-
-class Runtime(Protocol):
-    name: str
-    has_sandbox: bool
-
-    def start(self, launch: Launch) -> Started:
-        """Start the run and wait until the agent runs or could not be started."""
-
-    def health(self, session_folder: str, run: int, *, session: str) -> Health:
-        """Look, without changing anything."""
-
-    def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
-        """End every process that is still there of a run whose keeper is gone."""
 
 
 RUNTIMES = {"local": "hitchpost.runtimes.local:Local"}
@@ -86,4 +88,5 @@ def load(name: str) -> Runtime:
     if name not in RUNTIMES:
         raise UsageError(f"unknown runtime {name!r}; known are: {', '.join(RUNTIMES)}")
     module, _, kind = RUNTIMES[name].partition(":")
-    return cast(Runtime, getattr(import_module(module), kind)())
+    runtime: Runtime = getattr(import_module(module), kind)()
+    return runtime

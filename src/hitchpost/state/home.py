@@ -8,6 +8,8 @@ import stat
 from hitchpost.errors import HomeRefused
 
 SESSIONS, QUARANTINE = "sessions", "quarantine"
+ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+ID_LENGTH = 12
 
 
 def home_path() -> str:
@@ -49,6 +51,16 @@ def open_home(*, create: bool = True) -> str:
         except OSError as error:
             raise HomeRefused(path, f"{error.strerror}".lower(), "name another in HITCHPOST_HOME") from None
     return home
+
+
+def new_id() -> str:
+    import secrets
+
+    return "".join(secrets.choice(ID_LETTERS) for _ in range(ID_LENGTH))
+
+
+def is_id(text: str) -> bool:
+    return len(text) == ID_LENGTH and all(letter in ID_LETTERS for letter in text)
 
 
 def sessions_folder(home: str) -> str:

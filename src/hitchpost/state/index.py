@@ -1,7 +1,8 @@
 """The index: what ``ps`` and look-ups need of every session, in one file. A cache, checked against the files.
 
-The check is the change time of a session's two files, which sees what renames a file and what writes into one. What
-changed in the same moment in which it was indexed is read again: file systems count time in ticks.
+The check is the change time of the session's folder: our files are changed by renaming, which the folder's time tells.
+What changed in the same moment in which it was indexed is read again, because file systems count time in ticks, and
+what has not ended is read each time. ``hitch doctor`` finds what somebody wrote into a file by hand.
 
 The file is made to be read fast. Its first line has the version, and the lengths and checksums of two parts. The first
 part has one line for each session, its fields separated by tabs; the second has, in the same order, the JSON shapes of
@@ -17,7 +18,7 @@ from binascii import crc32
 
 from hitchpost import lightjson
 from hitchpost.state import files
-from hitchpost.state.home import sessions_folder
+from hitchpost.state.home import ID_LENGTH, is_id, sessions_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,24 +29,23 @@ if TYPE_CHECKING:
 INDEX = "index.tsv"
 MAGIC = b"hitchpost index"
 TICK_NS = 2_000_000_000
-VERSION = 3
-RECORD_FILE = "session.json"
+VERSION = 4
 NO_STAMP = "0"
 
 # the fields of a line; those from SINCE on are there only for a session that has ended
-ID, RECORD_STAMP, STATE_STAMP, RECORD, NUMBER, NAME = range(6)
-SINCE, TOTAL, COLOUR, DESCRIPTION, AGENT, PLACE, LABEL = range(6, 13)
-ALL_FIELDS, FEW_FIELDS = 13, 6
+ID, STAMP, RECORD, NUMBER, NAME = range(5)
+SINCE, TOTAL, COLOUR, DESCRIPTION, AGENT, PLACE, LABEL = range(5, 12)
+ALL_FIELDS, FEW_FIELDS = 12, 5
 
 
 class Index:
-    """One line for each session. ``changed`` are the ids whose record was read from the files this time."""
+    """One line for each session. ``changed`` are the ids whose record was read from the files this time, and when their
+    folders had changed."""
 
     def __init__(self, home: str) -> None:
         self.home = home
         self.lines: dict[str, str] = {}
-        self.changed: list[str] = []
-        self._stamps: dict[str, tuple[int, int]] = {}
+        self.changed: dict[str, int] = {}
         self._head = b""
         self._stored: list[str] = []
         self._shapes: dict[str, str] | None = None
@@ -55,58 +55,54 @@ class Index:
     def refresh(self) -> Index:
         """Bring the lines up to date with the files."""
         stored = self._load()
+        lines, changed, lstat = self.lines, self.changed, os.lstat
         self._taken_ns = time.time_ns()
         top = os.open(sessions_folder(self.home), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            for name in os.listdir(top):
-                line = stored.get(name)
-                if line is None and not _is_session(name):
-                    continue
+            for name, line in stored.items():
                 try:
-                    record_ns = os.lstat(f"{name}/{RECORD_FILE}", dir_fd=top).st_ctime_ns
-                    state_ns = os.lstat(f"{name}/{files.STATE}", dir_fd=top).st_ctime_ns
-                except OSError:
-                    if not os.path.lexists(self._folder(name)):
-                        continue
-                    record_ns, state_ns = (_changed_ns(f"{name}/{file}", top) for file in (RECORD_FILE, files.STATE))
-                if line is not None and line.startswith(f"{name}\t{record_ns}\t{state_ns}\t"):
-                    self.lines[name] = line
+                    changed_ns = lstat(name, dir_fd=top).st_ctime_ns
+                except FileNotFoundError:
                     continue
-                self._stamps[name] = (record_ns, state_ns)
-                if line is not None and line.startswith(f"{name}\t{record_ns}\t"):
-                    fields = line.split("\t", FEW_FIELDS)[:FEW_FIELDS]
-                    self._dirty |= fields[STATE_STAMP] != NO_STAMP
-                    fields[STATE_STAMP] = NO_STAMP
-                    self.lines[name] = "\t".join(fields)
+                if line.startswith(f"{name}\t{changed_ns}\t"):
+                    lines[name] = line
                 else:
-                    self.lines[name] = self._read(name)
-                    self.changed.append(name)
+                    changed[name] = changed_ns
+            for name in filter(is_id, set(os.listdir(top)).difference(stored)):
+                try:
+                    changed[name] = lstat(name, dir_fd=top).st_ctime_ns
+                except FileNotFoundError:
+                    continue
         finally:
             os.close(top)
-        self._dirty |= bool(self.changed) or len(self.lines) != len(stored)
+        for name in changed:
+            lines[name] = self._read(name)
+        self._dirty = len(lines) != len(stored) or any(lines[name] != stored.get(name) for name in changed)
         return self
 
     @property
     def rows(self) -> dict[str, Row]:
-        """id, index, name and record of every session; and, of one that has ended, its ``shape`` as remembered."""
+        """id, index, name and record of every session."""
         return {session: self._row(session, line) for session, line in self.lines.items()}
 
     def shape(self, session: str) -> str | None:
-        """The JSON shape of a session that has ended, as text; None when it cannot be had any more."""
-        if self._shapes is None:
-            self._shapes = self._load_shapes()
-        return self._shapes.get(session)
+        """The JSON shape of a session that has ended, as text; None when it has not, or when it is stored no more."""
+        if not _has_ended(self.lines.get(session, "")):
+            return None
+        return self.shapes.get(session)
 
-    def remember(self, session: str, *, shape: Row, since_s: float, total: str, colour: str, place: str) -> None:
-        """Add what was worked out about a session that has ended, whose files are as they were read."""
-        fields = self.lines[session].split("\t", FEW_FIELDS)[:FEW_FIELDS]
-        fields[STATE_STAMP] = self._stamp(self._stamps[session][1])
-        fields += [repr(since_s), total, colour]
-        fields += map(_field, (shape["description"], shape["agent"], place, shape["label"]))
-        self.lines[session] = "\t".join(fields)
+    @property
+    def shapes(self) -> dict[str, str]:
+        """The JSON shapes that are stored, also of sessions that have changed since."""
         if self._shapes is None:
             self._shapes = self._load_shapes()
-        self._shapes[session] = lightjson.dumps(shape)
+        return self._shapes
+
+    def remember(self, session: str, fields: list[str], shape: Row) -> None:
+        """Add what was worked out about a session that has ended, whose files are as they were read."""
+        self.shapes[session] = lightjson.dumps(shape)
+        fields[STAMP] = self._stamp(self.changed[session])
+        self.lines[session] = "\t".join(fields)
         self._dirty = True
 
     def save(self) -> None:
@@ -114,12 +110,11 @@ class Index:
         if not self._dirty:
             return
         kept, shapes = [], []
-        for session, line in self.lines.items():
-            if _has_ended(line):
-                if (shape := self.shape(session)) is None:
-                    line = "\t".join((*line.split("\t")[:STATE_STAMP], NO_STAMP, *line.split("\t")[RECORD:FEW_FIELDS]))
-                else:
-                    shapes.append(shape)
+        for session, line in sorted(self.lines.items(), key=_by_number):
+            if (shape := self.shape(session)) is not None:
+                shapes.append(shape)
+            elif _has_ended(line):
+                line = "\t".join((session, NO_STAMP, *line.split("\t", FEW_FIELDS)[RECORD:FEW_FIELDS]))
             kept.append(line)
         lines, texts = "\n".join(kept).encode("ascii"), "\n".join(shapes).encode("ascii")
         try:
@@ -152,37 +147,44 @@ class Index:
         finally:
             os.close(fd)
         self._head, self._stored = head, stored
-        return {line.partition("\t")[0]: line for line in stored}
+        return {line[:ID_LENGTH]: line for line in stored}
 
     def _load_shapes(self) -> dict[str, str]:
         """The second part of the file whose first part was read; none when it was replaced meanwhile, or is broken."""
-        try:
-            data = files.read_bytes(self._path)
-        except OSError:
-            return {}
-        if not self._head or not data.startswith(self._head):
+        if not self._head:
             return {}
         size, _, texts_size, texts_sum = self._head.split()[3:]
-        texts = data[HEAD_BYTES + int(size) :]
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return {}
+        try:
+            is_same = os.read(fd, HEAD_BYTES) == self._head
+            texts = os.pread(fd, int(texts_size) + 1, HEAD_BYTES + int(size)) if is_same else b""
+        except OSError:
+            return {}
+        finally:
+            os.close(fd)
+        if not is_same:
+            return {}
         if (b"%d" % len(texts), b"%08x" % crc32(texts)) != (texts_size, texts_sum):
             files.discard(self._path)
             return {}
-        ended = [line.partition("\t")[0] for line in self._stored if _has_ended(line)]
+        ended = [line[:ID_LENGTH] for line in self._stored if _has_ended(line)]
         return dict(zip(ended, texts.decode("ascii").split("\n"), strict=False))
 
     def _read(self, name: str) -> str:
         from hitchpost.state import records
 
-        folder, stamp = self._folder(name), self._stamp(self._stamps[name][0])
+        folder = self._folder(name)
         try:
             record = records.read(folder)
         except (files.Unreadable, files.NewerSchema, OSError):
-            stamp = NO_STAMP
             try:
                 record = records.from_story(folder)
             except OSError:
                 record = records.NOBODY
-        return "\t".join((name, stamp, NO_STAMP, record.record, str(record.index), _field(record.name)))
+        return "\t".join((name, NO_STAMP, record.record, str(record.index), _field(record.name)))
 
     def _stamp(self, changed_ns: int) -> str:
         """``changed_ns`` as it is stored: a change that later ones in the same tick could hide fits no file."""
@@ -190,15 +192,12 @@ class Index:
 
     def _row(self, session: str, line: str) -> Row:
         fields = line.split("\t")
-        row: Row = {
+        return {
             "id": session,
             "index": int(fields[NUMBER]),
             "name": text_of(fields[NAME]),
             "record": fields[RECORD],
         }
-        if len(fields) == ALL_FIELDS and (text := self.shape(session)) is not None:
-            row["shape"] = lightjson.loads(text)
-        return row
 
 
 def _head(lines: bytes, texts: bytes) -> bytes:
@@ -214,20 +213,15 @@ def _has_ended(line: str) -> bool:
     return line.count("\t") == ALL_FIELDS - 1
 
 
-def _is_session(name: str) -> bool:
-    if name.startswith("."):
-        return False
-    from hitchpost.state.records import is_id
-
-    return is_id(name)
+def _by_number(item: tuple[str, str]) -> int:
+    return int(item[1].split("\t", NAME)[NUMBER])
 
 
-def _changed_ns(path: str, top: int) -> int:
-    """When a file changed; 0 when there is none."""
-    try:
-        return os.lstat(path, dir_fd=top).st_ctime_ns
-    except OSError:
-        return 0
+def fields_of(stamp: str, shape: Row, since_s: float, total: str, colour: str, place: str) -> list[str]:
+    """A session's line, in its fields."""
+    texts = map(_field, (shape["description"], shape["agent"], place, shape["label"]))
+    first = [shape["id"], stamp, shape["record"], str(shape["index"]), _field(shape["name"])]
+    return [*first, str(int(since_s)), total, colour, *texts]
 
 
 def _field(text: str) -> str:

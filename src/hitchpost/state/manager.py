@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hitchpost.model import run as runs
 from hitchpost.state import files, quarantine, story
 from hitchpost.state.migrations import STATE_STEPS, migrated
-
-logger = logging.getLogger(__name__)
+from hitchpost.values import fields, value
 
 Observer = Callable[[str, str], None]
 """Called with the old and the new state, under the lock and before anything is written. Raising vetoes the change."""
@@ -19,7 +16,7 @@ Observer = Callable[[str, str], None]
 FAULTS = (OSError, files.LockTimeout, files.Unreadable, files.NewerSchema)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class State:
     """ADR 31's file, exactly its fields, plus the run that it is about."""
 
@@ -86,7 +83,9 @@ class Manager:
         try:
             return self.transition(new, run=run, reason=reason)
         except FAULTS as error:
-            logger.warning("state not changed to %s: %s", new, error)
+            import logging
+
+            logging.getLogger(__name__).warning("state not changed to %s: %s", new, error)
             return self.read()
 
     def record_activity(self, digest: int, at: str, *, run: int) -> None:
@@ -140,5 +139,5 @@ class Manager:
 
 
 def _state(value: dict[str, object]) -> State:
-    known = {key: item for key, item in value.items() if key in State.__slots__}
+    known = {key: item for key, item in value.items() if key in fields(State)}
     return State(**known)  # type: ignore[arg-type]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import secrets
-from dataclasses import asdict, dataclass, fields, replace
 
 from hitchpost.model.record import ACTIVE, RECORD_TRANSITIONS, check_record
 from hitchpost.state import files, story
+from hitchpost.state.home import is_id
 from hitchpost.state.migrations import RECORD_STEPS, migrated
+from hitchpost.values import asdict, replace, value
 
 RECORD = "session.json"
-ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
-ID_LENGTH = 12
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Record:
     """One session. Times are RFC 3339 texts; ``argv`` is what its runs execute."""
 
@@ -62,14 +60,6 @@ NOBODY = Record("", 0, "", "", (), "", 0, 0, "")
 """What is known of a session whose record can be read nowhere."""
 
 
-def new_id() -> str:
-    return "".join(secrets.choice(ID_LETTERS) for _ in range(ID_LENGTH))
-
-
-def is_id(text: str) -> bool:
-    return len(text) == ID_LENGTH and all(letter in ID_LETTERS for letter in text)
-
-
 def read(folder: str) -> Record:
     """Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``. Unknown keys are ignored."""
     path = os.path.join(folder, RECORD)
@@ -93,18 +83,18 @@ def from_story(folder: str) -> Record:
 
 def _checked(path: str, folder: str, value: dict[str, object]) -> Record:
     known = {}
-    for entry in fields(Record):
-        if entry.name not in value:
+    for name, kind in Record.__annotations__.items():
+        if name not in value:
             continue
-        item = value[entry.name]
-        allowed = _TYPES[str(entry.type)]
+        item = value[name]
+        allowed = _TYPES[kind]
         if not isinstance(item, allowed) or (isinstance(item, bool) and bool not in allowed):
-            raise files.Unreadable(path, f"expected {entry.name} to be {entry.type}, but got {item!r}")
-        known[entry.name] = tuple(str(text) for text in item) if isinstance(item, list) else item
+            raise files.Unreadable(path, f"expected {name} to be {kind}, but got {item!r}")
+        known[name] = tuple(str(text) for text in item) if isinstance(item, list) else item
     try:
         record = Record(**known)  # type: ignore[arg-type]
     except TypeError as error:
-        raise files.Unreadable(path, str(error).replace("Record.__init__() ", "")) from None
+        raise files.Unreadable(path, str(error)) from None
     if record.record not in RECORD_TRANSITIONS:
         raise files.Unreadable(path, f"expected a record state, but got {record.record!r}")
     if record.id != os.path.basename(folder):
