@@ -49,7 +49,7 @@ def loads(text: str | bytes) -> object:
 
 
 def _refuse(value: object) -> object:
-    raise ValueError(f"expected a JSON value, but got {type(value).__name__}")
+    raise TypeError(type(value).__name__)
 
 
 _encode = make_encoder(None, _refuse, encode_basestring_ascii, None, ": ", ", ", False, False, False)
@@ -59,5 +59,5 @@ def dumps(value: object) -> str:
     """``value`` as one line of ASCII. Raises ``ValueError`` on what JSON cannot say."""
     try:
         return "".join(_encode(value, 0))
-    except (RecursionError, TypeError) as error:
+    except (RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"expected a JSON value, but got {error}") from None
