@@ -12,7 +12,9 @@ import hypothesis
 import pytest
 
 from tests.ground import Ground
+from tests.repos import Repo, new_repo
 from tests.support import TEMP_PREFIX, Hitch, LeakWatch, end_home
+from tests.tmuxes import Panes, panes_in
 
 # Times say nothing about correctness here: several tests share the cores.
 hypothesis.settings.register_profile("hitchpost", deadline=None, print_blob=True)
@@ -66,6 +68,12 @@ def home(leak_watch: LeakWatch, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
 
 @pytest.fixture
+def repo(leak_watch: LeakWatch, monkeypatch: pytest.MonkeyPatch) -> Repo:
+    """A git repository with one commit, apart from the settings of whoever runs the tests."""
+    return new_repo(leak_watch.scratch / "shop", monkeypatch)
+
+
+@pytest.fixture
 def hitch(home: Path) -> Hitch:
     """Runs the command: ``hitch("ps", "--json").json()``."""
     return Hitch()
@@ -77,3 +85,10 @@ def ground(home: Path, hitch: Hitch, leak_watch: LeakWatch) -> Ground:
     place = leak_watch.scratch / "place"
     place.mkdir()
     return Ground(home, place, leak_watch, hitch)
+
+
+@pytest.fixture
+def panes(ground: Ground) -> Iterator[Panes]:
+    """Sessions on the tmux runtime, removed at the end with their servers."""
+    with panes_in(ground) as made:
+        yield made

@@ -50,6 +50,81 @@ class Refused(HitchpostError):
     exit_code = 4
 
 
+class WorkspaceBusy(Refused):
+    """Raised when every slot of a workspace is leased."""
+
+    def __init__(self, workspace: str, holders: list[str]) -> None:
+        super().__init__(
+            f"workspace {workspace!r} is in use by {', '.join(holders) or 'another process'}; --share joins as a reader"
+        )
+        self.workspace, self.holders = workspace, holders
+
+
+class NoSuchWorkspace(HitchpostError):
+    """Raised when no workspace answers to what was typed."""
+
+    exit_code = 3
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"no workspace {wanted!r}; hitch workspace ls --all lists them")
+        self.wanted = wanted
+
+
+class AmbiguousWorkspace(HitchpostError):
+    """Raised when the beginning of an id fits several workspaces."""
+
+    exit_code = 3
+
+    def __init__(self, wanted: str, ids: list[str]) -> None:
+        super().__init__(f"{wanted!r} fits {len(ids)} workspaces: {', '.join(ids[:8])}; type more of the id, or a name")
+        self.wanted, self.ids = wanted, ids
+
+
+class WorkspaceExists(HitchpostError):
+    """Raised when a branch of a repository has its workspace already."""
+
+    exit_code = 5
+
+    def __init__(self, name: str, path: str) -> None:
+        super().__init__(f"workspace {name!r} is there already, at {path}")
+        self.name, self.path = name, path
+
+
+class NotARepository(Refused):
+    """Raised when git is needed in a folder that belongs to no repository."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(f"{folder} is not in a git repository; go to one, or make one with git init")
+        self.folder = folder
+
+
+class GitFailed(HitchpostError):
+    """Raised when git cannot do what it was asked for. ``why`` is its own last word."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"git {what} failed: {why}")
+        self.what, self.why = what, why
+
+
+class GitLocked(GitFailed):
+    """Raised when a lock file of git is in the way. It is never deleted here."""
+
+    exit_code = 4
+
+    def __init__(self, what: str, lock: str) -> None:
+        why = f"{lock} is there: another git command is at work, or was killed; when none is, delete that file"
+        super().__init__(what, why)
+        self.lock = lock
+
+
+class SetupFailed(HitchpostError):
+    """Raised when a command of ``.hitchpost.toml`` fails. The workspace stays as it is."""
+
+    def __init__(self, kind: str, command: str, how: str, log: str) -> None:
+        super().__init__(f"{kind} failed: {command} {how}; its output is in {log}")
+        self.command, self.log = command, log
+
+
 class NameTaken(HitchpostError):
     """Raised when another session that is not archived has the name."""
 
@@ -89,3 +164,7 @@ class KeeperSilent(HitchpostError):
 
     def __init__(self, name: str, timeout_s: float) -> None:
         super().__init__(f"the keeper of {name} is alive but did not answer within {timeout_s:g} s; see hitch doctor")
+
+
+class RuntimeMissing(HitchpostError):
+    """Raised when this machine lacks what a runtime needs."""

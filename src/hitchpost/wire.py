@@ -27,6 +27,8 @@ REPLY = b"R"  # JSON: id, ok, and the answer
 # a run's files
 RUN, EXIT, EXIT_STATUS, INTENT, ATTENTION = "run.json", "exit.json", "exit_status", "intent.json", "attention.json"
 KEEPER_LOCK, SOCKET, KEEPER_LOG, OUTPUT, TIMES = "keeper.lock", "ctl.sock", "keeper.log", "output", "times.bin"
+TMUX_SOCKET, START_SOCKET = "tmux.sock", "start.sock"
+IN_PANE = "pane"
 SPARES = (".spare-exit", ".spare-status", ".spare-state", ".spare-intent")
 
 # times.bin: one byte of kind, 8 bytes of microseconds since 1970, 8 bytes of value, all big endian
@@ -37,6 +39,8 @@ AT_GAP = b"g"  # value: the offset where bytes were lost
 AT_EXIT = b"x"  # value: the exit code as a shell gives it, or 1 << 32 when nobody knows
 
 SESSION_MARK, RUN_MARK, KEEPER_MARK = "HITCHPOST_SESSION", "HITCHPOST_RUN", "HITCHPOST_KEEPER"
+TMUX_MARK = "HITCHPOST_TMUX"
+MARKS = tuple(mark.encode() for mark in (SESSION_MARK, RUN_MARK, KEEPER_MARK, TMUX_MARK))
 
 
 class BadFrame(Exception):

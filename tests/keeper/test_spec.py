@@ -8,7 +8,7 @@ import pytest
 from hitchpost import lightjson, wire
 from hitchpost.keeper.spec import Spec, read_spec
 from hitchpost.runtimes.base import Launch
-from hitchpost.runtimes.local import _spec
+from hitchpost.runtimes.local import spec_of
 
 
 def launch(**more: Any) -> Launch:
@@ -36,7 +36,7 @@ def through(blob: bytes) -> Spec:
 
 
 def test_what_the_starter_says_is_what_the_keeper_reads():
-    spec = through(_spec(launch(lease_fds=(8, 9), survivors="kill", quit_signal="SIGHUP", quit_group=True), 11))
+    spec = through(spec_of(launch(lease_fds=(8, 9), survivors="kill", quit_signal="SIGHUP", quit_group=True), 11))
     assert vars(spec) == {
         "argv": [b"agent", b"", b"two words", b"--", b"-x", b'quo"te\n', b"\xff"],
         "env": {b"A": b"1", b"EMPTY": b"", b"EQUALS": b"a=b", b"BYTES": b"\xfe"},
@@ -58,17 +58,18 @@ def test_what_the_starter_says_is_what_the_keeper_reads():
         "lock_fd": 7,
         "ready_fd": 11,
         "lease_fds": [8, 9],
+        "tmux": "",
     }
 
 
 def test_a_large_environment_arrives_whole():
     env = {f"NAME{number}": "x" * 1000 for number in range(3000)}
-    assert len(through(_spec(launch(env=env), 11)).env) == 3000
+    assert len(through(spec_of(launch(env=env), 11)).env) == 3000
 
 
 @pytest.mark.parametrize("key", ["session", "run", "folder", "folder_ino", "cols", "grace_s", "quit_signal", "lock_fd"])
 def test_a_field_that_is_missing_or_wrong_is_named(key: str):
-    whole = _spec(launch(), 11)
+    whole = spec_of(launch(), 11)
     size = int.from_bytes(whole[:4], "big")
     fields = lightjson.loads(whole[4 : 4 + size])
     assert isinstance(fields, dict)

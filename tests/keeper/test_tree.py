@@ -30,13 +30,21 @@ def reap():
     except ChildProcessError:
         pass
 
+def name(pid):
+    try:
+        return open(f"/proc/{pid}/comm").read().strip()
+    except OSError:
+        return ""
+
 agent.become_subreaper()
 tree = Tree(Cage([]))
 before = tree.pids()
 subprocess.run(["sh", "-c", sys.argv[1]], env={"PATH": os.environ["PATH"]}, check=True)
 deadline = time.monotonic() + 20
-while len(tree.pids()) < int(sys.argv[2]) and time.monotonic() < deadline:
-    pass
+while time.monotonic() < deadline:
+    pids = tree.pids()
+    if len(pids) >= int(sys.argv[2]) and not {name(pid) for pid in pids} & {"sh", "setsid", "nohup", "env"}:
+        break
 found = sorted(tree.pids())
 rounds = 0
 while tree.kill():

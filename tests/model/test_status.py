@@ -512,3 +512,11 @@ def test_a_session_that_is_not_running_wants_nothing_whatever_it_said_before(sta
 @given(facts_with(probe_failed=st.just(True)), moments)
 def test_after_a_failed_probe_nobody_knows_what_the_agent_wants(facts: Facts, now: datetime) -> None:
     assert attention(facts, now) == "unknown"
+
+
+@pytest.mark.ids("A22-2", "A22-3", "F20", "F23")
+@pytest.mark.parametrize("why", ["tmux session no longer exists", "shell process exited"])
+def test_a_runtime_that_knows_why_its_keeper_is_gone_says_so(why: str) -> None:
+    facts = Facts(created_at=NOW, state="running", runtime="tmux", keeper_alive=False, same_boot=True, lost=why)
+    assert settle(facts) == replace(facts, state="failed", exit=Exit(error=why))
+    assert status(facts, NOW).label == f"failed: {why}"

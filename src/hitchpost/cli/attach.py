@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import termios
 import time
 from datetime import UTC, datetime
 
@@ -17,10 +19,12 @@ from hitchpost.cli.terminal import say
 from hitchpost.cli.text import visible
 from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
+from hitchpost.model.facts import TMUX
 from hitchpost.model.status import status
 from hitchpost.ops.look import Seen
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import find
+from hitchpost.runtimes import tmux
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.screen import restore
 
@@ -40,6 +44,8 @@ def command(session: str, read_only: bool) -> None:
 
     home = open_home()
     seen = recover(home, find(home, session).record.id)
+    if seen.record.runtime == TMUX and tmux.server_pid(seen.folder) is not None:
+        sys.exit(attach_to(home, seen.record.id, read_only))
     if seen.facts.keeper_alive is False or seen.facts.state == runs.CREATED:
         name = seen.record.name
         raise Refused(
@@ -58,8 +64,10 @@ def attach_to(home: str, session_id: str, read_only: bool = False) -> int:
         raise UsageError("attach needs a terminal as its input and output; hitch logs -f SESSION follows without one")
     if os.environ.get(wire.SESSION_MARK) == session_id:
         raise Refused("this terminal is inside that session; attach from another one")
-    keyboard = Keyboard(parse_detach_key(settings.load().detach_key))
     seen = recover(home, session_id)
+    if seen.record.runtime == TMUX and tmux.server_pid(seen.folder) is not None:
+        return _enter_tmux(home, seen, read_only)
+    keyboard = Keyboard(parse_detach_key(settings.load().detach_key))
     link = _connect(home, seen, read_only)
     if link is None:
         return _show_end(recover(home, session_id))
@@ -77,6 +85,32 @@ def attach_to(home: str, session_id: str, read_only: bool = False) -> int:
         say(f"[{name}: {_words(state, reason)}]")
         return 0
     return _show_loss(home, seen)
+
+
+def _enter_tmux(home: str, seen: Seen, read_only: bool) -> int:
+    """tmux's own client, in this terminal. Its server is asked first: a stopped one would hang the client."""
+    name = seen.record.name
+    try:
+        tmux.ask(seen.folder, "list-sessions")
+    except tmux.TmuxSilent as silent:
+        raise Refused(f"cannot enter {name}: {silent}") from None
+    before = termios.tcgetattr(0)
+    try:
+        code = subprocess.run(
+            tmux.attach_command(read_only), cwd=seen.folder, env=tmux.attach_environment(seen.folder), check=False
+        ).returncode
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+    try:
+        now = recover(home, seen.record.id)
+    except NoSuchSession:
+        say(f"[{name} was removed]")
+        return FAILURE
+    if now.facts.keeper_alive is True:
+        say(f"[detached from {name}; hitch attach {name} comes back]")
+    else:
+        say(f"[{name}: {_label(now)}]")
+    return FAILURE if code else 0
 
 
 def _connect(home: str, seen: Seen, read_only: bool) -> Link | None:

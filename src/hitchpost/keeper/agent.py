@@ -17,7 +17,7 @@ IUTF8 = 0o40000
 SIGNALS = range(1, 65)
 OOM_SCORE = b"300"
 
-_libc = CDLL(None, use_errno=True)
+libc = CDLL(None, use_errno=True)
 
 
 class StartFailed(Exception):
@@ -26,7 +26,7 @@ class StartFailed(Exception):
 
 def become_subreaper() -> None:
     """Orphans below this process become its children. Survives ``exec``, is not inherited by ``fork``."""
-    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def set_size(fd: int, cols: int, rows: int) -> None:
@@ -91,7 +91,7 @@ def _become_agent(spec: Spec, cage: Cage, keeper: int, folder: int, slave: int, 
             os.dup2(slave, fd)
         cage.enter()
         _prefer_for_oom()
-        _libc.prctl(PR_SET_PDEATHSIG, int(SIGKILL), 0, 0, 0)
+        libc.prctl(PR_SET_PDEATHSIG, int(SIGKILL), 0, 0, 0)
         if os.getppid() != keeper:
             os._exit(127)
         for number in SIGNALS:

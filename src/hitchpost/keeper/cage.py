@@ -83,10 +83,13 @@ def find(session: str, run: int) -> Cage:
     return Cage([folder for folder in found if os.path.isdir(folder)])
 
 
-def leave_foreign_cage() -> None:
-    """A keeper that was started inside another session's cage steps out of it, or it would die with that session."""
+def leave_foreign_cage(pid: int = 0) -> None:
+    """A keeper that was started inside another session's cage steps out of it, or it would die with that session.
+
+    ``pid`` names another process than this one.
+    """
     for _, base in bases():
-        _write(os.path.join(base, "cgroup.procs"), "0")
+        _write(os.path.join(base, "cgroup.procs"), str(pid))
 
 
 def bases() -> list[tuple[str, str]]:

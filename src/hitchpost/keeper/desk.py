@@ -43,11 +43,17 @@ class Desk:
     def _on_gone(self, client: Client) -> None:
         if client is self.owner:
             self.owner = None
-            following = next((other for other in self.clients.by_fd.values() if _may_own(other)), None)
+            others = [*self.clients.by_fd.values(), *([self.keeper.pane.client] if self.keeper.pane else ())]
+            following = next((other for other in others if _may_own(other)), None)
             if following is not None:
-                self._own(following)
+                self.own(following)
 
-    def _own(self, client: Client) -> None:
+    def pane_gone(self) -> None:
+        assert self.keeper.pane is not None
+        self.keeper.pane.client.attached = False
+        self._on_gone(self.keeper.pane.client)
+
+    def own(self, client: Client) -> None:
         if _may_own(client):
             self.owner = client
             self.keeper.resize(client.cols, client.rows)
@@ -66,16 +72,16 @@ class Desk:
         elif client.read_only:
             return
         elif kind == wire.INPUT:
-            self._own(client)
+            self.own(client)
             if not self.keeper.type(payload):
                 self.clients.send_json(client, wire.EVENT, {"event": "refused", "why": UNREAD})
         elif kind == wire.ANSWER:
-            if client is self.owner:
+            if client is self.owner and self.keeper.pane is None:
                 self.keeper.type(payload)
         elif kind == wire.RESIZE:
             client.cols, client.rows = int.from_bytes(payload[:2], "big"), int.from_bytes(payload[2:4], "big")
             if self.owner is None or client is self.owner:
-                self._own(client)
+                self.own(client)
 
     def _greet(self, client: Client, hello: dict[str, object]) -> None:
         keeper = self.keeper
@@ -84,7 +90,7 @@ class Desk:
         client.read_only = hello.get("read_only") is True
         client.cols, client.rows = _count(hello.get("cols")), _count(hello.get("rows"))
         if self.owner is None:
-            self._own(client)
+            self.own(client)
         self.clients.send_json(
             client,
             wire.WELCOME,

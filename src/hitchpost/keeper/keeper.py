@@ -18,6 +18,7 @@ from _signal import (
     SIGTTOU,
     SIGUSR1,
     SIGUSR2,
+    SIGWINCH,
     set_wakeup_fd,
     signal,
 )
@@ -28,6 +29,7 @@ from hitchpost.keeper.desk import Desk
 from hitchpost.keeper.ending import Ending
 from hitchpost.keeper.journal import Journal
 from hitchpost.keeper.log import Log
+from hitchpost.keeper.pane import Pane
 from hitchpost.keeper.spec import Spec
 from hitchpost.keeper.stopping import Stopping
 from hitchpost.keeper.terminal import Scanner, parse_report
@@ -63,6 +65,9 @@ class Keeper:
         self.master = self.slave = -1
         self.wait_status: int | None = None
         self.report: dict[str, object] | None = None
+        self.pane: Pane | None = None
+        self.error: str | None = None
+        self.last_words = ""
         self.done = False
         self.poll = select.epoll()
         self.scanner = Scanner()
@@ -88,6 +93,8 @@ class Keeper:
         self._listen_to_signals()
         self.desk = Desk(self)
         self.journal.tell = self.desk.clients.tell_all
+        if self.spec.tmux:
+            self._move_in()
         self.cage = cage.build(self.spec.session, self.spec.run, self.spec.pids_max, self.spec.memory_max_bytes)
         self.tree = Tree(self.cage)
         try:
@@ -101,13 +108,22 @@ class Keeper:
         self.journal.change(runs.RUNNING, "the agent runs", {"pid": self.pid})
         self.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
 
+    def _move_in(self) -> None:
+        """This process runs in a tmux pane, which is the agent's first client. Its terminal type is the pane's."""
+        self.pane = Pane(self)
+        cage.leave_foreign_cage(self.pane.server_pid)
+        self.spec.env[b"TERM"] = os.environb.get(b"TERM", self.spec.env.get(b"TERM", b"screen"))
+        self.cols, self.rows = self.spec.cols, self.spec.rows = self.pane.client.cols, self.pane.client.rows
+        self.desk.own(self.pane.client)
+        os.chdir(self.spec.folder)  # new panes and the shell begin where this process is
+
     def _listen_to_signals(self) -> None:
         self.wakeup, write = os.pipe()
         for fd in (self.wakeup, write):
             os.set_blocking(fd, False)
         for number in IGNORED:
             signal(number, SIG_IGN)
-        for number in (SIGCHLD, SIGTERM):
+        for number in (SIGCHLD, SIGTERM, SIGWINCH):
             signal(number, _only_wake)
         set_wakeup_fd(write, warn_on_full_buffer=False)
         self.poll.register(self.wakeup, select.EPOLLIN)
@@ -122,6 +138,8 @@ class Keeper:
                     self._on_terminal(events)
                 elif fd == self.wakeup:
                     self._on_wakeup()
+                elif self.pane is not None and fd == self.pane.fd:
+                    self.pane.on_event(events)
                 elif fd == self.desk.clients.fd:
                     self.desk.clients.accept()
                 elif (client := self.desk.clients.by_fd.get(fd)) is not None:
@@ -144,7 +162,10 @@ class Keeper:
                 call(now)
 
     def _on_wakeup(self) -> None:
-        if SIGTERM in os.read(self.wakeup, 512):
+        signals = os.read(self.wakeup, 512)
+        if self.pane is not None and SIGWINCH in signals:
+            self.pane.resized()
+        if SIGTERM in signals:
             self.stopping.stop(runs.SHUTDOWN, "the keeper was asked to end by SIGTERM", self.spec.grace_s)
         self.reap()
 
@@ -193,6 +214,8 @@ class Keeper:
     def _on_output(self, data: bytes) -> None:
         self.log.append(data)
         self.desk.clients.poke(self.log.end)
+        if self.pane is not None:
+            self.pane.show()
         self._last_output = time.time()
         if "activity" not in self._timers:
             self.at("activity", time.monotonic() + ACTIVITY_EVERY_S, self._record_activity)
@@ -275,6 +298,8 @@ class Keeper:
     def _check_folder(self, now: float) -> None:
         """Whether the workspace is still the same folder. One bad look is looked at again before it counts."""
         spec = self.spec
+        if self.pane is not None:
+            self.pane.check()
         try:
             here = os.stat(spec.folder)
             missing = (here.st_dev, here.st_ino) != (spec.folder_dev, spec.folder_ino)
@@ -301,6 +326,7 @@ class Keeper:
         ending = Ending(
             wait_status=self.wait_status,
             intent=self.stopping.intent,
+            error=self._why_lost(),
             ended_at=self._ended_at,
             survivors=len(self.tree.pids()),
             attention=str(self.report["state"]) if self.report else None,
@@ -312,6 +338,7 @@ class Keeper:
         self.cage.remove()  # before the state: nobody looks for the groups of a run that has ended
         new, reason = ending.verdict()
         self.journal.change(new, reason, ending.evidence())
+        self.last_words = f"{self.journal.state}: {reason}" if self.journal.state == runs.FAILED else self.journal.state
         self.desk.clients.tell_all(
             {
                 "event": "exit",
@@ -324,6 +351,12 @@ class Keeper:
         self._say_farewell()
         self.log.close()
         self.journal.give_back()
+
+    def _why_lost(self) -> str | None:
+        """Why the agent had to end, when it was because its pane was lost."""
+        if self.pane is None or not self.pane.lost or self.stopping.intent is not None:
+            return None
+        return self.error or self.pane.why_lost()
 
     def _say_farewell(self) -> None:
         clients = self.desk.clients

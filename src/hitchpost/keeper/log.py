@@ -82,6 +82,22 @@ class Log:
                 pass
             self._close_segment()
 
+    def read(self, offset: int, size: int) -> tuple[int, bytes]:
+        """At most ``size`` bytes from ``offset`` on, and where they begin: later when the log has none from there."""
+        for start, length in zip(self.segments, self._sizes, strict=True):
+            if offset >= start + length:
+                continue
+            begin = max(offset, start)
+            try:
+                fd = os.open(os.path.join(self.folder, wire.segment_name(start)), os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue
+            try:
+                return begin, os.pread(fd, size, begin - start)
+            finally:
+                os.close(fd)
+        return self.end, b""
+
     def tail(self, size: int) -> bytes:
         """The last bytes of the newest segment, at most ``size``."""
         if self._fd < 0:

@@ -12,7 +12,8 @@ from hitchpost.keeper.complaint import complain
 from hitchpost.keeper.ending import Ending
 from hitchpost.keeper.journal import NotWritten
 from hitchpost.keeper.keeper import Keeper
-from hitchpost.keeper.spec import Spec, read_spec
+from hitchpost.keeper.pane import Pane
+from hitchpost.keeper.spec import Spec, read_spec, receive_spec
 from hitchpost.keeper.stopping import ROUND_S
 from hitchpost.model import run as runs
 from hitchpost.state import files
@@ -21,10 +22,14 @@ LONGEST_ERROR_PAUSE_S = 1.0
 
 
 def main(argv: list[str]) -> int:
-    if os.fork():
-        os._exit(0)  # the starter waits for this process only; the keeper is nobody's child
-    run_folder, spec_fd = argv[1], int(argv[2])
-    spec = read_spec(spec_fd)
+    run_folder, how = argv[1:3]
+    if how == wire.IN_PANE:
+        _complain_to(os.path.join(run_folder, wire.KEEPER_LOG))
+        spec = receive_spec(run_folder)
+    else:
+        if os.fork():
+            os._exit(0)  # the starter waits for this process only; the keeper is nobody's child
+        spec = read_spec(int(how))
     handed = (spec.lock_fd, spec.ready_fd, *spec.lease_fds)
     for fd in handed:
         os.set_inheritable(fd, False)
@@ -38,6 +43,8 @@ def main(argv: list[str]) -> int:
         text = f"cannot start the agent: {error}" if isinstance(error, OSError) else str(error)
         _fail_start(keeper, text)
         _say_ready(spec, {"ok": False, "error": text})
+        if keeper.pane is not None:
+            keeper.pane.close_with_us()
         return 1
     _say_ready(spec, {"ok": True, "pid": keeper.pid})
     pause_s = 0.01
@@ -49,7 +56,26 @@ def main(argv: list[str]) -> int:
             sys.excepthook(*sys.exc_info())
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_ERROR_PAUSE_S)
+    if keeper.pane is not None:
+        leave_pane(keeper, keeper.pane)
     return 0
+
+
+def leave_pane(keeper: Keeper, pane: Pane) -> None:
+    """The run is over and written down; the pane is the user's now. Never returns when there is a shell to become."""
+    pane.farewell(keeper.last_words)
+    for fd in (keeper.spec.lock_fd, *keeper.spec.lease_fds):
+        os.close(fd)
+    pane.close_with_us()
+    if not pane.lost:
+        pane.become_shell()
+
+
+def _complain_to(path: str) -> None:
+    """A pane's error output is on the screen; ours goes to the log."""
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    os.dup2(log, 2)
+    os.close(log)
 
 
 def _close_strays(handed: tuple[int, ...]) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SOCK_STREAM, socket
 
 from hitchpost import lightjson, wire
+
+MOST_FDS = 64
 
 
 class Spec:
@@ -30,8 +33,27 @@ class Spec:
         self.memory_max_bytes = _number(fields, "memory_max_bytes")
         self.lock_fd = _number(fields, "lock_fd")
         self.ready_fd = _number(fields, "ready_fd")
+        self.tmux = str(fields.get("tmux", ""))
         fds = fields.get("lease_fds")
         self.lease_fds = [fd for fd in fds if isinstance(fd, int)] if isinstance(fds, list) else []
+
+
+def receive_spec(run_folder: str) -> Spec:
+    """The spec from the starter that waits at its socket. A pane inherits nothing, so descriptors come this way."""
+    starter = socket(AF_UNIX, SOCK_STREAM, 0)
+    folder = os.open(run_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        starter.connect(f"/proc/self/fd/{folder}/{wire.START_SOCKET}")
+        _, messages, _, _ = starter.recvmsg(1, CMSG_SPACE(4 * MOST_FDS), MSG_CMSG_CLOEXEC)
+    finally:
+        os.close(folder)
+        starter.close()
+    fds = [int.from_bytes(data[at : at + 4], "little") for _, _, data in messages for at in range(0, len(data), 4)]
+    if len(fds) < 3:
+        raise ValueError(f"expected the spec, the lock and the answer's pipe, but got {len(fds)} descriptors")
+    spec = read_spec(fds[0])
+    spec.lock_fd, spec.ready_fd, spec.lease_fds = fds[1], fds[2], fds[3:]
+    return spec
 
 
 def read_spec(fd: int) -> Spec:

@@ -47,6 +47,16 @@ class Stopping:
             self.keeper.at("term", now + min(POLITE_S, grace_s / 2), self._ask_everyone)
             self._ask_politely()
 
+    def abandon(self, grace_s: float) -> None:
+        """End the agent although nobody asked: it has lost what it ran in."""
+        if self.intent is not None or self.keeper.wait_status is not None:
+            return
+        now = time.monotonic()
+        self.kill_survivors = True
+        self._force_at(now + grace_s)
+        self.keeper.at("term", now + grace_s / 2, self._ask_everyone)
+        self._ask_politely()
+
     def leader_ended(self) -> None:
         """The agent is gone and its output is complete. Its tree follows where that was asked for."""
         wanted = self.intent is not None or self.kill_survivors

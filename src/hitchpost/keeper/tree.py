@@ -92,11 +92,16 @@ def is_keeper(pid: int) -> bool:
         environment = files.read_bytes(f"/proc/{pid}/environ")
         folder = next((text[len(mark) :] for text in environment.split(b"\0") if text.startswith(mark)), None)
         if folder is None:
-            return False
+            return is_tmux_server(pid, environment)
         lock = os.path.join(os.fsdecode(folder), wire.KEEPER_LOCK)
         return files.read_bytes(lock).split()[:1] == [str(pid).encode()] and files.is_held(lock) is True
     except OSError:
         return False
+
+
+def is_tmux_server(pid: int, environment: bytes) -> bool:
+    """Whether ``pid`` is a tmux server of ours: it, and what is in its panes, belong to a session of their own."""
+    return wire.TMUX_MARK.encode() in environment and files.read_bytes(f"/proc/{pid}/comm").startswith(b"tmux")
 
 
 def _children(pid: int) -> list[int]:
@@ -113,6 +118,18 @@ def _children(pid: int) -> list[int]:
                     found.append(int(name))
     except OSError:
         return found
+    return found
+
+
+def below(pid: int) -> list[int]:
+    """The live descendants of any process."""
+    found: list[int] = []
+    todo = _children(pid)
+    while todo:
+        one = todo.pop()
+        if _lives(one):
+            found.append(one)
+        todo.extend(_children(one))
     return found
 
 

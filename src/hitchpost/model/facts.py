@@ -58,6 +58,7 @@ class Facts:
     report: Report | None = None
     keeper_alive: bool | None = None
     same_boot: bool | None = None
+    lost: str = ""
     sandbox_alive: bool | None = None
     session_alive: bool | None = None
     sandbox_paused: bool = False

@@ -40,6 +40,8 @@ TERMINAL = tuple(state for state, following in TRANSITIONS.items() if not follow
 LIVE = (STARTING, RUNNING, STOPPING)
 
 KEEPER_LOST = "keeper lost"
+TMUX_GONE = "tmux session no longer exists"
+SHELL_GONE = "shell process exited"
 REBOOT = "interrupted by reboot"
 UNSEEN = "exit status unknown"
 WORKSPACE_GONE = "workspace no longer exists"

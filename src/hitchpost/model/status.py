@@ -72,7 +72,7 @@ def settle(facts: Facts) -> Facts:
     if facts.exit is not None:
         return _ended(facts, facts.exit)
     rebooted = facts.same_boot is False
-    error = run.REBOOT if rebooted else run.KEEPER_LOST
+    error = run.REBOOT if rebooted else facts.lost or run.KEEPER_LOST
     suspended = rebooted and facts.record == record.ACTIVE
     return replace(
         facts,

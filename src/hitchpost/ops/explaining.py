@@ -11,11 +11,12 @@ from hitchpost import wire
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
-from hitchpost.model.facts import Exit, Facts
+from hitchpost.model.facts import TMUX, Exit, Facts
 from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, status
 from hitchpost.ops import past
 from hitchpost.ops.look import Seen, moment
 from hitchpost.ops.view import shape
+from hitchpost.runtimes import tmux
 from hitchpost.state import files, records, story
 
 
@@ -117,12 +118,28 @@ def _present(seen: Seen, now: datetime) -> list[Fact]:
     for name, alive in (("sandbox", facts.sandbox_alive), ("agent in it", facts.session_alive)):
         if alive is not None:
             found.append(Fact(name, "alive" if alive else "dead", f"the {record.runtime} runtime", now))
+    if record.runtime == TMUX:
+        found += _of_tmux(seen, run, now)
     found.append(Fact("folder", folder_text(seen), "the file system", now))
     if isinstance(run.get("tier"), str):
         found.append(Fact("protection", str(run["tier"]), _of_run(seen, wire.RUN), moment(run.get("started_at"))))
     if seen.problem:
         found.append(Fact("problem", seen.problem, "hitch doctor", now))
     return found
+
+
+def _of_tmux(seen: Seen, run: dict[str, object], now: datetime) -> list[Fact]:
+    """ADR 22's three objects, each looked at on its own, in its order."""
+    server = tmux.server_pid(seen.folder)
+    keeper = run.get("keeper")
+    alive = isinstance(keeper, dict) and files.process_start(keeper["pid"]) == keeper["start"]
+    over = seen.facts.state not in runs.LIVE
+    what = ("the user's own now" if over else "the keeper") if alive else ""
+    return [
+        Fact("tmux session", f"open (server {server})" if server else "closed", wire.TMUX_SOCKET, now),
+        Fact("shell", f"running ({what})" if alive else "exited", _of_run(seen, wire.RUN), now),
+        Fact("command", "finished" if over else "running", files.STATE, seen.facts.state_changed_at),
+    ]
 
 
 def _past(seen: Seen, at: datetime) -> list[Fact]:

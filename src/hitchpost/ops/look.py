@@ -81,6 +81,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         sandbox_paused=health.sandbox_paused,
         process_stopped=health.process_stopped,
         probe_failed=health.probe_failed or alive is None,
+        lost=health.lost,
         workspace_missing=state.state == runs.ORPHANED,
     )
 

@@ -11,6 +11,7 @@ from hitchpost.model.record import ARCHIVED
 from hitchpost.ops.create import REMOVED, sweep
 from hitchpost.ops.recover import recover
 from hitchpost.ops.stop import stop
+from hitchpost.runtimes import base
 from hitchpost.runtimes.link import is_kept
 from hitchpost.state import files, records
 from hitchpost.state.home import sessions_folder
@@ -29,6 +30,7 @@ def remove(home: str, session: str, *, force: bool = False) -> Record:
     with files.SessionLock(seen.folder):
         if is_kept(seen.run_folder) is not False:
             raise Refused(f"{seen.record.name} has just been started again")
+        base.load(seen.record.runtime).clear_away(seen.folder)
         gone = os.path.join(sessions_folder(home), REMOVED + session)
         os.rename(seen.folder, gone)
         files.sync_folder(sessions_folder(home))

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
         def health(self, session_folder: str, run: int, *, session: str) -> Health:
             """Look, without changing anything."""
 
+        def check(self) -> None:
+            """Raise ``RuntimeMissing`` when this machine lacks what the runtime needs."""
+
+        def clear_away(self, session_folder: str) -> None:
+            """The session is being removed: end what of it outlives its runs."""
+
         def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
             """End every process that is still there of a run whose keeper is gone."""
 
@@ -63,7 +69,10 @@ class Started:
 
 @value
 class Health:
-    """Three-valued: None is "not known" or "no such thing", and never means dead."""
+    """Three-valued: None is "not known" or "no such thing", and never means dead.
+
+    ``lost`` is why a dead keeper is dead, where the runtime can tell.
+    """
 
     keeper_alive: bool | None
     sandbox_alive: bool | None
@@ -71,6 +80,7 @@ class Health:
     probe_failed: bool = False
     sandbox_paused: bool = False
     process_stopped: bool = False
+    lost: str = ""
 
 
 @value
@@ -81,7 +91,7 @@ class Leftovers:
     unknown: str = ""
 
 
-RUNTIMES = {"local": "hitchpost.runtimes.local:Local"}
+RUNTIMES = {"local": "hitchpost.runtimes.local:Local", "tmux": "hitchpost.runtimes.tmux:Tmux"}
 
 
 def load(name: str) -> Runtime:

@@ -28,13 +28,13 @@ class Local:
         ready, ready_write = os.pipe()
         spec = os.memfd_create("hitchpost-spec")
         try:
-            files.write_all(spec, _spec(launch, ready_write))
+            files.write_all(spec, spec_of(launch, ready_write))
             _spawn(folder, spec, (launch.lock_fd, ready_write, *launch.lease_fds))
         finally:
             os.close(spec)
             os.close(ready_write)
         try:
-            return _answer(ready, folder)
+            return answer(ready, folder)
         finally:
             os.close(ready)
 
@@ -47,6 +47,12 @@ class Local:
             session_alive=None,
             process_stopped=alive is True and _is_stopped(folder),
         )
+
+    def check(self) -> None:
+        """Nothing can be missing."""
+
+    def clear_away(self, session_folder: str) -> None:
+        """A keeper leaves nothing behind."""
 
     def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
         from hitchpost.keeper import cage, tree
@@ -97,7 +103,7 @@ def _is_stopped(folder: str) -> bool:
     return stat is not None and stat[0] == b"T" and int(stat[19]) == agent.get("start")
 
 
-def _spec(launch: Launch, ready_fd: int) -> bytes:
+def spec_of(launch: Launch, ready_fd: int, *, tmux: str = "") -> bytes:
     fields: dict[str, object] = {
         "session": launch.session,
         "session_folder": launch.session_folder,
@@ -117,6 +123,7 @@ def _spec(launch: Launch, ready_fd: int) -> bytes:
         "lock_fd": launch.lock_fd,
         "lease_fds": list(launch.lease_fds),
         "ready_fd": ready_fd,
+        "tmux": tmux,
     }
     argv = wire.join_texts([os.fsencode(text) for text in launch.argv])
     env = wire.join_texts([os.fsencode(f"{name}={value}") for name, value in launch.env.items()])
@@ -153,7 +160,7 @@ def _spawn(folder: str, spec: int, kept: tuple[int, ...]) -> None:
         os.close(log)
 
 
-def _answer(ready: int, folder: str) -> Started:
+def answer(ready: int, folder: str) -> Started:
     """What the keeper says once the agent runs, or why it does not. A keeper may die without a word."""
     text = b""
     deadline = time.monotonic() + READY_TIMEOUT_S

@@ -1,0 +1,237 @@
+"""The tmux runtime: the keeper runs in a pane of a tmux server that belongs to this session alone.
+
+No text of a user reaches an argument that tmux expands: names and targets are ours, folders are entered by the
+keeper, and the environment goes through an anonymous file. The socket is named relative to the session's folder, so
+no home is too long for it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from _socket import AF_UNIX, SCM_RIGHTS, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
+
+from hitchpost import wire
+from hitchpost.errors import RuntimeMissing
+from hitchpost.model import run as runs
+from hitchpost.runtimes import local
+from hitchpost.runtimes.base import Health, Launch, Started
+from hitchpost.state import files
+from hitchpost.state.home import run_folder
+from hitchpost.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+
+OLDEST = (3, 2)
+ANSWER_S = 5.0
+ARRIVAL_S = 20.0
+LEAVE_S = 2.0
+NAME = "agent"
+PASSED_ON = ("PATH", "HOME", "SHELL", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TMUX_TMPDIR")
+CONFIGURATION = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tmux.conf")
+
+
+class TmuxSilent(Exception):
+    """Raised when tmux does not answer in time."""
+
+
+class Tmux(local.Local):
+    name = "tmux"
+
+    def check(self) -> None:
+        program()
+
+    def start(self, launch: Launch) -> Started:
+        folder = run_folder(launch.session_folder, launch.run)
+        try:
+            tmux = program()
+        except RuntimeMissing as error:
+            return Started(None, str(error))
+        ready, ready_write = os.pipe()
+        spec = os.memfd_create("hitchpost-spec")
+        waiting = _listen(folder)
+        try:
+            files.write_all(spec, local.spec_of(launch, ready_write, tmux=tmux))
+            handed = (spec, launch.lock_fd, ready_write, *launch.lease_fds)
+            wrong = _open_pane(launch, folder) or _hand_over(waiting, handed)
+            if wrong is not None:
+                return Started(None, wrong)
+        except TmuxSilent as silent:
+            return Started(None, str(silent))
+        finally:
+            waiting.close()
+            files.discard(os.path.join(folder, wire.START_SOCKET))
+            os.close(spec)
+            os.close(ready_write)
+        try:
+            return local.answer(ready, folder)
+        finally:
+            os.close(ready)
+
+    def health(self, session_folder: str, run: int, *, session: str) -> Health:
+        """ADR 22's order: the session first, then its shell. Nothing is forked: a connection tells of the server."""
+        seen = super().health(session_folder, run, session=session)
+        if seen.keeper_alive is not False:
+            return seen
+        is_open = server_pid(session_folder) is not None
+        return replace(seen, lost=runs.SHELL_GONE if is_open else runs.TMUX_GONE)
+
+    def clear_away(self, session_folder: str) -> None:
+        """End the session's tmux server and everything in its panes."""
+        from hitchpost.keeper import tree
+
+        pid = server_pid(session_folder)
+        if pid is None:
+            return
+        below = tree.below(pid)
+        starts = {one: files.process_start(one) for one in (*below, pid)}
+        try:
+            ask(session_folder, "kill-server")
+        except (TmuxSilent, RuntimeMissing):
+            tree.send(pid, signal.SIGKILL)
+        deadline = time.monotonic() + LEAVE_S
+        while left := [one for one, start in starts.items() if start and files.process_start(one) == start]:
+            if time.monotonic() > deadline:
+                for one in left:
+                    tree.send(one, signal.SIGKILL)
+                return
+            time.sleep(0.01)
+
+
+def program() -> str:
+    """The path of tmux. Raises ``RuntimeMissing`` when there is none, or one that is too old."""
+    import shutil
+    import subprocess
+
+    path = shutil.which("tmux")
+    if path is None:
+        raise RuntimeMissing("tmux is not installed; install the package tmux, or use --runtime local")
+    try:
+        said = subprocess.run([path, "-V"], capture_output=True, text=True, timeout=ANSWER_S, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RuntimeMissing(f"{path} cannot be used: {error}") from None
+    version = version_of(said)
+    if version is not None and version < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise RuntimeMissing(f"{said.strip()} is too old; {wanted} or newer is needed, or use --runtime local")
+    return path
+
+
+def version_of(said: str) -> tuple[int, int] | None:
+    """(3, 3) of ``tmux 3.3a``; None where no number is told (``tmux master``)."""
+    number = said.split()[-1].removeprefix("next-") if said.split() else ""
+    major, dot, rest = number.partition(".")
+    minor = "".join(letter for letter in rest if letter.isdigit())
+    return (int(major), int(minor)) if dot and major.isdigit() and minor else None
+
+
+def server_pid(session_folder: str) -> int | None:
+    """The process that listens at the session's tmux socket; None when nobody does."""
+    sock = socket(AF_UNIX, SOCK_STREAM)
+    sock.settimeout(ANSWER_S)
+    try:
+        folder = os.open(session_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            sock.connect(f"/proc/self/fd/{folder}/{wire.TMUX_SOCKET}")
+        finally:
+            os.close(folder)
+        credentials = sock.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
+    except OSError:
+        return None
+    finally:
+        sock.close()
+    return int.from_bytes(credentials[:4], "little")
+
+
+def ask(session_folder: str, *words: str) -> CompletedProcess[str]:
+    """tmux's answer. Raises ``TmuxSilent`` when it takes too long: a stopped server would hang the call."""
+    import subprocess
+
+    argv = [program(), "-S", wire.TMUX_SOCKET, "-f", CONFIGURATION, *words]
+    try:
+        return subprocess.run(
+            argv,
+            cwd=session_folder,
+            env=_environment(session_folder),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise TmuxSilent(f"tmux does not answer within {ANSWER_S:g} s; its server may be stopped") from None
+
+
+def attach_command(read_only: bool) -> list[str]:
+    """To be run in the session's folder."""
+    return [program(), "-u", "-S", wire.TMUX_SOCKET, "attach-session", *(("-r",) if read_only else ())]
+
+
+def attach_environment(session_folder: str) -> dict[str, str]:
+    return {**_environment(session_folder), "TERM": os.environ.get("TERM", "xterm-256color")}
+
+
+def _environment(session_folder: str) -> dict[str, str]:
+    """All that a server has of its starter's: the agent's own goes another way, and no secret stays here."""
+    env = {name: os.environ[name] for name in (*PASSED_ON, *local.PASSED_ON) if name in os.environ}
+    return env | {wire.TMUX_MARK: session_folder}
+
+
+def _open_pane(launch: Launch, folder: str) -> str | None:
+    """Start the keeper in a pane; what went wrong, or None. A pane with nothing to lose in it is used again."""
+    keeper = [*local.keeper_program(), folder, wire.IN_PANE]
+    mark = ("-e", f"{wire.KEEPER_MARK}={folder}")
+    size = ("-x", str(launch.cols), "-y", str(launch.rows))
+    if server_pid(launch.session_folder) is None:
+        words = ("new-session", "-d", "-s", NAME, *size, *mark, "--", *keeper)
+    elif (pane := _free_pane(launch.session_folder)) is not None:
+        words = ("respawn-pane", "-k", "-t", pane, *mark, "--", *keeper)
+    else:
+        words = ("new-window", *mark, "--", *keeper)
+    done = ask(launch.session_folder, *words)
+    if done.returncode == 0:
+        return None
+    return f"tmux refused: {(done.stderr or done.stdout).strip().splitlines()[-1:] or done.returncode}"
+
+
+def _free_pane(session_folder: str) -> str | None:
+    """A pane whose process is dead, or a shell that runs nothing."""
+    from hitchpost.keeper import tree
+
+    panes = ask(session_folder, "list-panes", "-a", "-F", "#{pane_id} #{pane_dead} #{pane_pid}")
+    for line in panes.stdout.splitlines():
+        pane, dead, pid = line.split()
+        if dead == "1" or not tree.below(int(pid)):
+            return pane
+    return None
+
+
+def _listen(folder: str) -> socket:
+    files.discard(os.path.join(folder, wire.START_SOCKET))
+    sock = socket(AF_UNIX, SOCK_STREAM)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        sock.bind(f"/proc/self/fd/{fd}/{wire.START_SOCKET}")
+    finally:
+        os.close(fd)
+    sock.listen(1)
+    return sock
+
+
+def _hand_over(waiting: socket, fds: tuple[int, ...]) -> str | None:
+    """Give the keeper its descriptors when it comes; what went wrong, or None."""
+    if not select.select([waiting], [], [], ARRIVAL_S)[0]:
+        return f"the keeper did not start in its tmux pane within {ARRIVAL_S:g} s"
+    fd, _ = waiting._accept()  # type: ignore[attr-defined]
+    keeper = socket(AF_UNIX, SOCK_STREAM, 0, fd)
+    try:
+        keeper.sendmsg([b"!"], [(SOL_SOCKET, SCM_RIGHTS, b"".join(one.to_bytes(4, "little") for one in fds))])
+    finally:
+        keeper.close()
+    return None
