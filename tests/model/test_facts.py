@@ -30,6 +30,7 @@ def test_of_a_new_session_nothing_is_known_but_what_everyone_begins_with() -> No
         "state": "created",
         "state_changed_at": None,
         "record": "active",
+        "record_changed_at": None,
         "runtime": "local",
         "run": 1,
         "started_at": None,

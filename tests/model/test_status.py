@@ -520,3 +520,10 @@ def test_a_runtime_that_knows_why_its_keeper_is_gone_says_so(why: str) -> None:
     facts = Facts(created_at=NOW, state="running", runtime="tmux", keeper_alive=False, same_boot=True, lost=why)
     assert settle(facts) == replace(facts, state="failed", exit=Exit(error=why))
     assert status(facts, NOW).label == f"failed: {why}"
+
+
+@pytest.mark.ids("A31-14")
+@pytest.mark.parametrize(("record", "seconds"), [("active", 60), ("archived", 5), ("suspended", 5), ("error", 5)])
+def test_the_time_in_a_status_is_that_of_the_word_that_is_shown(record: str, seconds: float) -> None:
+    facts = ended("completed", record=record, record_changed_at=ago(5), state_changed_at=ago(60))
+    assert status(facts, NOW).in_status_s == seconds

@@ -50,6 +50,7 @@ class Facts:
     state: str = run.CREATED
     state_changed_at: datetime | None = None
     record: str = record.ACTIVE
+    record_changed_at: datetime | None = None
     runtime: str = LOCAL
     run: int = 1
     started_at: datetime | None = None

@@ -205,6 +205,7 @@ def status(facts: Facts, now: datetime) -> Status:
     ended = facts.state in run.TERMINAL
     idle_s = seconds_between(facts.last_activity_at or facts.started_at, now) if facts.state == run.RUNNING else 0.0
     ended_at = facts.exit.ended_at if facts.exit is not None else None
+    since = facts.record_changed_at if word == facts.record else facts.state_changed_at
     last_known = max(filter(None, (facts.state_changed_at, facts.last_activity_at)), default=now)
     life_s = seconds_between(facts.started_at, (ended_at or last_known) if ended else now)
     return Status(
@@ -216,7 +217,7 @@ def status(facts: Facts, now: datetime) -> Status:
         colour=COLOURS.get(word, COLOURS[UNKNOWN]),
         session_alive=session_alive(facts),
         idle_s=idle_s,
-        in_status_s=seconds_between(facts.state_changed_at or facts.created_at, now),
+        in_status_s=seconds_between(since or facts.state_changed_at or facts.created_at, now),
         total_s=facts.earlier_runs_s + life_s,
     )
 

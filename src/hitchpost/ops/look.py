@@ -54,6 +54,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         state=state.state,
         state_changed_at=moment(state.state_changed_at),
         record=record.record,
+        record_changed_at=moment(record.record_changed_at),
         runtime=record.runtime,
         run=state.run,
         started_at=moment(run.get("started_at")),
