@@ -23,6 +23,7 @@ from hitchpost.ops.create import Wish, create
 from hitchpost.ops.start import start
 from hitchpost.ops.stop import stop
 from hitchpost.runtimes.link import Link, is_kept
+from hitchpost.runtimes.tmux import Tmux
 from hitchpost.settings import Settings
 from hitchpost.state import files, records
 from hitchpost.state.home import run_folder, session_folder
@@ -98,16 +99,17 @@ class Stage:
             os.environ.update(self._environment)
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def session(self, *argv: str, settings: Settings | None = None) -> Session:
+    def session(self, *argv: str, settings: Settings | None = None, runtime: str = "local") -> Session:
         """A session that is not started yet."""
-        made = create(self.home, Wish(catalog.unknown(argv), argv, self.work), settings or self.settings)
+        wish = Wish(catalog.unknown(argv), argv, self.work, runtime=runtime)
+        made = create(self.home, wish, settings or self.settings)
         return Session(self, made.id)
 
-    def sessions(self, count: int, *argv: str) -> list[Session]:
+    def sessions(self, count: int, *argv: str, runtime: str = "local") -> list[Session]:
         """Many started sessions."""
 
         def started(_: int) -> Session:
-            session = self.session(*argv)
+            session = self.session(*argv, runtime=runtime)
             session.start()
             return session
 
@@ -125,6 +127,8 @@ class Stage:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda item: stop(self.home, item[0], grace_s=0), kept))
         wait_until(lambda: not any(is_kept(folder) for _, folder in kept), "the keepers to leave")
+        for session in records.ids(self.home):
+            Tmux().clear_away(session_folder(self.home, session))
 
 
 @cache

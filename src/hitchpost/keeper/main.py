@@ -64,9 +64,9 @@ def main(argv: list[str]) -> int:
 def leave_pane(keeper: Keeper, pane: Pane) -> None:
     """The run is over and written down; the pane is the user's now. Never returns when there is a shell to become."""
     pane.farewell(keeper.last_words)
+    pane.close_with_us()
     for fd in (keeper.spec.lock_fd, *keeper.spec.lease_fds):
         os.close(fd)
-    pane.close_with_us()
     if not pane.lost:
         pane.become_shell()
 

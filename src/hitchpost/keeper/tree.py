@@ -32,7 +32,7 @@ class Tree:
             todo = list(children)
             while todo:
                 pid = todo.pop()
-                if _lives(pid) and not is_keeper(pid):
+                if lives(pid) and not is_keeper(pid):
                     found.append(pid)
                     todo.extend(_children(pid))
             if found or set(_children(os.getpid())) <= set(children):
@@ -127,13 +127,13 @@ def below(pid: int) -> list[int]:
     todo = _children(pid)
     while todo:
         one = todo.pop()
-        if _lives(one):
+        if lives(one):
             found.append(one)
         todo.extend(_children(one))
     return found
 
 
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
     """Whether any thread of ``pid`` is alive: the first one may have ended before the others."""
     fields = files.process_stat(pid)
     return fields is not None and (fields[0] not in (b"Z", b"X") or int(fields[17]) > 1)

@@ -131,8 +131,7 @@ def _present(seen: Seen, now: datetime) -> list[Fact]:
 def _of_tmux(seen: Seen, run: dict[str, object], now: datetime) -> list[Fact]:
     """ADR 22's three objects, each looked at on its own, in its order."""
     server = tmux.server_pid(seen.folder)
-    keeper = run.get("keeper")
-    alive = isinstance(keeper, dict) and files.process_start(keeper["pid"]) == keeper["start"]
+    alive = _lives(run.get("keeper"))
     over = seen.facts.state not in runs.LIVE
     what = ("the user's own now" if over else "the keeper") if alive else ""
     return [
@@ -140,6 +139,14 @@ def _of_tmux(seen: Seen, run: dict[str, object], now: datetime) -> list[Fact]:
         Fact("shell", f"running ({what})" if alive else "exited", _of_run(seen, wire.RUN), now),
         Fact("command", "finished" if over else "running", files.STATE, seen.facts.state_changed_at),
     ]
+
+
+def _lives(process: object) -> bool:
+    """Whether a process of ``run.json`` still runs: the same one, and not only its entry in the table."""
+    if not isinstance(process, dict) or not isinstance(process.get("pid"), int):
+        return False
+    stat = files.process_stat(process["pid"])
+    return stat is not None and stat[0] not in (b"Z", b"X") and int(stat[19]) == process.get("start")
 
 
 def _past(seen: Seen, at: datetime) -> list[Fact]:

@@ -94,7 +94,7 @@ class Tmux(local.Local):
         except (TmuxSilent, RuntimeMissing):
             tree.send(pid, signal.SIGKILL)
         deadline = time.monotonic() + LEAVE_S
-        while left := [one for one, start in starts.items() if start and files.process_start(one) == start]:
+        while left := [one for one, start in starts.items() if tree.lives(one) and files.process_start(one) == start]:
             if time.monotonic() > deadline:
                 for one in left:
                     tree.send(one, signal.SIGKILL)
