@@ -59,6 +59,11 @@ def test_what_the_starter_says_is_what_the_keeper_reads():
         "ready_fd": 11,
         "lease_fds": [8, 9],
         "tmux": "",
+        "adopt_socket": "",
+        "adopt_pane": "",
+        "adopt_screen": "",
+        "adopt_pid": 0,
+        "adopt_start": 0,
     }
 
 

@@ -68,9 +68,9 @@ def test_of_an_end_that_nobody_saw_nothing_is_known() -> None:
 
 
 @pytest.mark.ids("C70-1")
-def test_local_and_tmux_are_the_runtimes_without_a_sandbox() -> None:
+def test_only_a_container_is_a_sandbox() -> None:
     assert (kinds.LOCAL, kinds.TMUX, kinds.DOCKER) == ("local", "tmux", "docker")
-    assert kinds.WITHOUT_SANDBOX == ("local", "tmux")
+    assert kinds.WITHOUT_SANDBOX == ("local", "tmux", "adopted")
 
 
 @pytest.mark.parametrize(

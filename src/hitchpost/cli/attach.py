@@ -19,12 +19,12 @@ from hitchpost.cli.terminal import say
 from hitchpost.cli.text import visible
 from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
-from hitchpost.model.facts import TMUX
+from hitchpost.model.facts import ADOPTED, TMUX
 from hitchpost.model.status import status
 from hitchpost.ops.look import Seen
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import find
-from hitchpost.runtimes import tmux
+from hitchpost.runtimes import adopted, tmux
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.screen import restore
 
@@ -66,7 +66,9 @@ def attach_to(home: str, session_id: str, read_only: bool = False) -> int:
         raise Refused("this terminal is inside that session; attach from another one")
     seen = recover(home, session_id)
     if seen.record.runtime == TMUX and tmux.server_pid(seen.folder) is not None:
-        return _enter_tmux(home, seen, read_only)
+        return _enter_tmux(home, seen, tmux.attach_command(read_only))
+    if seen.record.runtime == ADOPTED and seen.facts.keeper_alive is True:
+        return _enter_tmux(home, seen, adopted.attach_command(seen.run_folder, read_only))
     keyboard = Keyboard(parse_detach_key(settings.load().detach_key))
     link = _connect(home, seen, read_only)
     if link is None:
@@ -87,18 +89,17 @@ def attach_to(home: str, session_id: str, read_only: bool = False) -> int:
     return _show_loss(home, seen)
 
 
-def _enter_tmux(home: str, seen: Seen, read_only: bool) -> int:
+def _enter_tmux(home: str, seen: Seen, client: list[str]) -> int:
     """tmux's own client, in this terminal. Its server is asked first: a stopped one would hang the client."""
     name = seen.record.name
-    try:
-        tmux.ask(seen.folder, "list-sessions")
-    except tmux.TmuxSilent as silent:
-        raise Refused(f"cannot enter {name}: {silent}") from None
+    if seen.record.runtime == TMUX:
+        try:
+            tmux.ask(seen.folder, "list-sessions")
+        except tmux.TmuxSilent as silent:
+            raise Refused(f"cannot enter {name}: {silent}") from None
     before = termios.tcgetattr(0)
     try:
-        code = subprocess.run(
-            tmux.attach_command(read_only), cwd=seen.folder, env=tmux.attach_environment(seen.folder), check=False
-        ).returncode
+        code = subprocess.run(client, cwd=seen.folder, env=tmux.attach_environment(seen.folder), check=False).returncode
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import termios
 
 from hitchpost import lightjson, wire
 from hitchpost.keeper.clients import Client, Clients
@@ -149,8 +148,7 @@ class Desk:
             return "the agent waits for a permission; answer it first, or use --force"
         if any((byte < 32 and byte not in b"\t\n") or byte == 127 for byte in text):
             return "the text holds control characters; only tab and newline can be sent"
-        line_mode = termios.tcgetattr(keeper.master)[3] & termios.ICANON
-        if line_mode and max(map(len, text.split(b"\n"))) > LONGEST_LINE_BYTES:
+        if keeper.reads_lines and max(map(len, text.split(b"\n"))) > LONGEST_LINE_BYTES:
             return f"a line is longer than the {LONGEST_LINE_BYTES} bytes that a program reading by lines can take"
         return None
 

@@ -6,6 +6,7 @@ import errno
 import os
 import resource  # noqa: F401 — wait4 imports it when first called; a failure then would lose the agent's exit status
 import select
+import termios
 import time
 from _signal import (
     SIG_IGN,
@@ -144,6 +145,8 @@ class Keeper:
                     self.desk.clients.accept()
                 elif (client := self.desk.clients.by_fd.get(fd)) is not None:
                     self.desk.on_event(client, events)
+                else:
+                    self.other_event(fd)
             self._on_time()
 
     def at(self, name: str, moment: float, call: Timer) -> None:
@@ -224,8 +227,21 @@ class Keeper:
                 self._on_report(body)
             elif kind == "query":
                 self.type(b"\x1b]7501;?\x1b\\")
-            elif self.desk.owner is None:
-                self.type(body)
+            else:
+                self.answer(body)
+
+    def answer(self, body: bytes) -> None:
+        """Answer a query that the agent asks its terminal, when no client is there to do so."""
+        if self.desk.owner is None:
+            self.type(body)
+
+    def other_event(self, fd: int) -> None:
+        """Something was heard that is not a keeper's usual: one with more to watch takes it."""
+
+    @property
+    def reads_lines(self) -> bool:
+        """Whether the agent gets its input line by line, which limits their length."""
+        return bool(termios.tcgetattr(self.master)[3] & termios.ICANON)
 
     def type(self, *items: bytes | float | Callable[[], None]) -> bool:
         """Type into the terminal what was waiting and then ``items``. False when they find no room."""

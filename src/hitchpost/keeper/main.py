@@ -7,6 +7,7 @@ import sys
 import time
 
 from hitchpost import lightjson, wire
+from hitchpost.keeper.adopted import Adopted
 from hitchpost.keeper.agent import StartFailed
 from hitchpost.keeper.complaint import complain
 from hitchpost.keeper.ending import Ending
@@ -36,7 +37,7 @@ def main(argv: list[str]) -> int:
     _close_strays(handed)
     os.ftruncate(spec.lock_fd, 0)
     os.pwrite(spec.lock_fd, f"{os.getpid()} {files.process_start(os.getpid())} {files.boot_id()}\n".encode(), 0)
-    keeper = Keeper(spec, run_folder)
+    keeper = Adopted(spec, run_folder) if spec.adopt_pane else Keeper(spec, run_folder)
     try:
         keeper.start()
     except (StartFailed, NotWritten, OSError) as error:

@@ -34,6 +34,10 @@ class Spec:
         self.lock_fd = _number(fields, "lock_fd")
         self.ready_fd = _number(fields, "ready_fd")
         self.tmux = str(fields.get("tmux", ""))
+        self.adopt_socket, self.adopt_pane, self.adopt_screen = (
+            str(fields.get(key, "")) for key in ("adopt_socket", "adopt_pane", "adopt_screen")
+        )
+        self.adopt_pid, self.adopt_start = (_number({key: 0} | fields, key) for key in ("adopt_pid", "adopt_start"))
         fds = fields.get("lease_fds")
         self.lease_fds = [fd for fd in fds if isinstance(fd, int)] if isinstance(fds, list) else []
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from hitchpost.model import record, run
 from hitchpost.values import value
 
-LOCAL, TMUX, DOCKER = "local", "tmux", "docker"
-WITHOUT_SANDBOX = (LOCAL, TMUX)
+LOCAL, TMUX, DOCKER, ADOPTED = "local", "tmux", "docker", "adopted"
+WITHOUT_SANDBOX = (LOCAL, TMUX, ADOPTED)
 
 
 @value

@@ -92,11 +92,13 @@ class Leftovers:
 
 
 RUNTIMES = {"local": "hitchpost.runtimes.local:Local", "tmux": "hitchpost.runtimes.tmux:Tmux"}
+ALL = {**RUNTIMES, "adopted": "hitchpost.runtimes.adopted:AdoptedPane"}
+"""With those that nothing can be started on."""
 
 
 def load(name: str) -> Runtime:
-    if name not in RUNTIMES:
+    if name not in ALL:
         raise UsageError(f"unknown runtime {name!r}; known are: {', '.join(RUNTIMES)}")
-    module, _, kind = RUNTIMES[name].partition(":")
+    module, _, kind = ALL[name].partition(":")
     runtime: Runtime = getattr(import_module(module), kind)()
     return runtime

@@ -24,11 +24,15 @@ class Local:
     has_sandbox = False
 
     def start(self, launch: Launch) -> Started:
+        return self.spawn(launch)
+
+    def spawn(self, launch: Launch, **more: object) -> Started:
+        """Start a keeper of its own; ``more`` goes to it with the launch."""
         folder = run_folder(launch.session_folder, launch.run)
         ready, ready_write = os.pipe()
         spec = os.memfd_create("hitchpost-spec")
         try:
-            files.write_all(spec, spec_of(launch, ready_write))
+            files.write_all(spec, spec_of(launch, ready_write, **more))
             _spawn(folder, spec, (launch.lock_fd, ready_write, *launch.lease_fds))
         finally:
             os.close(spec)
@@ -103,7 +107,7 @@ def _is_stopped(folder: str) -> bool:
     return stat is not None and stat[0] == b"T" and int(stat[19]) == agent.get("start")
 
 
-def spec_of(launch: Launch, ready_fd: int, *, tmux: str = "") -> bytes:
+def spec_of(launch: Launch, ready_fd: int, **more: object) -> bytes:
     fields: dict[str, object] = {
         "session": launch.session,
         "session_folder": launch.session_folder,
@@ -123,7 +127,7 @@ def spec_of(launch: Launch, ready_fd: int, *, tmux: str = "") -> bytes:
         "lock_fd": launch.lock_fd,
         "lease_fds": list(launch.lease_fds),
         "ready_fd": ready_fd,
-        "tmux": tmux,
+        **more,
     }
     argv = wire.join_texts([os.fsencode(text) for text in launch.argv])
     env = wire.join_texts([os.fsencode(f"{name}={value}") for name, value in launch.env.items()])

@@ -1,0 +1,34 @@
+"""``hitch adopt``."""
+
+from __future__ import annotations
+
+import click
+
+from hitchpost import settings as config
+from hitchpost.cli.common import json_option, print_json, say, session_json
+from hitchpost.cli.text import visible
+from hitchpost.ops.adopt import KNOWN, NOT_KNOWN, adopt
+from hitchpost.runtimes import adopted
+from hitchpost.state.home import open_home
+
+
+@click.command("adopt")
+@click.option("--tmux", "target", required=True, metavar="TARGET", help="A session, window or pane, as tmux names it.")
+@click.option("--socket", type=click.Path(), help="The socket of its tmux server; the usual one when missing.")
+@click.option("--name", help="A name that no other session has; made up when missing.")
+@click.option("--description", default="", help="A line for hitch ps.")
+@json_option
+def command(target: str, socket: str | None, name: str | None, description: str, as_json: bool) -> None:
+    """Watch a program that runs already in a tmux pane, as a session.
+
+    It is not restarted and its tmux is not changed. `hitch stop` ends the program itself.
+    """
+    home = open_home()
+    seen = adopt(home, adopted.find(target, socket), config.load(), name=name, description=description)
+    if as_json:
+        print_json(session_json(seen))
+    else:
+        record = seen.record
+        click.echo(f"{visible(record.name)} adopted as session {record.index}, id {record.id}")
+    say(f"known: {KNOWN}")
+    say(f"not known: {NOT_KNOWN}")

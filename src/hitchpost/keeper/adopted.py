@@ -1,0 +1,167 @@
+"""A keeper for a program that runs already, in a pane of somebody's tmux: it watches, and is not its parent.
+
+One tmux client in control mode brings the pane's output and takes what is typed. That the program lives and when it
+ends is known from its pidfd; its exit status is known only when tmux still tells it, and tmux often does not.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from _signal import SIGKILL
+
+from hitchpost import wire
+from hitchpost.keeper import cage
+from hitchpost.keeper.agent import StartFailed, become_subreaper
+from hitchpost.keeper.desk import Desk
+from hitchpost.keeper.keeper import DRAIN_S, FOLDER_CHECK_S, Keeper
+from hitchpost.keeper.log import Log
+from hitchpost.keeper.tree import Tree, below, lives, send
+from hitchpost.keeper.typing_queue import TypingQueue
+from hitchpost.model import run as runs
+from hitchpost.state import files
+
+READ_BYTES = 65536
+KEYS_AT_ONCE = 512
+LAST_OUTPUT_S = 0.2
+
+
+class Adopted(Keeper):
+    control = -1
+    pidfd = -1
+
+    def start(self) -> None:
+        spec = self.spec
+        become_subreaper()
+        cage.leave_foreign_cage()
+        self.journal.reserve()
+        self.log = Log(os.path.join(self.run_folder, wire.OUTPUT), spec.log_cap_bytes)
+        self.log.mark(wire.AT_SIZE, self.cols << 32 | self.rows)
+        self._listen_to_signals()
+        self.desk = Desk(self)
+        self.journal.tell = self.desk.clients.tell_all
+        self.pid = spec.adopt_pid
+        self.tree = Watched(self.pid)
+        self._usage = None  # type: ignore[assignment]
+        self.pidfd = os.pidfd_open(self.pid)
+        if files.process_start(self.pid) != spec.adopt_start:
+            raise StartFailed("the program in the pane has ended")
+        self.poll.register(self.pidfd, select.EPOLLIN)
+        self._open_control()
+        keys, self.slave = os.pipe()
+        os.set_blocking(keys, False)
+        os.set_blocking(self.slave, False)
+        self._keys = keys
+        self.typing = TypingQueue(self.slave)
+        self.poll.register(keys, select.EPOLLIN)
+        self.journal.write_run(self.pid, "adopted")
+        self.journal.change(runs.RUNNING, "adopted while it runs", {"pid": self.pid})
+        self.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+        self._on_output(spec.adopt_screen.encode())
+
+    def _open_control(self) -> None:
+        """Start the client that brings the output; ``master`` is what it says, ``control`` what it is told."""
+        spec = self.spec
+        said, said_end = os.pipe()
+        told, told_end = os.pipe()
+        argv = [spec.tmux, "-S", spec.adopt_socket, "-C", "attach-session", "-f", "ignore-size", "-t", spec.adopt_pane]
+        actions = [(os.POSIX_SPAWN_DUP2, told, 0), (os.POSIX_SPAWN_DUP2, said_end, 1)]
+        self._client = os.posix_spawn(spec.tmux, argv, {"LC_ALL": "C.UTF-8"}, file_actions=actions)
+        os.close(told)
+        os.close(said_end)
+        self.master, self.control = said, told_end
+        self._line = b""
+        for fd in (said, told_end):
+            os.set_blocking(fd, False)
+        self.poll.register(self.master, select.EPOLLIN)
+
+    def other_event(self, fd: int) -> None:
+        if fd == self.pidfd:
+            self.poll.unregister(self.pidfd)
+            self.wait_status = None
+            self._ended_at = files.stamp()
+            self.at("drain", time.monotonic() + LAST_OUTPUT_S, self._drained)
+        elif fd == self._keys:
+            typed = os.read(self._keys, KEYS_AT_ONCE)
+            self._command(f"send-keys -t {self.spec.adopt_pane} -H " + " ".join(f"{byte:02x}" for byte in typed))
+            self.type()
+
+    def _command(self, line: str) -> None:
+        try:
+            os.write(self.control, line.encode() + b"\n")
+        except OSError:
+            return  # the client is gone: the program's end tells the rest
+
+    def _on_terminal(self, events: int) -> None:
+        try:
+            said = os.read(self.master, READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        if not said:
+            self.poll.unregister(self.master)
+            return
+        *lines, self._line = (self._line + said).split(b"\n")
+        beginning = b"%output " + self.spec.adopt_pane.encode() + b" "
+        output = b"".join(unescaped(line[len(beginning) :]) for line in lines if line.startswith(beginning))
+        if output:
+            self._on_output(output)
+
+    def answer(self, body: bytes) -> None:
+        """tmux answers the program's queries itself."""
+
+    @property
+    def reads_lines(self) -> bool:
+        return False
+
+    def resize(self, cols: int, rows: int) -> None:
+        """The size is tmux's."""
+
+    def reap(self) -> None:
+        while True:
+            try:
+                if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                    return
+            except ChildProcessError:
+                return
+
+    def _drained(self, now: float) -> None:
+        self._timers.pop("folder", None)
+        self._timers.pop("activity", None)
+        os.close(self.master)
+        self.master = -1
+        self._end_client()
+        self.stopping.leader_ended()
+
+    def _end_client(self) -> None:
+        os.close(self.control)
+        deadline = time.monotonic() + DRAIN_S
+        while time.monotonic() < deadline:
+            try:
+                if os.waitpid(self._client, os.WNOHANG)[0]:
+                    return
+            except ChildProcessError:
+                return
+            time.sleep(0.01)
+        send(self._client, SIGKILL)
+
+
+class Watched(Tree):
+    """A program that is not ours, and what is below it now. Who left its tree cannot be found."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(cage.Cage([]))
+        self.pid, self.started = pid, files.process_start(pid)
+
+    def pids(self) -> list[int]:
+        if not lives(self.pid) or files.process_start(self.pid) != self.started:
+            return []
+        return [self.pid, *below(self.pid)]
+
+
+def unescaped(text: bytes) -> bytes:
+    """tmux writes a backslash and what is below a space as a backslash and three octal digits."""
+    first, *rest = text.split(b"\\")
+    return first + b"".join(bytes([int(part[:3], 8)]) + part[3:] for part in rest)

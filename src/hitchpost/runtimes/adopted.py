@@ -1,0 +1,118 @@
+"""A program that was started by somebody else in a tmux pane, and is watched from now on."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost import wire
+from hitchpost.errors import Refused
+from hitchpost.runtimes import local, tmux
+from hitchpost.runtimes.base import Launch, Leftovers, Started
+from hitchpost.state import files
+from hitchpost.values import replace, value
+
+FORMAT = "\t".join(
+    (
+        "#{pane_id}",
+        "#{pane_pid}",
+        "#{pane_dead}",
+        "#{pane_width}",
+        "#{pane_height}",
+        "#{cursor_x}",
+        "#{cursor_y}",
+        "#{socket_path}",
+    )
+)
+MARK = "adopted pane"
+
+
+@value
+class Target:
+    """A pane and the program in it, named so that no other can be taken for it."""
+
+    socket: str
+    pane: str
+    pid: int
+    start: int
+    cols: int
+    rows: int
+    folder: str
+    command: str
+    screen: str
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """How a start says which pane: a run's command is its own business here."""
+        return (MARK, self.socket, self.pane, str(self.pid), str(self.start), self.screen)
+
+
+class AdoptedPane(local.Local):
+    name = "adopted"
+
+    def start(self, launch: Launch) -> Started:
+        if launch.argv[:1] != (MARK,):
+            return Started(None, "it was adopted, and what it ran is not known; hitch run starts a new session")
+        _, socket, pane, pid, start, screen = launch.argv
+        return self.spawn(
+            replace(launch, argv=(MARK, socket, pane)),
+            tmux=tmux.program(),
+            adopt_socket=socket,
+            adopt_pane=pane,
+            adopt_pid=int(pid),
+            adopt_start=int(start),
+            adopt_screen=screen,
+        )
+
+    def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
+        """The program was never the keeper's: it goes on when its keeper is gone, and is not ended."""
+        return Leftovers(0, "the adopted program was not started by hitchpost and was left alone")
+
+
+def find(wanted: str, socket: str | None) -> Target:
+    """The pane that ``wanted`` means to tmux. Raises ``Refused`` when there is none, or its program has ended."""
+    words = ("-S", socket) if socket else ()
+    _said(words, "capture-pane", "-p", "-t", wanted)  # refuses what display-message would take for the current pane
+    line = _said(words, "display-message", "-p", "-t", wanted, FORMAT)
+    pane, pid, dead, cols, rows, left, top, path = line.rstrip("\n").split("\t")
+    start = files.process_start(int(pid)) if pid.isdigit() else None
+    if dead == "1" or start is None:
+        raise Refused(f"the program in pane {wanted!r} has ended")
+    here = ("-S", path)
+    text = _said(here, "capture-pane", "-p", "-e", "-t", pane).rstrip("\n").replace("\n", "\r\n")
+    return Target(
+        socket=path,
+        pane=pane,
+        pid=int(pid),
+        start=start,
+        cols=int(cols),
+        rows=int(rows),
+        folder=os.readlink(f"/proc/{pid}/cwd"),
+        command=_said(here, "display-message", "-p", "-t", pane, "#{pane_current_command}").strip(),
+        screen=f"\x1b[H\x1b[2J{text}\x1b[{int(top) + 1};{int(left) + 1}H",
+    )
+
+
+def attach_command(where: str, read_only: bool) -> list[str]:
+    """To the pane that the run in folder ``where`` is about. Raises ``OSError`` or ``Unreadable``."""
+    argv = files.read_object(os.path.join(where, wire.RUN)).get("argv")
+    _, socket, pane = argv if isinstance(argv, list) else ("", "", "")
+    return [tmux.program(), "-u", "-S", str(socket), "attach-session", *(("-r",) if read_only else ()), "-t", str(pane)]
+
+
+def _said(words: tuple[str, ...], *command: str) -> str:
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            [tmux.program(), *words, *command],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=tmux.ANSWER_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Refused(f"tmux does not answer within {tmux.ANSWER_S:g} s; its server may be stopped") from None
+    if done.returncode != 0:
+        raise Refused(f"tmux: {done.stderr.strip() or 'it refused'}")
+    return done.stdout
