@@ -88,6 +88,7 @@ class Stage:
             if name.startswith(STRANGE):
                 del os.environ[name]
         os.environ["HITCHPOST_HOME"] = self.home
+        os.environ["SHELL"] = "/bin/sh"  # what the user's own shell does at its start is not measured
         os.environ["HITCHPOST_CONFIG"] = os.path.join(self.folder, "no-config.toml")
         return self
 
