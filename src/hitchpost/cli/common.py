@@ -13,7 +13,7 @@ import click
 
 from hitchpost.cli.group import exit_code
 from hitchpost.cli.text import visible
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import HitchpostError, UsageError
 from hitchpost.model.run import InvalidTransition
 from hitchpost.ops.look import Seen
 from hitchpost.ops.view import shape
@@ -58,6 +58,13 @@ def terminal_size() -> tuple[int, int]:
         if size.columns and size.lines:
             return size.columns, size.lines
     return 80, 24
+
+
+def current_folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the current folder is gone; name another with --workspace") from None
 
 
 def say(text: str) -> None:

@@ -18,6 +18,7 @@ from hitchpost.state import files
 
 COMMANDS: dict[str, str] = {
     "run": "Start an agent, or any program, as a session.",
+    "adopt": "Watch a program that runs already, in a tmux pane, as a session.",
     "ps": "List sessions.",
     "attach": "Enter a session's terminal; Ctrl-B D leaves it running.",
     "logs": "Print what a session has written.",
@@ -27,6 +28,8 @@ COMMANDS: dict[str, str] = {
     "restart": "Start sessions again in the same folder; live ones are stopped first.",
     "archive": "Put ended sessions away; they stay readable.",
     "rm": "Delete sessions and their history; folders are not touched.",
+    "diff": "Show what a session has changed.",
+    "workspace": "Make, list, remove and restore the folders that agents work in.",
     "explain": "Tell why a session is in its status, with the evidence.",
     "replay": "Play a session's recording, or export it.",
     "agents": "List the agents that the catalog knows.",

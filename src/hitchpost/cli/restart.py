@@ -25,8 +25,9 @@ from hitchpost.state.home import open_home
 
 @click.command("restart")
 @sessions_argument
+@click.option("--workspace", metavar="W", help="Move the session to another workspace or folder.")
 @json_option
-def command(sessions: tuple[str, ...], as_json: bool) -> None:
+def command(sessions: tuple[str, ...], workspace: str | None, as_json: bool) -> None:
     """Start sessions again, in the same folder and with this terminal's environment. Live ones are stopped first."""
     home = open_home()
     settings = config.load()
@@ -40,6 +41,7 @@ def command(sessions: tuple[str, ...], as_json: bool) -> None:
             settings,
             caller=os.environ,
             size=terminal_size(),
+            workspace=workspace,
             progress=progress(name, "stopping"),
         )
         for note in begun.notes:

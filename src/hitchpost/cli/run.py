@@ -9,13 +9,15 @@ import click
 
 from hitchpost import settings as config
 from hitchpost.agents import catalog
-from hitchpost.cli.common import json_option, print_json, say, session_json, terminal_size
+from hitchpost.cli.common import current_folder, json_option, print_json, progress, say, session_json, terminal_size
 from hitchpost.cli.text import visible
-from hitchpost.errors import UsageError
+from hitchpost.errors import UsageError, WorkspaceBusy
 from hitchpost.model import run as runs
 from hitchpost.ops import environment
 from hitchpost.ops.create import Wish, create
 from hitchpost.ops.listing import listing
+from hitchpost.ops.place import choose
+from hitchpost.ops.remove import remove
 from hitchpost.ops.send import send
 from hitchpost.ops.start import start
 from hitchpost.runtimes import base
@@ -41,8 +43,11 @@ class RunCommand(click.Command):
 @click.argument("agent", required=False, shell_complete=complete_agents)
 @click.option("--name", help="A name that no other session has; made up when missing.")
 @click.option("--description", default="", help="A line for hitch ps.")
-@click.option("--workspace", type=click.Path(file_okay=False), help="The folder to work in.")
+@click.option("--branch", metavar="B", help="Work on a branch of this repository, in a worktree of its own.")
+@click.option("--workspace", metavar="W", help="Work in a workspace (see `hitch workspace ls`), or in any folder.")
 @click.option("--here", is_flag=True, help="Work in the current folder (the default).")
+@click.option("--exclusive", is_flag=True, help="Lease the folder: no other session may work there meanwhile.")
+@click.option("--share", is_flag=True, help="Join a workspace that is in use, as a reader.")
 @click.option("--runtime", default="local", show_default=True, type=click.Choice(list(base.RUNTIMES)))
 @click.option("--env", "env_items", multiple=True, metavar="NAME[=VALUE]", help="Set a variable; NAME alone: yours.")
 @click.option("--prompt", help="A first prompt.")
@@ -54,8 +59,11 @@ def command(
     agent: str | None,
     name: str | None,
     description: str,
+    branch: str | None,
     workspace: str | None,
     here: bool,
+    exclusive: bool,
+    share: bool,
     runtime: str,
     env_items: tuple[str, ...],
     prompt: str | None,
@@ -66,26 +74,50 @@ def command(
 
     \b
     hitch run claude --name auth --prompt "Fix the login test"
+    hitch run claude --branch fix-auth
     hitch run -- make -j8
     """
     rest: tuple[str, ...] = ctx.obj or ()
     if agent is None and not rest:
         raise UsageError("say what to run: hitch run AGENT, or hitch run -- COMMAND …; hitch agents lists the agents")
-    if workspace is not None and here:
-        raise UsageError("--workspace and --here exclude each other")
+    _check_places(branch=branch is not None, workspace=workspace is not None, here=here)
+    if exclusive and share:
+        raise UsageError("--exclusive and --share exclude each other")
     kind = catalog.load(agent) if agent is not None else catalog.unknown(rest)
     argv = kind.command(rest, prompt) if agent is not None else rest
     settings = config.load()
     config.environment(settings)  # an env file that cannot be read is known before there is a session
     extra = environment.parse(env_items, os.environ)
     home = open_home()
+    place = choose(
+        home,
+        current_folder() if workspace is None else workspace,
+        branch=branch,
+        workspace=workspace,
+        exclusive=exclusive,
+        share=share,
+        progress=progress(branch or "workspace", "making it ready"),
+    )
+    wish = Wish(
+        kind,
+        argv,
+        place.folder,
+        name,
+        description,
+        runtime,
+        workspace_id=place.workspace_id,
+        branch=place.branch,
+        base=place.base,
+        exclusive=place.workspace is not None and not share,
+        share=share,
+    )
+    record = create(home, wish, settings)
     try:
-        folder = workspace or os.getcwd()
-    except FileNotFoundError:
-        raise UsageError("the current folder is gone; name another with --workspace") from None
-    record = create(home, Wish(kind, argv, folder, name, description, runtime), settings)
-    begun = start(home, record.id, settings, caller=os.environ, extra_env=extra, size=terminal_size())
-    for note in (*begun.notes, *_neighbours(home, record.id, record.folder)):
+        begun = start(home, record.id, settings, caller=os.environ, extra_env=extra, size=terminal_size())
+    except WorkspaceBusy:
+        remove(home, record.id)
+        raise
+    for note in (*place.notes, *begun.notes, *_neighbours(home, record.id, record.folder)):
         say(note)
     if prompt is not None and not kind.prompt_args:
         send(begun.seen, prompt)
@@ -98,6 +130,12 @@ def command(
         from hitchpost.cli.attach import attach_to
 
         sys.exit(attach_to(home, record.id))
+
+
+def _check_places(**given: bool) -> None:
+    named = [f"--{name}" for name, is_given in given.items() if is_given]
+    if len(named) > 1:
+        raise UsageError(f"{' and '.join(named)} exclude each other")
 
 
 def _neighbours(home: str, session: str, folder: str) -> list[str]:

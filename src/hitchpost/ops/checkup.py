@@ -11,7 +11,7 @@ from hitchpost import lightjson
 from hitchpost import settings as config
 from hitchpost.errors import BadSettings, HomeRefused
 from hitchpost.model.record import ARCHIVED
-from hitchpost.ops import machine, ward
+from hitchpost.ops import machine, shelter, ward
 from hitchpost.ops.create import NEW, REMOVED
 from hitchpost.ops.finding import Finding, note, ok, problem
 from hitchpost.settings import Settings
@@ -39,6 +39,7 @@ def checkup(home: str) -> list[Finding]:
     findings += [finding for one in wards for finding in one.findings]
     if not any(one.findings for one in wards):
         findings.append(ok("sessions", f"{len(wards)} in order" if wards else "none yet"))
+    findings += shelter.workspaces(home)
     findings += _left_over(home, {name for one in wards for name in one.groups})
     return findings
 

@@ -32,6 +32,11 @@ class Wish:
     name: str | None = None
     description: str = ""
     runtime: str = "local"
+    workspace_id: str | None = None
+    branch: str | None = None
+    base: str | None = None
+    exclusive: bool = False
+    share: bool = False
 
 
 def create(home: str, wish: Wish, settings: Settings, *, new_id: Callable[[], str] = new_id) -> Record:
@@ -64,6 +69,11 @@ def create(home: str, wish: Wish, settings: Settings, *, new_id: Callable[[], st
             created_at=now,
             description=wish.description,
             runtime=wish.runtime,
+            workspace_id=wish.workspace_id,
+            branch=wish.branch,
+            base=wish.base,
+            exclusive=wish.exclusive,
+            share=wish.share,
             record_changed_at=now,
             last_active_at=now,
             idle_after_s=wish.agent.idle_after_s,
@@ -144,9 +154,9 @@ def _lowest_free(taken: set[int]) -> int:
 
 
 def _made_up(wish: Wish, taken: set[str]) -> str:
-    """A name from agent and folder: ``claude-shop``, ``claude-shop-2``."""
-    folder = os.path.basename(os.path.realpath(wish.folder)) or "root"
-    base = f"{wish.agent.name}-{folder}"[: LONGEST_NAME - 6]
+    """A name from agent and branch, else folder: ``claude-shop``, ``claude-shop-2``."""
+    place = wish.branch or os.path.basename(os.path.realpath(wish.folder)) or "root"
+    base = f"{wish.agent.name}-{place}"[: LONGEST_NAME - 6]
     name, number = base, 2
     while name in taken:
         name, number = f"{base}-{number}", number + 1

@@ -16,6 +16,7 @@ from hitchpost.runtimes.link import is_kept
 from hitchpost.state import files, quarantine, records
 from hitchpost.state.home import run_folder, session_folder, sessions_folder
 from hitchpost.state.index import INDEX
+from hitchpost.workspaces import worktree
 
 
 def mend(home: str) -> list[str]:
@@ -32,6 +33,7 @@ def mend(home: str) -> list[str]:
     sweep(home)
     done += [f"removed {path}" for path in half if not os.path.lexists(path)]
     done += _discard(temps)
+    done += worktree.sweep(home)
     if index_errors(home):
         files.discard(os.path.join(home, INDEX))
         done.append("removed the index; the next command rebuilds it from the files")

@@ -1,14 +1,20 @@
-"""Restarting: a live run is stopped first; then the next run starts in the same folder."""
+"""Restarting: a live run is stopped first; then the next run starts in the same folder, or in another workspace."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
+from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
+from hitchpost.ops.place import choose, current, move
 from hitchpost.ops.recover import recover
-from hitchpost.ops.start import Begun, check_place, start
+from hitchpost.ops.start import Begun, start
 from hitchpost.ops.stop import stop
 from hitchpost.settings import Settings, environment
+from hitchpost.state.records import Record
+from hitchpost.workspaces import snapshot
+from hitchpost.workspaces.store import Workspace
 
 
 def restart(
@@ -18,15 +24,37 @@ def restart(
     *,
     caller: Mapping[str, str],
     size: tuple[int, int] = (80, 24),
+    workspace: str | None = None,
     progress: Callable[[float], None] = lambda waited_s: None,
 ) -> Begun:
     """Raises what ``stop`` and ``start`` raise. A folder that is gone, or settings that are wrong, stop nothing.
 
-    What an ended run left behind is ended too: it would work in the same folder as the next run.
+    What an ended run left behind is ended too: it would work in the same folder as the next run. ``workspace`` moves
+    the session there.
     """
     seen = recover(home, session)
-    check_place(seen)
     environment(settings)
+    if workspace is None:
+        place, (record, known) = None, current(home, seen)
+    else:
+        record, known = seen.record, None
+        place = choose(home, workspace, workspace=workspace, share=record.share, session=session)
     if seen.facts.state != runs.CREATED:
-        stop(home, session, by=runs.RESTART, reason="restart", progress=progress)
-    return start(home, session, settings, caller=caller, size=size, reason="restart")
+        seen = stop(home, session, by=runs.RESTART, reason="restart", progress=progress)
+    notes = _kept(record, known)
+    if place is not None:
+        notes = [*place.notes]
+        move(home, seen, place)
+    begun = start(home, session, settings, caller=caller, size=size, reason="restart")
+    return replace(begun, notes=(*notes, *begun.notes))
+
+
+def _kept(record: Record, workspace: Workspace | None) -> list[str]:
+    """Snapshot a managed workspace that is dirty. Failing to is no reason not to restart: nothing is deleted."""
+    if workspace is None or not workspace.managed or record.share:
+        return []
+    try:
+        ref = snapshot.take(workspace, f"before a restart of {record.name}")
+    except HitchpostError as error:
+        return [f"no snapshot was taken: {error}"]
+    return [] if ref is None else [f"uncommitted work is kept in {ref}"]

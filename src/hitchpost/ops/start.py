@@ -14,6 +14,7 @@ from hitchpost.model.status import status
 from hitchpost.ops import environment
 from hitchpost.ops.create import sweep
 from hitchpost.ops.look import Seen, look
+from hitchpost.ops.place import current
 from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import lock_path
@@ -21,7 +22,10 @@ from hitchpost.settings import Settings
 from hitchpost.state import files, records
 from hitchpost.state.home import make_run_folder, run_folder
 from hitchpost.state.manager import Manager
+from hitchpost.state.records import Record
 from hitchpost.values import replace
+from hitchpost.workspaces import lease
+from hitchpost.workspaces.store import Workspace
 
 KEEPER_LOCK_WAIT_S = 2.0
 
@@ -51,19 +55,25 @@ def start(
     seen = recover(home, session)
     record, folder = seen.record, seen.folder
     manager = Manager(folder, actor=actor)
-    check_place(seen)
+    place, workspace = current(home, seen)
     if seen.facts.state != runs.ORPHANED:
         wait_for_keeper_to_leave(seen)
-    env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, record.folder)
-    with files.SessionLock(folder):
-        run = _next_run(manager, seen, reason)
-        where = make_run_folder(folder, run)
-        lock = _take_keeper_lock(where, record.name)
-        try:
-            manager.transition(runs.STARTING, run=run, reason=reason, locked=True)
-        except BaseException:
-            os.close(lock)
-            raise
+    env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, place.folder)
+    leases = _leases(home, seen, workspace)
+    try:
+        with files.SessionLock(folder):
+            run = _next_run(manager, seen, reason)
+            _settle_place(folder, place)
+            where = make_run_folder(folder, run)
+            lock = _take_keeper_lock(where, record.name)
+            try:
+                manager.transition(runs.STARTING, run=run, reason=reason, locked=True)
+            except BaseException:
+                os.close(lock)
+                raise
+    except BaseException:
+        _close(leases)
+        raise
     try:
         env[wire.RUN_MARK] = str(run)
         started = base.load(record.runtime).start(
@@ -73,10 +83,11 @@ def start(
                 run=run,
                 argv=argv or record.argv,
                 env=env,
-                folder=record.folder,
-                folder_dev=record.folder_dev,
-                folder_ino=record.folder_ino,
+                folder=place.folder,
+                folder_dev=place.folder_dev,
+                folder_ino=place.folder_ino,
                 lock_fd=lock,
+                lease_fds=leases,
                 cols=size[0],
                 rows=size[1],
                 grace_s=record.grace_s,
@@ -91,7 +102,7 @@ def start(
     except OSError as error:
         started = base.Started(None, f"cannot start a keeper: {error}")
     finally:
-        os.close(lock)
+        _close((lock, *leases))
     if started.error is not None:
         recover(home, session)
         raise StartFailed(record.name, started.error)
@@ -100,19 +111,27 @@ def start(
     return Begun(look(home, session), notes)
 
 
-def check_place(seen: Seen) -> None:
-    """Raise ``Refused`` unless the session's folder is still the one that it was created in."""
-    record = seen.record
-    try:
-        here = os.stat(record.folder)
-        same = (here.st_dev, here.st_ino) == (record.folder_dev, record.folder_ino)
-    except OSError:
-        same = False
-    if not same:
-        raise Refused(
-            f"{record.name} cannot start: {record.folder} is gone or is another folder than the session's; "
-            f"start a new session with hitch run --workspace FOLDER"
-        )
+def _leases(home: str, seen: Seen, workspace: Workspace | None) -> tuple[int, ...]:
+    """The lease of the workspace, which the keeper will hold for its life. Raises ``WorkspaceBusy``."""
+    if workspace is None:
+        return ()
+    record, facts = seen.record, seen.facts
+    run = facts.run if facts.state == runs.CREATED else facts.run + 1
+    return (lease.take(home, workspace, session=record.id, name=record.name, run=run, share=record.share),)
+
+
+def _settle_place(folder: str, place: Record) -> None:
+    """Write down where the session's workspace is now. The caller holds the session's lock."""
+    record = records.read(folder)
+    names = ("workspace_id", "branch", "folder", "folder_dev", "folder_ino")
+    now = {name: getattr(place, name) for name in names}
+    if any(getattr(record, name) != item for name, item in now.items()):
+        records.write(folder, replace(record, **now))
+
+
+def _close(fds: tuple[int, ...]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def _next_run(manager: Manager, seen: Seen, reason: str) -> int:

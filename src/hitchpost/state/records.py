@@ -43,6 +43,8 @@ class Record:
     survivors: str = "keep"
     restart: str = "never"
     exclusive: bool = False
+    share: bool = False
+    base: str | None = None
     earlier_runs_s: float = 0.0
 
 

@@ -1,0 +1,69 @@
+"""``hitch diff``: what a session has changed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict
+
+import click
+
+from hitchpost.cli.common import json_option, print_json, say, session_argument
+from hitchpost.cli.text import COLOURS, visible
+from hitchpost.errors import Refused
+from hitchpost.ops.place import workspace_of
+from hitchpost.ops.sessions import find
+from hitchpost.state.home import open_home
+from hitchpost.workspaces.diff import Difference, difference
+
+PAINT = (("+++", "1"), ("---", "1"), ("diff --git", "1"), ("@@", "36"), ("+", COLOURS["green"]), ("-", COLOURS["red"]))
+
+
+@click.command("diff")
+@session_argument
+@click.option("--stat", is_flag=True, help="Only how much changed in which file.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
+@json_option
+def command(session: str, stat: bool, color: str, as_json: bool) -> None:
+    """Show what changed since the session began: committed, uncommitted and untracked."""
+    home = open_home(create=False)
+    record = find(home, session).record
+    workspace = workspace_of(home, record)
+    folder = workspace.path if workspace is not None else record.folder
+    if not os.path.isdir(folder):
+        back = f"; hitch workspace restore {workspace.word} brings it back" if workspace and workspace.managed else ""
+        raise Refused(f"{record.name} has no folder any more: {folder} is gone{back}")
+    found = difference(folder, record.base)
+    if as_json:
+        print_json(_shape(found))
+        return
+    if found.base is None:
+        say("it is not known which commit the session started from; compared with the last commit")
+    text = found.stat if stat else found.patch
+    coloured = color == "always" or (color == "auto" and sys.stdout.isatty())
+    if coloured or sys.stdout.isatty():
+        click.echo("\n".join(_lines(text, coloured)), nl=bool(text), color=True)
+    else:
+        sys.stdout.buffer.write(text)
+
+
+def _shape(found: Difference) -> dict[str, object]:
+    return {
+        "base": found.base,
+        "head": found.head,
+        "branch": found.branch,
+        "files": [asdict(one) for one in found.files],
+        "patch": found.patch.decode("utf-8", "replace"),
+    }
+
+
+def _lines(text: bytes, coloured: bool) -> list[str]:
+    """For a terminal: what a changed file holds must not reach it as a command."""
+    lines = text.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
+    shown = ["\t".join(map(visible, line.split("\t"))) for line in lines]
+    return [_painted(line) for line in shown] if coloured else shown
+
+
+def _painted(line: str) -> str:
+    code = next((code for start, code in PAINT if line.startswith(start)), "")
+    return f"\x1b[{code}m{line}\x1b[0m" if code else line

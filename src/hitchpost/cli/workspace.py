@@ -1,0 +1,196 @@
+"""``hitch workspace``: the folders that agents work in."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from typing import Any
+
+import click
+
+from hitchpost.cli.common import current_folder, json_option, print_json, progress, say
+from hitchpost.cli.text import painted, table, visible
+from hitchpost.errors import HitchpostError, Refused, WorkspaceBusy, WorkspaceExists
+from hitchpost.state.home import home_path, open_home
+from hitchpost.workspaces import git, project, store, worktree
+from hitchpost.workspaces.overview import CLEAN, DIRTY, FOLDER, overview
+from hitchpost.workspaces.pruning import prune
+from hitchpost.workspaces.removal import remove
+from hitchpost.workspaces.restoring import restore
+from hitchpost.workspaces.trust import is_trusted, trust
+
+COLOUR = {CLEAN: "green", DIRTY: "yellow", FOLDER: "grey"}
+
+
+def complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Workspace names for the shell's completion. Never fails: completion must not print errors."""
+    try:
+        names = [one.name for one in store.everything(home_path())]
+    except (OSError, HitchpostError):
+        return []
+    return sorted({name for name in names if name.startswith(incomplete) and name.isprintable()})
+
+
+workspace_argument = click.argument("workspace", shell_complete=complete_workspaces)
+
+
+@click.group("workspace")
+def command() -> None:
+    """Folders that agents work in: git worktrees, and plain folders that are leased.
+
+    A WORKSPACE is named by its id, its name, its path, or the beginning of its id.
+    """
+
+
+@command.command("create", short_help="Make a worktree of this repository on a branch.")
+@click.argument("branch")
+@click.option("--capacity", default=1, show_default=True, type=click.IntRange(1, 100), help="How many may write.")
+@json_option
+def create(branch: str, capacity: int, as_json: bool) -> None:
+    """Make a worktree of this repository on BRANCH, which is new or there already."""
+    home = open_home()
+    show = progress(branch, "making it ready")
+    made = worktree.make(home, current_folder(), branch, capacity=capacity, progress=show)
+    if not made.is_new:
+        raise WorkspaceExists(made.workspace.name, made.workspace.path)
+    workspace, notes = project.set_up(home, made.workspace, show)
+    for note in (*made.notes, *notes):
+        say(note)
+    if as_json:
+        print_json(overview(home, workspace))
+    else:
+        click.echo(f"{visible(workspace.name)}: made in {visible(workspace.path)}")
+
+
+@command.command("ls")
+@click.option("-a", "--all", "everything", is_flag=True, help="Removed ones that can be restored, too.")
+@json_option
+def ls(everything: bool, as_json: bool) -> None:
+    """List workspaces, with who uses them."""
+    home = open_home(create=False)
+    for done in worktree.sweep(home):
+        say(done)
+    found = [one for one in store.everything(home) if one.made] if everything else store.listed(home)
+    shapes = [overview(home, one) for one in found]
+    if as_json:
+        print_json(shapes)
+        return
+    rows = [("NAME", "ID", "STATE", "IN USE BY", "PATH"), *map(_row, shapes)]
+    click.echo("\n".join(table(rows)))
+
+
+def _row(shape: dict[str, Any]) -> tuple[str, ...]:
+    users = ", ".join(f"{one['name']} (reader)" if one["reader"] else one["name"] for one in shape["users"])
+    return tuple(map(visible, (shape["name"], shape["id"], shape["text"], users or "-", shape["path"])))
+
+
+@command.command("show")
+@workspace_argument
+@json_option
+def show(workspace: str, as_json: bool) -> None:
+    """Tell everything about a workspace."""
+    home = open_home(create=False)
+    shape = overview(home, store.find(home, workspace, removed=True))
+    if as_json:
+        print_json(shape)
+        return
+    state = painted(visible(shape["text"]), COLOUR.get(shape["state"], "red"), on=sys.stdout.isatty())
+    lines = [f"{key + ':':<12}{visible(str(shape[key]))}" for key in ("name", "id", "path", "branch", "base", "repo")]
+    lines.append(f"{'state:':<12}{state}")
+    for one in shape["users"]:
+        kind = "reader" if one["reader"] else "writer"
+        lines.append(f"{kind + ':':<12}{visible(one['name'])} ({one['session']}), run {one['run']}")
+    lines += [f"{'snapshot:':<12}{ref}" for ref in shape["snapshots"]]
+    click.echo("\n".join(lines))
+
+
+@command.command("path", short_help="Print a workspace's path.")
+@workspace_argument
+def path(workspace: str) -> None:
+    """Print a workspace's path: `cd "$(hitch workspace path fix-auth)"`."""
+    click.echo(store.find(open_home(create=False), workspace).path)
+
+
+@command.command("rm")
+@workspace_argument
+@click.option("-f", "--force", is_flag=True, help="Uncommitted work is kept in a snapshot instead of refusing.")
+def rm(workspace: str, force: bool) -> None:
+    """Remove a worktree; its branch stays. Of a plain folder only the record goes, the folder is not touched.
+
+    Refused while it is in use, and with uncommitted or untracked files. Ignored files are deleted with it.
+    """
+    home = open_home(create=False)
+    found = store.find(home, workspace, removed=True)
+    gone = remove(home, found, force=force, progress=progress(found.name, "removing"))
+    for note in gone.notes:
+        say(note)
+    if gone.snapshot is not None:
+        say(f"its work is kept in {gone.snapshot}; hitch workspace restore {found.word} brings it back")
+    click.echo(f"{visible(found.name)}: removed")
+
+
+@command.command("restore", short_help="Bring a worktree that is gone back.")
+@workspace_argument
+@click.option("--snapshot", metavar="REF", help="Bring this snapshot's files back, not the newest's.")
+def restore_command(workspace: str, snapshot: str | None) -> None:
+    """Make a worktree that is gone again, from its branch and its newest snapshot."""
+    home = open_home(create=False)
+    found = store.find(home, workspace, removed=True)
+    show = progress(found.name, "restoring")
+    back = restore(home, found, snapshot, show)
+    for note in back.notes:
+        say(note)
+    origin = f" with the files of {back.snapshot}" if back.snapshot else ""
+    click.echo(f"{visible(back.workspace.name)}: restored in {visible(back.workspace.path)}{origin}")
+    try:
+        for note in project.set_up(home, back.workspace, show)[1]:
+            say(note)
+    except WorkspaceBusy as error:
+        say(f"its setup was not run: {error}")
+
+
+@command.command("prune", short_help="Remove worktrees that hold no work.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only tell what would be removed.")
+@json_option
+def prune_command(dry_run: bool, as_json: bool) -> None:
+    """Remove worktrees that nobody uses and that hold no work of their own."""
+    decisions = prune(open_home(create=False), dry_run=dry_run)
+    if as_json:
+        print_json(
+            [
+                {"id": one.workspace.id, "name": one.workspace.name, "remove": one.remove, "why": one.why}
+                for one in decisions
+            ]
+        )
+        return
+    removed = "would be removed" if dry_run else "removed"
+    for one in decisions:
+        click.echo(f"{visible(one.workspace.name)}: {removed if one.remove else 'kept'}: {visible(one.why)}")
+
+
+@command.command("trust", short_help="Let a repository's setup commands run.")
+@click.argument("folder", required=False, metavar="[DIR]")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def trust_command(folder: str | None, yes: bool) -> None:
+    """Show the commands of a repository's .hitchpost.toml, and let them run. A changed file needs new trust."""
+    home = open_home()
+    if folder is None or os.path.isdir(folder):
+        where = folder or current_folder()
+    else:
+        where = store.find(home, folder).path
+    repository = git.repository(where)
+    told = project.read(repository.top or where)
+    if told is None or not (told.setup or told.teardown):
+        raise Refused(f"{repository.top or where} has no {project.FILE} with commands; there is nothing to trust")
+    click.echo(f"{project.FILE} of {visible(repository.common)} runs:")
+    for kind, commands in (("setup", told.setup), ("teardown", told.teardown)):
+        for argv in commands:
+            click.echo(f"  {kind:<9} {visible(shlex.join(argv))}")
+    if is_trusted(home, repository.common, told.content):
+        click.echo("It is trusted already.")
+        return
+    if not yes and not click.confirm("Let these commands run in new worktrees?"):
+        raise Refused("not trusted; nothing was changed")
+    trust(home, repository.common, told.content)
+    click.echo("Trusted, until the file changes.")

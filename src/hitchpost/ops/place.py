@@ -1,0 +1,183 @@
+"""Where a session works: a workspace, or a plain folder. Chosen before it is created, checked before each run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from hitchpost.errors import HitchpostError, NoSuchWorkspace, Refused, UsageError
+from hitchpost.model import run as runs
+from hitchpost.ops.listing import listing
+from hitchpost.ops.look import Seen
+from hitchpost.state import files, records, story
+from hitchpost.state.records import Record
+from hitchpost.values import replace
+from hitchpost.workspaces import git, lease, project, store, worktree
+from hitchpost.workspaces.git import Progress, silent
+from hitchpost.workspaces.store import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder to work in. ``base`` is the commit that is checked out there; ``notes`` are for the person."""
+
+    folder: str
+    workspace: Workspace | None = None
+    base: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def workspace_id(self) -> str | None:
+        return None if self.workspace is None else self.workspace.id
+
+    @property
+    def branch(self) -> str | None:
+        return None if self.workspace is None else self.workspace.branch
+
+
+def choose(
+    home: str,
+    folder: str,
+    *,
+    branch: str | None = None,
+    workspace: str | None = None,
+    exclusive: bool = False,
+    share: bool = False,
+    session: str = "",
+    progress: Progress = silent,
+) -> Place:
+    """The place that a person asks for, ready to work in. ``folder`` is where that person is.
+
+    ``session`` is the one that asks, when there is one already. Raises ``WorkspaceBusy`` when the place is leased,
+    unless ``share``.
+    """
+    if branch is not None:
+        made = worktree.make(home, folder, branch, progress=progress)
+        return _ready(home, made.workspace, made.notes, share, session, progress)
+    known = None if workspace is None else _named(home, workspace)
+    if known is None:
+        wanted = folder if workspace is None else workspace
+        where, place = _folder(wanted)
+        known = store.at(home, place.st_dev, place.st_ino)
+        if known is None and exclusive:
+            _refuse_neighbours(home, where)
+            known = store.register(home, where)
+        if known is None:
+            return Place(where, base=base_of(where))
+    return _ready(home, known, (), share, session, progress)
+
+
+def _ready(home: str, known: Workspace, notes: tuple[str, ...], share: bool, session: str, progress: Progress) -> Place:
+    if not known.is_present:
+        raise Refused(worktree.gone_text(known))
+    if not share:
+        lease.check_free(home, known, session)
+        known, more = project.set_up(home, known, progress)
+        notes += tuple(more)
+    return Place(known.path, known, base_of(known.path), notes)
+
+
+def _named(home: str, wanted: str) -> Workspace | None:
+    """The workspace that ``wanted`` names; None when it names a folder instead, also one where a leased one was."""
+    try:
+        known = store.find(home, wanted)
+    except NoSuchWorkspace:
+        if os.path.lexists(wanted) or os.path.dirname(wanted):
+            return None
+        raise
+    was_here = not known.managed and not known.is_present and os.path.isdir(wanted)
+    return None if was_here else known
+
+
+def _folder(wanted: str) -> tuple[str, os.stat_result]:
+    folder = os.path.realpath(wanted)
+    try:
+        place = os.stat(folder)
+    except OSError as error:
+        raise UsageError(f"cannot work in {wanted}: {os.strerror(error.errno or 0).lower()}") from None
+    if not os.path.isdir(folder):
+        raise UsageError(f"cannot work in {wanted}: it is a file")
+    return folder, place
+
+
+def _refuse_neighbours(home: str, folder: str) -> None:
+    """A lease keeps out who comes later; who is there already has none."""
+    for row in listing(home):
+        if row.shape["workspace"]["path"] == folder and row.shape["state"] in runs.LIVE:
+            raise Refused(f"cannot lease {folder}: session {row.shape['name']} ({row.shape['id']}) works there")
+
+
+def base_of(folder: str) -> str | None:
+    """The commit that is checked out in ``folder``; None without git, or without a commit."""
+    if not git.is_inside(folder):
+        return None
+    try:
+        return git.head(folder)
+    except HitchpostError:
+        return None
+
+
+# Before a run ---------------------------------------------------------------------------------------------------
+
+
+def workspace_of(home: str, record: Record) -> Workspace | None:
+    """The workspace that a session's runs belong to: its own, or one that its folder has become since."""
+    if record.workspace_id is not None:
+        try:
+            return store.read(home, record.workspace_id)
+        except FileNotFoundError:
+            pass
+    return store.at(home, record.folder_dev, record.folder_ino)
+
+
+def current(home: str, seen: Seen) -> tuple[Record, Workspace | None]:
+    """The session's record with the folder that its workspace has now, and the workspace.
+
+    Raises ``Refused`` unless the folder is there and is the one that the session belongs to.
+    """
+    record = seen.record
+    workspace = workspace_of(home, record)
+    if workspace is not None:
+        record = replace(
+            record,
+            workspace_id=workspace.id,
+            branch=workspace.branch,
+            folder=workspace.path,
+            folder_dev=workspace.dev,
+            folder_ino=workspace.ino,
+        )
+    if not (_is_there(record) if workspace is None else workspace.is_present):
+        move = f"hitch restart {record.name} --workspace FOLDER moves the session"
+        restorable = workspace is not None and workspace.managed
+        back = f"hitch workspace restore {workspace.word} brings it back, or " if workspace and restorable else ""
+        raise Refused(
+            f"{record.name} cannot start: {record.folder} is gone or is another folder than the session's; {back}{move}"
+        )
+    return record, workspace
+
+
+def _is_there(record: Record) -> bool:
+    try:
+        here = os.stat(record.folder)
+    except OSError:
+        return False
+    return (here.st_dev, here.st_ino) == (record.folder_dev, record.folder_ino)
+
+
+def move(home: str, seen: Seen, place: Place, *, actor: str = "cli") -> None:
+    """Give a session that has ended another place. Its history stays."""
+    where = os.stat(place.folder)
+    with files.SessionLock(seen.folder):
+        record = records.read(seen.folder)
+        reason = f"from {record.folder} to {place.folder}"
+        story.tell(seen.folder, "moved", run=seen.facts.run, actor=actor, reason=reason)
+        moved = replace(
+            record,
+            folder=place.folder,
+            folder_dev=where.st_dev,
+            folder_ino=where.st_ino,
+            workspace_id=place.workspace_id,
+            branch=place.branch,
+            base=place.base,
+        )
+        records.write(seen.folder, moved)

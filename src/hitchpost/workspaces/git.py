@@ -1,0 +1,213 @@
+"""Git, as a program. Every call goes through ``run``: an argument list, a clean environment, a time limit."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hitchpost.errors import GitFailed, GitLocked, NotARepository, Refused, UsageError
+
+READ_S, WRITE_S = 60.0, 1800.0
+PROGRESS_EVERY_S = 1.0
+OLDEST = (2, 31)
+SETTINGS = ("core.fsmonitor=false", "core.quotePath=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false")
+SAFE = tuple(word for setting in SETTINGS for word in ("-c", setting))
+NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+PASSED_ON = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH", "GIT_LFS_SKIP_SMUDGE")
+NOT_KNOWN = "not a git repository"
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended. ``out`` is bytes: file names are."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def line(self) -> str:
+        """The output without the newline at its end."""
+        return os.fsdecode(self.out.removesuffix(b"\n"))
+
+    @property
+    def items(self) -> list[str]:
+        """The output of a command with ``-z``."""
+        return [os.fsdecode(item) for item in self.out.split(b"\0") if item]
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """``common`` is the git folder that all worktrees share; ``top`` the worktree that one is in, if any."""
+
+    common: str
+    top: str | None
+
+    @property
+    def main(self) -> str | None:
+        """The main worktree; a bare repository and a submodule have none that can be told."""
+        return os.path.dirname(self.common) if os.path.basename(self.common) == ".git" else None
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.main or self.common).removesuffix(".git") or "repository"
+
+
+def silent(waited_s: float) -> None:
+    """Progress that nobody looks at."""
+
+
+def environment(caller: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The caller's environment without what points git, or a program that uses it, to another repository."""
+    env = os.environ if caller is None else caller
+    return {name: text for name, text in env.items() if not name.startswith("GIT_") or name in PASSED_ON}
+
+
+def run(
+    folder: str,
+    *words: str,
+    git_dir: str | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout_s: float = READ_S,
+    progress: Progress = silent,
+    hooks: bool = False,
+    check: bool = True,
+    pass_fds: tuple[int, ...] = (),
+) -> Done:
+    """Run git in ``folder``. Raises ``GitFailed``, ``GitLocked`` or ``NotARepository``; see ``check``.
+
+    With ``check=False`` an exit code other than 0 is the caller's to judge. Hooks run only where a person who types
+    the same command would expect them.
+    """
+    where = () if git_dir is None else (f"--git-dir={git_dir}",)
+    argv = ["git", *where, *SAFE, *(() if hooks else NO_HOOKS), *words]
+    fixed = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=environment() | fixed | dict(env or {}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=pass_fds,
+        )
+    except OSError as error:
+        if not os.path.isdir(folder):
+            raise Refused(f"the folder {folder} is gone") from None
+        if isinstance(error, FileNotFoundError):
+            raise GitFailed(words[0], "there is no git on the PATH; install it") from None
+        raise GitFailed(words[0], f"{error.strerror}".lower()) from None
+    out, err = _finish(process, words[0], stdin, timeout_s, progress)
+    done = Done(process.returncode, out, err.decode("utf-8", "replace"))
+    if check and done.code != 0:
+        raise failure(folder, words[0], done)
+    return done
+
+
+def _finish(
+    process: subprocess.Popen[bytes], what: str, stdin: bytes, timeout_s: float, progress: Progress
+) -> tuple[bytes, bytes]:
+    began = time.monotonic()
+    given: bytes | None = stdin
+    with process:
+        try:
+            while True:
+                try:
+                    return process.communicate(given, timeout=PROGRESS_EVERY_S)
+                except subprocess.TimeoutExpired:
+                    given = None
+                waited_s = time.monotonic() - began
+                if waited_s > timeout_s:
+                    raise GitFailed(what, f"it did not end within {timeout_s:g} s")
+                progress(waited_s)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+
+
+def failure(folder: str, what: str, done: Done) -> GitFailed | NotARepository:
+    """The error that says why ``done`` failed."""
+    if NOT_KNOWN in done.err:
+        return NotARepository(folder)
+    if found := re.search(r"Unable to create '(.+\.lock)': File exists", done.err, re.DOTALL):
+        return GitLocked(what, found[1])
+    lines = [line for line in done.err.splitlines() if line.strip() and not line.startswith("hint:")]
+    told = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    text = (told or lines or [f"exit code {done.code}"])[-1]
+    return GitFailed(what, text.removeprefix("fatal: ").removeprefix("error: "))
+
+
+@functools.cache
+def require() -> None:
+    """Raise ``GitFailed`` when git is missing or too old."""
+    text = run("/", "version").line
+    found = re.search(r"(\d+)\.(\d+)", text)
+    if found is None or (int(found[1]), int(found[2])) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise GitFailed("version", f"expected git {wanted} or newer, but got {text!r}; install a newer one")
+
+
+def repository(folder: str) -> Repository:
+    """The repository that ``folder`` is in. Raises ``NotARepository``."""
+    require()
+    common = run(folder, "rev-parse", "--path-format=absolute", "--git-common-dir").line
+    top = run(folder, "rev-parse", "--path-format=absolute", "--show-toplevel", check=False)
+    return Repository(os.path.realpath(common), top.line if top.code == 0 and top.line else None)
+
+
+def head(folder: str, git_dir: str | None = None) -> str | None:
+    """The commit that is checked out; None when there is none yet."""
+    return commit(folder, "HEAD", git_dir)
+
+
+def commit(folder: str, name: str, git_dir: str | None = None) -> str | None:
+    """The commit that ``name`` (``HEAD``, a whole ref name or a hash) stands for; None when there is none."""
+    done = run(folder, "rev-parse", "--verify", "-q", f"{name}^{{commit}}", git_dir=git_dir, check=False)
+    if done.code == 0:
+        return done.line
+    if done.err:
+        raise failure(folder, "rev-parse", done)
+    return None
+
+
+def current_branch(folder: str, git_dir: str | None = None) -> str | None:
+    """The branch that is checked out; None on a detached head."""
+    done = run(folder, "symbolic-ref", "-q", "HEAD", git_dir=git_dir, check=False)
+    return done.line.removeprefix("refs/heads/") if done.code == 0 else None
+
+
+def git_folder(folder: str) -> str:
+    """The git folder of this one worktree."""
+    return run(folder, "rev-parse", "--absolute-git-dir").line
+
+
+def check_branch(branch: str) -> None:
+    """Raise ``UsageError`` unless ``branch`` can be a branch's name, as it stands."""
+    good = branch and not branch.startswith("-") and branch != "HEAD" and "\0" not in branch
+    if good:
+        done = run("/", "check-ref-format", "--branch", branch, check=False)
+        good = done.code == 0 and done.line == branch
+    if not good:
+        raise UsageError(f"{branch!r} cannot be the name of a branch; see git help check-ref-format")
+
+
+def is_inside(folder: str) -> bool:
+    """Whether ``folder`` looks as if it were in a worktree. Costs no process."""
+    while True:
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return True
+        above = os.path.dirname(folder)
+        if above == folder:
+            return False
+        folder = above

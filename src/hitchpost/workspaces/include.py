@@ -1,0 +1,65 @@
+"""``.worktreeinclude``: ignored files of the main worktree that a new one needs too, such as ``.env``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+
+from hitchpost.workspaces import git
+from hitchpost.workspaces.git import Repository
+
+FILE = ".worktreeinclude"
+
+
+def copy(repository: Repository, target: str) -> list[str]:
+    """Copy what the main worktree's ``.worktreeinclude`` matches and git ignores; a note when something was left out.
+
+    Nothing is overwritten; no link is followed or copied, and nothing goes into a ``.git``.
+    """
+    main = repository.main
+    if main is None or not os.path.isfile(os.path.join(main, FILE)):
+        return []
+    left_out = [path for path in _matching(main) if not _copy_one(main, target, path)]
+    return [f"{FILE}: not copied, because they are links or go through one: {', '.join(left_out)}"] if left_out else []
+
+
+def _matching(main: str) -> list[str]:
+    words = ("ls-files", "-z", "--others", "--ignored", f"--exclude-from={os.path.join(main, FILE)}")
+    named = [path for path in git.run(main, *words).items if not path.endswith("/")]
+    if not named:
+        return []
+    asked = b"".join(os.fsencode(path) + b"\0" for path in named)
+    ignored = git.run(main, "check-ignore", "-z", "--stdin", stdin=asked, check=False)
+    if ignored.code > 1:
+        raise git.failure(main, "check-ignore", ignored)
+    return [path for path in ignored.items if ".git" not in path.split("/")]
+
+
+def _copy_one(main: str, target: str, path: str) -> bool:
+    """False when the file is no plain file inside the worktree, or its new place would not be one."""
+    source, copied = os.path.join(main, path), os.path.join(target, path)
+    if not _is_inside(main, os.path.dirname(source)) or not _is_inside(target, os.path.dirname(copied)):
+        return False
+    try:
+        fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    with open(fd, "rb") as old:
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISREG(mode):
+            return False
+        os.makedirs(os.path.dirname(copied), exist_ok=True)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+            with open(os.open(copied, flags, stat.S_IMODE(mode) & 0o777), "wb") as new:
+                shutil.copyfileobj(old, new)
+        except FileExistsError:
+            pass
+    return True
+
+
+def _is_inside(top: str, folder: str) -> bool:
+    """Whether no link leads from ``top`` to ``folder``, which need not be there yet."""
+    real = os.path.realpath(top)
+    return os.path.realpath(folder) == os.path.normpath(os.path.join(real, os.path.relpath(folder, top)))

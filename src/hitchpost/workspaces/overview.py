@@ -1,0 +1,63 @@
+"""A workspace as it is now, in the shape that ``--json`` prints."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hitchpost.errors import HitchpostError
+from hitchpost.workspaces import lease, snapshot
+from hitchpost.workspaces.changes import changes
+from hitchpost.workspaces.store import Workspace
+
+CLEAN, DIRTY, FOLDER, GONE, REPLACED, REMOVED, UNKNOWN = (
+    "clean",
+    "dirty",
+    "folder",
+    "gone",
+    "replaced",
+    "removed",
+    "unknown",
+)
+
+
+def overview(home: str, workspace: Workspace) -> dict[str, Any]:
+    """Looks at the folder and the locks; git is asked about worktrees only."""
+    try:
+        state, text = _state(workspace)
+        snapshots = [one.ref for one in snapshot.listing(workspace)]
+    except HitchpostError as error:
+        state, text, snapshots = UNKNOWN, str(error), []
+    return {
+        "id": workspace.id,
+        "name": workspace.name,
+        "path": workspace.path,
+        "repo": workspace.repo,
+        "branch": workspace.branch,
+        "base": workspace.base,
+        "managed": workspace.managed,
+        "capacity": workspace.capacity,
+        "created_at": workspace.created_at,
+        "removed_at": workspace.removed_at,
+        "setup_done": workspace.setup_done,
+        "state": state,
+        "text": text,
+        "users": [
+            {"session": one.session, "name": one.name, "run": one.run, "reader": one.reader, "since": one.at}
+            for one in lease.holders(home, workspace)
+        ],
+        "snapshots": snapshots,
+    }
+
+
+def _state(workspace: Workspace) -> tuple[str, str]:
+    if workspace.removed_at is not None:
+        return REMOVED, REMOVED
+    if not os.path.lexists(workspace.path):
+        return GONE, GONE
+    if not workspace.is_present:
+        return REPLACED, "another folder is in its place"
+    if not workspace.managed:
+        return FOLDER, FOLDER
+    found = changes(workspace.path)
+    return (CLEAN if found.is_clean else DIRTY), str(found)

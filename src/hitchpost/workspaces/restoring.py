@@ -1,0 +1,97 @@
+"""Bringing a workspace back: its worktree from its branch, its uncommitted files from a snapshot."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from hitchpost.errors import Refused
+from hitchpost.workspaces import git, include, removal, snapshot, store, worktree
+from hitchpost.workspaces.changes import changes
+from hitchpost.workspaces.git import Progress, Repository, silent
+from hitchpost.workspaces.snapshot import Snapshot
+from hitchpost.workspaces.store import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """``snapshot`` is the ref whose files were brought back, if any."""
+
+    workspace: Workspace
+    snapshot: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def restore(home: str, workspace: Workspace, wanted: str | None = None, progress: Progress = silent) -> Restored:
+    """Make a worktree that is gone once more, at the same path. ``wanted`` names a snapshot; else the newest counts.
+
+    The newest is used only when it was taken at the commit that the branch is at: otherwise it would undo commits. In
+    a worktree that is there, a snapshot is brought back only when it is named; what is there is snapshotted first.
+    """
+    with store.lock(home, workspace.id):
+        workspace = store.read(home, workspace.id)
+        if not workspace.managed:
+            raise Refused(f"workspace {workspace.name!r} is a plain folder: there is nothing to restore it from")
+        named = None if wanted is None else snapshot.chosen(workspace, wanted)
+        if workspace.is_present:
+            return _brought_back(home, workspace, named)
+        if _is_ours(workspace):
+            return _taken_in(home, workspace, named)
+        return _made_again(home, workspace, named, progress)
+
+
+def _brought_back(home: str, workspace: Workspace, named: Snapshot | None) -> Restored:
+    if named is None:
+        known = ", ".join(one.at for one in snapshot.listing(workspace)) or "none"
+        raise Refused(
+            f"{workspace.path} is there; name a snapshot with --snapshot to bring it back; there are: {known}"
+        )
+    removal.refuse_in_use(home, workspace)
+    removal.refuse_lock(workspace.path)
+    kept = snapshot.take(workspace, f"before {named.at} was brought back")
+    snapshot.bring_back(workspace.path, named)
+    return Restored(workspace, named.ref, () if kept is None else (f"what was there before is kept in {kept}",))
+
+
+def _is_ours(workspace: Workspace) -> bool:
+    """Whether another folder is at the path that is a whole worktree of ours, say from a backup."""
+    admin = worktree.admin_folder(workspace)
+    if admin is None or os.path.islink(workspace.path) or not os.path.isdir(workspace.path):
+        return False
+    if not os.path.lexists(os.path.join(workspace.path, ".git")):
+        return False
+    return os.path.realpath(git.git_folder(workspace.path)) == os.path.realpath(admin)
+
+
+def _taken_in(home: str, workspace: Workspace, named: Snapshot | None) -> Restored:
+    """The folder that is there takes the place of the one that was."""
+    place = os.stat(workspace.path)
+    workspace = store.changed(home, workspace, dev=place.st_dev, ino=place.st_ino, removed_at=None)
+    if named is not None:
+        return _brought_back(home, workspace, named)
+    found = changes(workspace.path)
+    return Restored(workspace, None, () if found.is_clean else (f"the folder was there, with {found}",))
+
+
+def _made_again(home: str, workspace: Workspace, named: Snapshot | None, progress: Progress) -> Restored:
+    if os.path.lexists(workspace.path) and (not os.path.isdir(workspace.path) or os.listdir(workspace.path)):
+        removal.refuse_stranger(workspace)
+    admin = worktree.admin_folder(workspace)
+    kept = None if admin is None else snapshot.keep_head(workspace, admin)
+    known = [one for one in snapshot.listing(workspace) if one.ref != kept]
+    newest = named or next(iter(known), None)
+    workspace = worktree.again(workspace, newest.parent if newest else workspace.base, progress)
+    workspace = replace(workspace, name=store.free_name(home, workspace.name, workspace.id))
+    notes = [] if kept is None else [f"commits that were on no branch are kept in {kept}"]
+    used = named
+    if newest is not None and named is None:
+        if newest.parent == git.head(workspace.path):
+            used = newest
+        else:
+            notes.append(f"the newest snapshot is of an older commit; --snapshot {newest.at} brings its files back")
+    if used is not None:
+        snapshot.bring_back(workspace.path, used)
+    assert workspace.repo is not None
+    notes += include.copy(Repository(workspace.repo, None), workspace.path)
+    store.write(home, workspace)
+    return Restored(workspace, None if used is None else used.ref, tuple(notes))

@@ -1,0 +1,268 @@
+"""``workspace.json``: what is known of each workspace. Reading, writing, finding."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+
+from hitchpost.errors import AmbiguousWorkspace, NoSuchWorkspace
+from hitchpost.state import files
+from hitchpost.state.home import check_folder, is_id, new_id
+
+WORKSPACES, FILE, SLOTS, SETUP_LOG, MAKING = "workspaces", "workspace.json", "slots", "setup.log", "making"
+NEW, REMOVED = ".new-", ".removed-"
+OURS = (FILE, SLOTS, SETUP_LOG, MAKING, files.LOCK)
+CREATE_WAIT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """One folder to work in. ``made`` is False while its worktree is being made; a removed one waits for a restore.
+
+    ``repo`` is the git folder that all worktrees of the repository share, ``base`` the commit it started from.
+    """
+
+    id: str
+    name: str
+    path: str
+    created_at: str
+    dev: int = 0
+    ino: int = 0
+    repo: str | None = None
+    branch: str | None = None
+    base: str | None = None
+    capacity: int = 1
+    managed: bool = True
+    made: bool = True
+    setup_done: bool = False
+    removed_at: str | None = None
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the folder is there and is the one that was leased or made.
+
+        File systems give the inode number of a deleted folder to the next one, so a worktree must also be one of the
+        repository's.
+        """
+        try:
+            here = os.stat(self.path)
+            same = (here.st_dev, here.st_ino) == (self.dev, self.ino)
+            return same and (not self.managed or self._is_worktree())
+        except OSError:
+            return False
+
+    def _is_worktree(self) -> bool:
+        text = files.read_bytes(os.path.join(self.path, ".git")).removesuffix(b"\n")
+        target = os.path.realpath(os.path.join(self.path, os.fsdecode(text.removeprefix(b"gitdir: "))))
+        return text.startswith(b"gitdir: ") and os.path.dirname(target) == f"{self.repo}/worktrees"
+
+    @property
+    def word(self) -> str:
+        """The name, as a person can type it into a shell."""
+        return shlex.quote(self.name)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "str": (str,),
+    "bool": (bool,),
+    "str | None": (str, type(None)),
+}
+
+
+def top_folder(home: str) -> str:
+    return os.path.join(home, WORKSPACES)
+
+
+def folder_of(home: str, workspace: str) -> str:
+    return os.path.join(home, WORKSPACES, workspace)
+
+
+def open_top(home: str) -> str:
+    """The folder of all workspaces, made where it is not there and checked where it is."""
+    top = top_folder(home)
+    try:
+        os.mkdir(top, 0o700)
+    except FileExistsError:
+        check_folder(top)
+    return top
+
+
+def top_lock(home: str) -> files.Lock:
+    """Held while a workspace is begun: names and branches are given out one at a time."""
+    return files.Lock(os.path.join(open_top(home), ".lock"), CREATE_WAIT_S)
+
+
+def lock(home: str, workspace: str, timeout_s: float = files.LOCK_TIMEOUT_S) -> files.SessionLock:
+    """The lock of one workspace. Raises ``files.Removed`` when it is gone."""
+    return files.SessionLock(folder_of(home, workspace), timeout_s)
+
+
+def read(home: str, workspace: str) -> Workspace:
+    """Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``. Unknown keys are ignored."""
+    path = os.path.join(folder_of(home, workspace), FILE)
+    value = files.read_object(path)
+    known = {}
+    for field in fields(Workspace):
+        if field.name not in value:
+            continue
+        item, allowed = value[field.name], _TYPES[str(field.type)]
+        if not isinstance(item, allowed) or (isinstance(item, bool) and bool not in allowed):
+            raise files.Unreadable(path, f"expected {field.name} to be {field.type}, but got {item!r}")
+        known[field.name] = item
+    try:
+        found = Workspace(**known)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise files.Unreadable(path, str(error)) from None
+    if found.id != workspace or found.capacity < 1 or not os.path.isabs(found.path):
+        raise files.Unreadable(path, "its id, capacity or path cannot be right")
+    return found
+
+
+def write(home: str, workspace: Workspace) -> Workspace:
+    """The caller holds the workspace's lock."""
+    value = {"schema": files.SCHEMA, **asdict(workspace)}
+    files.write_object(os.path.join(folder_of(home, workspace.id), FILE), value)
+    return workspace
+
+
+def everything(home: str) -> list[Workspace]:
+    """Every workspace that can be read, the oldest first; those being made and removed ones too."""
+    found = []
+    for name in ids(home):
+        try:
+            found.append(read(home, name))
+        except (FileNotFoundError, files.Unreadable, files.NewerSchema):
+            continue
+    return sorted(found, key=lambda one: (one.created_at, one.id))
+
+
+def listed(home: str) -> list[Workspace]:
+    """The workspaces that are made and not removed."""
+    return [one for one in everything(home) if one.made and one.removed_at is None]
+
+
+def ids(home: str) -> list[str]:
+    try:
+        return sorted(filter(is_id, os.listdir(top_folder(home))))
+    except FileNotFoundError:
+        return []
+
+
+def find(home: str, wanted: str, *, removed: bool = False) -> Workspace:
+    """By id, name, path, then the unique beginning of an id. ``removed`` looks among removed ones too, last."""
+    everyone = [one for one in everything(home) if one.made and (removed or one.removed_at is None)]
+    everyone.sort(key=lambda one: one.removed_at is not None)
+    exact = [one for one in everyone if one.id == wanted] or [one for one in everyone if one.name == wanted]
+    if exact:
+        return exact[0]
+    path = os.path.abspath(wanted)
+    there = [one for one in everyone if wanted and one.path in (path, os.path.realpath(path))]
+    if there:
+        return next((one for one in there if one.is_present), there[0])
+    fitting = [one for one in everyone if wanted and one.id.startswith(wanted)]
+    if len(fitting) > 1:
+        raise AmbiguousWorkspace(wanted, sorted(one.id for one in fitting))
+    if not fitting:
+        raise NoSuchWorkspace(wanted)
+    return fitting[0]
+
+
+def at(home: str, dev: int, ino: int) -> Workspace | None:
+    """The workspace that is this very folder, however it is named.
+
+    Inode numbers are used again, so a workspace whose own path is gone is nobody's folder.
+    """
+    return next((one for one in listed(home) if (one.dev, one.ino) == (dev, ino) and one.is_present), None)
+
+
+def of_branch(home: str, repo: str, branch: str) -> Workspace | None:
+    """The workspace of a repository's branch, also one that is just being made."""
+    for one in everything(home):
+        if one.managed and one.removed_at is None and (one.repo, one.branch) == (repo, branch):
+            return one
+    return None
+
+
+def free_name(home: str, wanted: str, but: str = "") -> str:
+    """``wanted``, or with a number behind it when another workspace has it."""
+    taken = {one.name for one in everything(home) if one.removed_at is None and one.id != but}
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}-{number}", number + 1
+    return name
+
+
+@contextmanager
+def begun(home: str, workspace: Workspace) -> Iterator[files.Lock]:
+    """Make the folder of a new workspace, whole or not at all, and hold its lock. The caller holds ``top_lock``."""
+    made = os.path.join(top_folder(home), NEW + workspace.id)
+    os.mkdir(made, 0o700)
+    try:
+        os.mkdir(os.path.join(made, SLOTS), 0o700)
+        held = files.Lock(os.path.join(made, files.LOCK)).__enter__()
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+    try:
+        value = {"schema": files.SCHEMA, **asdict(workspace)}
+        files.write_object(os.path.join(made, FILE), value)
+        os.rename(made, folder_of(home, workspace.id))
+        files.sync_folder(top_folder(home))
+        yield held
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+    finally:
+        held.__exit__(None, None, None)
+
+
+def register(home: str, folder: str) -> Workspace:
+    """The workspace of a plain folder, made known where it is not. The folder itself is not touched."""
+    place = os.stat(folder)
+    with top_lock(home):
+        known = at(home, place.st_dev, place.st_ino)
+        if known is not None:
+            return known
+        name = free_name(home, os.path.basename(folder) or "root")
+        workspace = Workspace(
+            new_id(), name, folder, files.stamp(), dev=place.st_dev, ino=place.st_ino, managed=False, setup_done=True
+        )
+        with begun(home, workspace):
+            return workspace
+
+
+def forget(home: str, workspace: Workspace) -> None:
+    """Remove what we know of a workspace. A folder with anything in it that is not ours stays.
+
+    The caller holds the workspace's lock.
+    """
+    folder = folder_of(home, workspace.id)
+    if strangers := [name for name in os.listdir(folder) if name not in OURS and not files.is_temp(name)]:
+        raise OSError(39, f"not empty: {', '.join(strangers)}", folder)
+    gone = os.path.join(top_folder(home), REMOVED + workspace.id)
+    os.rename(folder, gone)
+    files.sync_folder(top_folder(home))
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def sweep_folders(home: str) -> None:
+    """Finish what was cut short while a record was begun or forgotten. The caller holds ``top_lock``."""
+    top = top_folder(home)
+    for name in os.listdir(top):
+        if name.startswith((NEW, REMOVED)):
+            shutil.rmtree(os.path.join(top, name), ignore_errors=True)
+
+
+def unfinished(home: str) -> list[Workspace]:
+    """Workspaces that somebody is making, or was making when it was killed."""
+    return [one for one in everything(home) if not one.made]
+
+
+def changed(home: str, workspace: Workspace, **changes: object) -> Workspace:
+    """Write other values for some fields. The caller holds the workspace's lock."""
+    return write(home, replace(read(home, workspace.id), **changes))  # type: ignore[arg-type]

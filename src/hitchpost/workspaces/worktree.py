@@ -1,0 +1,263 @@
+"""Worktrees: one branch of a repository in a folder of its own, made whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from hitchpost.errors import GitFailed, HitchpostError, Refused
+from hitchpost.state import files
+from hitchpost.state.home import new_id
+from hitchpost.workspaces import git, include, store
+from hitchpost.workspaces.changes import scratch_index
+from hitchpost.workspaces.git import Progress, Repository, silent
+from hitchpost.workspaces.store import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A workspace that is ready, and what a person should know about it."""
+
+    workspace: Workspace
+    notes: tuple[str, ...] = ()
+    is_new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a branch's worktree starts: at ``commit``. ``words`` tell git; ``new`` branches are made with it."""
+
+    commit: str
+    words: tuple[str, ...]
+    new: bool
+
+
+def make(home: str, folder: str, branch: str, *, capacity: int = 1, progress: Progress = silent) -> Made:
+    """The workspace of ``branch`` in the repository that ``folder`` is in: the one that is there, else a new one."""
+    repository = git.repository(folder)
+    git.check_branch(branch)
+    sweep(home)
+    with ExitStack() as held:
+        with store.top_lock(home):
+            known = store.of_branch(home, repository.common, branch)
+            if known is None:
+                start = starting_point(folder, repository, branch)
+                workspace = _planned(home, repository, branch, start.commit, capacity)
+                held.enter_context(store.begun(home, workspace))
+        if known is not None:
+            return _reused(home, known) or make(home, folder, branch, capacity=capacity, progress=progress)
+        try:
+            with files.Lock(os.path.join(store.folder_of(home, workspace.id), store.MAKING)) as making:
+                add(folder, workspace, start, progress, (making.fd,))
+            copied = include.copy(repository, workspace.path)
+            place = os.stat(workspace.path)
+            workspace = store.changed(home, workspace, dev=place.st_dev, ino=place.st_ino, made=True)
+        except BaseException:
+            clear(home, workspace)
+            if start.new:
+                words = ("update-ref", "-d", f"refs/heads/{branch}", start.commit)
+                git.run("/", *words, git_dir=repository.common, check=False)
+            raise
+    return Made(workspace, tuple(copied), is_new=True)
+
+
+def _planned(home: str, repository: Repository, branch: str, base: str, capacity: int) -> Workspace:
+    ours = new_id()
+    name = re.sub(r"[^\w.+@-]", "-", repository.name).lstrip("-.") or "tree"
+    path = os.path.join(store.folder_of(home, ours), f"{name}-tree" if name in store.OURS else name)
+    return Workspace(
+        ours,
+        store.free_name(home, branch),
+        path,
+        files.stamp(),
+        repo=repository.common,
+        branch=branch,
+        base=base,
+        capacity=capacity,
+        made=False,
+    )
+
+
+def _reused(home: str, known: Workspace) -> Made | None:
+    """The workspace that is there, or None when the one who was making it has given up."""
+    if not known.made:
+        try:
+            with store.lock(home, known.id, git.WRITE_S):
+                known = store.read(home, known.id)
+        except (files.Removed, FileNotFoundError):
+            return None
+        if not known.made:
+            raise Refused(f"workspace {known.name!r} was never finished being made; hitch doctor tells more")
+    if not known.is_present:
+        raise Refused(gone_text(known))
+    now = git.current_branch(known.path)
+    where = f"branch {now}" if now else "a detached head"
+    notes = (f"workspace {known.name} is on {where} now",) if now != known.branch else ()
+    return Made(known, notes)
+
+
+def gone_text(workspace: Workspace) -> str:
+    back = f"hitch workspace restore {workspace.word} brings it back"
+    todo = back if workspace.managed else f"hitch workspace rm {workspace.word} forgets it"
+    return f"{workspace.path} is gone or is another folder than workspace {workspace.name!r}; {todo}"
+
+
+# Branches -------------------------------------------------------------------------------------------------------
+
+
+def starting_point(folder: str, repository: Repository, branch: str) -> Start:
+    """How to check ``branch`` out: it is there, a remote has it, or it starts at the head. Raises ``Refused``."""
+    ref = f"refs/heads/{branch}"
+    there = git.commit("/", ref, repository.common)
+    if there is not None:
+        refuse_checked_out(repository.common, branch)
+        return Start(there, (branch,), new=False)
+    remotes = git.run("/", "for-each-ref", "--format=%(refname)", f"refs/remotes/*/{branch}", git_dir=repository.common)
+    refs = remotes.out.decode("utf-8", "surrogateescape").splitlines()
+    if len(refs) > 1:
+        names = ", ".join(one.removeprefix("refs/remotes/") for one in refs)
+        raise Refused(f"several remotes have {branch}: {names}; make the branch from one of them with git branch first")
+    head = git.commit("/", refs[0], repository.common) if refs else git.head(folder)
+    if head is None:
+        raise Refused(f"{repository.top or repository.common} has no commits yet; make one first")
+    if refs:
+        return Start(head, ("--track", "-b", branch, refs[0]), new=True)
+    return Start(head, ("--no-track", "-b", branch, head), new=True)
+
+
+def refuse_checked_out(common: str, branch: str) -> None:
+    words = ("for-each-ref", "--format=%(worktreepath)", f"refs/heads/{branch}")
+    where = git.run("/", *words, git_dir=common).line
+    if where:
+        raise Refused(
+            f"branch {branch} is checked out in {where}; work there with --workspace, or choose another branch"
+        )
+
+
+def add(folder: str, workspace: Workspace, start: Start, progress: Progress, pass_fds: tuple[int, ...] = ()) -> None:
+    """Make the worktree. Hooks run, as they do when a person checks a branch out.
+
+    Git has ``pass_fds`` open while it works: whoever is killed meanwhile does not take git along.
+    """
+    options, name = start.words[:-1], start.words[-1]
+    git.run(
+        folder,
+        "worktree",
+        "add",
+        "-q",
+        *options,
+        "--",
+        workspace.path,
+        name,
+        hooks=True,
+        timeout_s=git.WRITE_S,
+        progress=progress,
+        pass_fds=pass_fds,
+    )
+
+
+# Clearing away --------------------------------------------------------------------------------------------------
+
+
+def sweep(home: str) -> list[str]:
+    """Clear away worktrees whose making was cut short; what was done, in words. One with changes is kept."""
+    if not os.path.isdir(store.top_folder(home)):
+        return []
+    done = []
+    with store.top_lock(home):
+        store.sweep_folders(home)
+        waiting = store.unfinished(home)
+    for workspace in waiting:
+        try:
+            with store.lock(home, workspace.id, timeout_s=0):
+                workspace = store.read(home, workspace.id)
+                making = os.path.join(store.folder_of(home, workspace.id), store.MAKING)
+                if not workspace.made and files.is_held(making) is False:
+                    done.append(clear(home, workspace))
+        except (files.LockTimeout, files.Removed, FileNotFoundError):
+            continue
+    return done
+
+
+def clear(home: str, workspace: Workspace) -> str:
+    """Take an unfinished worktree back. The caller holds its lock, so nobody else is making it."""
+    path = workspace.path
+    try:
+        if os.path.lexists(path) and _has_changes(path):
+            place = os.stat(path)
+            store.changed(home, workspace, dev=place.st_dev, ino=place.st_ino, made=True)
+            return f"kept the unfinished workspace {workspace.name}: it holds changes"
+        unregister(workspace)
+        if os.path.isdir(path):
+            files.discard(os.path.join(path, ".git"))
+            os.rmdir(path)
+        store.forget(home, workspace)
+    except (HitchpostError, OSError) as error:
+        return f"cannot clear the unfinished workspace {workspace.name} away: {error}"
+    return f"cleared the unfinished workspace {workspace.name} away"
+
+
+def _has_changes(path: str) -> bool:
+    """Whether there is a file that is not just as in the head; missing ones are what being unfinished means."""
+    if set(os.listdir(path)) <= {".git"}:
+        return False
+    try:
+        head = git.head(path)
+        if head is None:
+            return True
+        with scratch_index(path, empty=True) as env:
+            git.run(path, "add", "-A", env=env, timeout_s=git.WRITE_S)
+            words = ("diff-index", "--cached", "--name-only", "--no-renames", "--diff-filter=d", "-z", head)
+            return bool(git.run(path, *words, env=env).out)
+    except HitchpostError:
+        return True
+
+
+def unregister(workspace: Workspace) -> None:
+    """Remove the worktree and git's own notes about it, and nothing about other worktrees."""
+    if workspace.repo is None or admin_folder(workspace) is None:
+        return
+    words = ("worktree", "remove", "--force", "--force", "--", workspace.path)
+    git.run("/", *words, git_dir=workspace.repo, timeout_s=git.WRITE_S)
+
+
+def admin_folder(workspace: Workspace) -> str | None:
+    """Where git keeps its notes about the worktree; None when it knows nothing of it."""
+    top = os.path.join(workspace.repo or "/nowhere", "worktrees")
+    try:
+        names = os.listdir(top)
+    except OSError:
+        return None
+    for name in names:
+        try:
+            text = files.read_bytes(os.path.join(top, name, "gitdir"))
+        except OSError:
+            continue
+        if os.fsdecode(text.removesuffix(b"\n")) == os.path.join(workspace.path, ".git"):
+            return os.path.join(top, name)
+    return None
+
+
+def again(workspace: Workspace, start_commit: str | None, progress: Progress) -> Workspace:
+    """Make the worktree of a workspace once more, on its branch, at the same path. The caller holds its lock.
+
+    A branch that is gone starts again at ``start_commit``.
+    """
+    assert workspace.repo is not None
+    assert workspace.branch is not None
+    if not os.path.isdir(workspace.repo):
+        raise Refused(f"the repository {workspace.repo} is gone")
+    unregister(workspace)
+    there = git.commit("/", f"refs/heads/{workspace.branch}", workspace.repo)
+    if there is not None:
+        refuse_checked_out(workspace.repo, workspace.branch)
+        start = Start(there, (workspace.branch,), new=False)
+    elif start_commit is not None and git.commit("/", start_commit, workspace.repo) is not None:
+        start = Start(start_commit, ("--no-track", "-b", workspace.branch, start_commit), new=True)
+    else:
+        raise GitFailed("worktree", f"branch {workspace.branch} and the commit that it started from are gone")
+    add(workspace.repo, workspace, start, progress)
+    place = os.stat(workspace.path)
+    return replace(workspace, dev=place.st_dev, ino=place.st_ino, setup_done=False, removed_at=None)
