@@ -74,7 +74,7 @@ class Truth:
         return [line["to"] for line in self.story() if line["event"] == "state" and line["run"] == run]
 
     def output(self, run: int = 1) -> bytes:
-        return b"".join(path.read_bytes() for path in sorted((self.run(run) / "output").glob("*.log")))
+        return b"".join(map(present, sorted((self.run(run) / "output").glob("*.log"))))
 
     def keeper_pid(self, run: int = 1) -> int:
         return int((self.run(run) / "keeper.lock").read_text().split()[0])
@@ -166,6 +166,14 @@ class Ground:
         """What an agent wrote to a file in its folder, once it is whole (ends with a newline)."""
         path = self.place / name
         return eventually(lambda: whole(path), what=f"the file {name}")
+
+
+def present(path: Path) -> bytes:
+    """A file's bytes; none when it has gone meanwhile, as the oldest segment of a log may."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def whole(path: Path) -> str:

@@ -65,27 +65,51 @@ def open_screen(cols: int, rows: int) -> Screen:
     return GhosttyScreen(cols, rows, HISTORY_LINES)
 
 
-def restore(output_folder: str, end: int, cols: int = 80, rows: int = 24) -> Screen:
-    """The screen of a run after the first ``end`` bytes of its output, as far as its log still has them.
+class Replay:
+    """A run's screen at some point of its output; it can only go on.
 
-    The whole log is taken: what was set long ago, the alternate screen above all, still holds.
+    The whole log is taken, as far as it is still there: what was set long ago, the alternate screen above all, holds.
     """
-    sizes = output.sizes(output_folder)
-    if sizes:
-        _, cols, rows = sizes.pop(0)
-    screen = open_screen(cols, rows)
-    with output.Reader(output_folder) as reader:
+
+    def __init__(self, output_folder: str, cols: int = 80, rows: int = 24) -> None:
+        self.folder = output_folder
+        sizes = output.sizes(output_folder)
+        if sizes:
+            _, cols, rows = sizes[0]
+        self.screen = open_screen(cols, rows)
+        self._reader = output.Reader(output_folder)
+
+    @property
+    def offset(self) -> int:
+        return self._reader.offset
+
+    def advance(self, end: int) -> Screen:
+        """Show the screen after the first ``end`` bytes."""
+        sizes = [size for size in output.sizes(self.folder) if size[0] >= self.offset]
         while True:
-            while sizes and sizes[0][0] <= reader.offset:
-                screen.resize(*sizes.pop(0)[1:])
+            while sizes and sizes[0][0] <= self.offset:
+                self.screen.resize(*sizes.pop(0)[1:])
             until = min(end, sizes[0][0]) if sizes else end
-            chunk = reader.read(min(output.READ_BYTES, until - reader.offset)) if reader.offset < until else None
-            if chunk is None or not chunk.data:
+            if self.offset >= until:
                 break
-            screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
-    for offset, cols, rows in sizes:
-        if offset <= end:
-            screen.resize(cols, rows)
+            chunk = self._reader.read(min(output.READ_BYTES, until - self.offset))
+            if not chunk.data:
+                break
+            self.screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
+        while sizes and sizes[0][0] <= end:
+            self.screen.resize(*sizes.pop(0)[1:])
+        return self.screen
+
+    def close(self) -> None:
+        self._reader.close()
+        self.screen.close()
+
+
+def restore(output_folder: str, end: int, cols: int = 80, rows: int = 24) -> Screen:
+    """The screen of a run after the first ``end`` bytes of its output, as far as its log still has them."""
+    replay = Replay(output_folder, cols, rows)
+    screen = replay.advance(end)
+    replay._reader.close()
     return screen
 
 

@@ -20,12 +20,23 @@ class Settings:
     detach_key: str = "ctrl-b d"
     pids_max: int = 8192
     memory_max_mib: int = 0
+    on_shutdown: str = "keep"
+    reap_idle_minutes: float = 30.0
+    reap_every_minutes: float = 5.0
     env: dict[str, str] = field(default_factory=dict)
     env_files: tuple[str, ...] = ()
 
 
-CHOICES = {"survivors": ("keep", "kill")}
-SMALLEST = {"grace_s": 0, "quiet_s": 0, "log_cap_mib": 1, "pids_max": 0, "memory_max_mib": 0}
+CHOICES = {"survivors": ("keep", "kill"), "on_shutdown": ("keep", "suspend")}
+SMALLEST = {
+    "grace_s": 0,
+    "quiet_s": 0,
+    "log_cap_mib": 1,
+    "pids_max": 0,
+    "memory_max_mib": 0,
+    "reap_idle_minutes": 0,
+    "reap_every_minutes": 0.001,
+}
 
 
 def config_path() -> str:
@@ -71,7 +82,7 @@ def _checked(path: str, key: str, value: object) -> object:
             raise wrong(" or ".join(CHOICES[key]))
         return value
     if key in SMALLEST:
-        whole = not key.endswith("_s")
+        whole = not key.endswith(("_s", "_minutes"))
         if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or value < SMALLEST[key]:
             raise wrong(f"a {'whole ' if whole else ''}number of at least {SMALLEST[key]}")
         return value

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hitchpost.ghostty import GhosttyScreen
+from tests.ground import present
 from tests.support import Hitch, eventually
 
 PROMPT = "ready> "
@@ -182,7 +183,7 @@ def state(name: str = "dev") -> str:
 def logged(name: str = "dev", run: int = 1) -> bytes:
     """What the session's log holds."""
     segments = sorted((folder(name) / "runs" / str(run) / "output").glob("*.log"))
-    return b"".join(segment.read_bytes() for segment in segments)
+    return b"".join(map(present, segments))
 
 
 def quiet_for(tty: Tty, seconds: float) -> bool:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from dataclasses import asdict
 
 import click
 
 from hitchpost.cli.common import json_option, print_json, say, session_argument
 from hitchpost.cli.text import COLOURS, visible
-from hitchpost.errors import Refused
-from hitchpost.ops.place import workspace_of
+from hitchpost.ops.changed import changed, diff_shape
 from hitchpost.ops.sessions import find
 from hitchpost.state.home import open_home
-from hitchpost.workspaces.diff import Difference, difference
 
 PAINT = (("+++", "1"), ("---", "1"), ("diff --git", "1"), ("@@", "36"), ("+", COLOURS["green"]), ("-", COLOURS["red"]))
 
@@ -28,14 +24,9 @@ def command(session: str, stat: bool, color: str, as_json: bool) -> None:
     """Show what changed since the session began: committed, uncommitted and untracked."""
     home = open_home(create=False)
     record = find(home, session).record
-    workspace = workspace_of(home, record)
-    folder = workspace.path if workspace is not None else record.folder
-    if not os.path.isdir(folder):
-        back = f"; hitch workspace restore {workspace.word} brings it back" if workspace and workspace.managed else ""
-        raise Refused(f"{record.name} has no folder any more: {folder} is gone{back}")
-    found = difference(folder, record.base)
+    found = changed(home, record)
     if as_json:
-        print_json(_shape(found))
+        print_json(diff_shape(found))
         return
     if found.base is None:
         say("it is not known which commit the session started from; compared with the last commit")
@@ -45,16 +36,6 @@ def command(session: str, stat: bool, color: str, as_json: bool) -> None:
         click.echo("\n".join(_lines(text, coloured)), nl=bool(text), color=True)
     else:
         sys.stdout.buffer.write(text)
-
-
-def _shape(found: Difference) -> dict[str, object]:
-    return {
-        "base": found.base,
-        "head": found.head,
-        "branch": found.branch,
-        "files": [asdict(one) for one in found.files],
-        "patch": found.patch.decode("utf-8", "replace"),
-    }
 
 
 def _lines(text: bytes, coloured: bool) -> list[str]:

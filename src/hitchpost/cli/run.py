@@ -7,19 +7,12 @@ import sys
 
 import click
 
-from hitchpost import settings as config
 from hitchpost.agents import catalog
 from hitchpost.cli.common import current_folder, json_option, print_json, progress, say, session_json, terminal_size
 from hitchpost.cli.text import visible
-from hitchpost.errors import UsageError, WorkspaceBusy
-from hitchpost.model import run as runs
+from hitchpost.errors import UsageError
 from hitchpost.ops import environment
-from hitchpost.ops.create import Wish, create
-from hitchpost.ops.listing import listing
-from hitchpost.ops.place import choose
-from hitchpost.ops.remove import remove
-from hitchpost.ops.send import send
-from hitchpost.ops.start import start
+from hitchpost.ops.launch import Request, launch
 from hitchpost.runtimes import base
 from hitchpost.state.home import open_home
 
@@ -78,53 +71,34 @@ def command(
     hitch run -- make -j8
     """
     rest: tuple[str, ...] = ctx.obj or ()
-    if agent is None and not rest:
-        raise UsageError("say what to run: hitch run AGENT, or hitch run -- COMMAND …; hitch agents lists the agents")
     _check_places(branch=branch is not None, workspace=workspace is not None, here=here)
     if exclusive and share:
         raise UsageError("--exclusive and --share exclude each other")
-    kind = catalog.load(agent) if agent is not None else catalog.unknown(rest)
-    argv = kind.command(rest, prompt) if agent is not None else rest
-    settings = config.load()
-    config.environment(settings)  # an env file that cannot be read is known before there is a session
-    extra = environment.parse(env_items, os.environ)
     home = open_home()
-    place = choose(
-        home,
-        current_folder() if workspace is None else workspace,
+    request = Request(
+        folder=current_folder() if workspace is None else workspace,
+        agent=agent,
+        command=rest,
         branch=branch,
         workspace=workspace,
         exclusive=exclusive,
         share=share,
-        progress=progress(branch or "workspace", "making it ready"),
+        name=name,
+        description=description,
+        runtime=runtime,
+        prompt=prompt,
+        env=environment.parse(env_items, os.environ),
+        size=terminal_size(),
     )
-    wish = Wish(
-        kind,
-        argv,
-        place.folder,
-        name,
-        description,
-        runtime,
-        workspace_id=place.workspace_id,
-        branch=place.branch,
-        base=place.base,
-        exclusive=place.workspace is not None and not share,
-        share=share,
-    )
-    record = create(home, wish, settings)
-    try:
-        begun = start(home, record.id, settings, caller=os.environ, extra_env=extra, size=terminal_size())
-    except WorkspaceBusy:
-        remove(home, record.id)
-        raise
-    for note in (*place.notes, *begun.notes, *_neighbours(home, record.id, record.folder)):
+    told = progress(branch or "workspace", "making it ready")
+    seen, notes = launch(home, request, caller=os.environ, progress=told)
+    record = seen.record
+    for note in notes:
         say(note)
-    if prompt is not None and not kind.prompt_args:
-        send(begun.seen, prompt)
     if as_json:
-        print_json(session_json(begun.seen))
+        print_json(session_json(seen))
     else:
-        pid = f" (run {begun.seen.facts.run})"
+        pid = f" (run {seen.facts.run})"
         click.echo(f"{visible(record.name)} started as session {record.index}, id {record.id}{pid}")
     if attach:
         from hitchpost.cli.attach import attach_to
@@ -136,11 +110,3 @@ def _check_places(**given: bool) -> None:
     named = [f"--{name}" for name, is_given in given.items() if is_given]
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} exclude each other")
-
-
-def _neighbours(home: str, session: str, folder: str) -> list[str]:
-    return [
-        f"note: session {row.shape['name']} works in {folder} too"
-        for row in listing(home)
-        if row.shape["id"] != session and row.shape["workspace"]["path"] == folder and row.shape["state"] in runs.LIVE
-    ]

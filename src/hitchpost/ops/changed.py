@@ -1,0 +1,32 @@
+"""What a session has changed in its folder since it began."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+
+from hitchpost.errors import Refused
+from hitchpost.ops.place import workspace_of
+from hitchpost.state.records import Record
+from hitchpost.workspaces.diff import Difference, difference
+
+
+def changed(home: str, record: Record) -> Difference:
+    """Committed, uncommitted and untracked. Raises ``Refused`` when the folder is gone."""
+    workspace = workspace_of(home, record)
+    folder = workspace.path if workspace is not None else record.folder
+    if not os.path.isdir(folder):
+        back = f"; hitch workspace restore {workspace.word} brings it back" if workspace and workspace.managed else ""
+        raise Refused(f"{record.name} has no folder any more: {folder} is gone{back}")
+    return difference(folder, record.base)
+
+
+def diff_shape(found: Difference) -> dict[str, object]:
+    """The JSON of ``hitch diff`` and of REST."""
+    return {
+        "base": found.base,
+        "head": found.head,
+        "branch": found.branch,
+        "files": [asdict(one) for one in found.files],
+        "patch": found.patch.decode("utf-8", "replace"),
+    }

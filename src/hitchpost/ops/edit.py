@@ -1,0 +1,36 @@
+"""Changing what a person calls a session."""
+
+from __future__ import annotations
+
+from hitchpost.errors import NameTaken, NoSuchSession, UsageError
+from hitchpost.model.record import ARCHIVED
+from hitchpost.ops.create import LONGEST_DESCRIPTION, check_name, home_lock
+from hitchpost.state import files, index, records
+from hitchpost.state.home import session_folder
+from hitchpost.state.records import Record
+from hitchpost.values import replace
+
+
+def edit(home: str, session: str, *, name: str | None = None, description: str | None = None) -> Record:
+    """Give a session another name or description. Raises ``NameTaken`` or ``UsageError``; nothing is changed then."""
+    if name is not None:
+        check_name(name)
+    if description is not None and len(description) > LONGEST_DESCRIPTION:
+        raise UsageError(f"the description is longer than {LONGEST_DESCRIPTION} characters")
+    folder = session_folder(home, session)
+    with home_lock(home):
+        rows = index.rows(home)
+        if session not in rows:
+            raise NoSuchSession(session)
+        for row in rows.values():
+            if row["id"] != session and row["name"] == name and row["record"] != ARCHIVED:
+                raise NameTaken(str(name), row["id"])
+        with files.SessionLock(folder):
+            record = records.read(folder)
+            changed = replace(
+                record,
+                name=record.name if name is None else name,
+                description=record.description if description is None else description,
+            )
+            records.write(folder, changed)
+    return changed

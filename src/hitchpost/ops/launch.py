@@ -1,0 +1,93 @@
+"""From a wish to a running session: choose the place, write the record, start the first run, type the first prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hitchpost import settings as config
+from hitchpost.agents import catalog
+from hitchpost.errors import UsageError, WorkspaceBusy
+from hitchpost.model import run as runs
+from hitchpost.ops.create import Wish, create
+from hitchpost.ops.listing import listing
+from hitchpost.ops.look import Seen
+from hitchpost.ops.place import choose
+from hitchpost.ops.remove import remove
+from hitchpost.ops.send import send
+from hitchpost.ops.start import start
+from hitchpost.runtimes import base
+from hitchpost.workspaces.git import Progress, silent
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person asks for. ``command`` is a whole one, or further arguments of ``agent``."""
+
+    folder: str
+    agent: str | None = None
+    command: tuple[str, ...] = ()
+    branch: str | None = None
+    workspace: str | None = None
+    exclusive: bool = False
+    share: bool = False
+    name: str | None = None
+    description: str = ""
+    runtime: str = "local"
+    prompt: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    size: tuple[int, int] = (80, 24)
+
+
+def launch(
+    home: str, request: Request, *, caller: Mapping[str, str], actor: str = "cli", progress: Progress = silent
+) -> tuple[Seen, list[str]]:
+    """The running session, and notes for the person. Raises what choosing, creating, starting and sending raise."""
+    if request.agent is None and not request.command:
+        raise UsageError("say what to run: hitch run AGENT, or hitch run -- COMMAND …; hitch agents lists the agents")
+    kind = catalog.load(request.agent) if request.agent is not None else catalog.unknown(request.command)
+    argv = kind.command(request.command, request.prompt) if request.agent is not None else request.command
+    settings = config.load()
+    config.environment(settings)  # an env file that cannot be read is known before there is a session
+    if request.runtime not in base.RUNTIMES:
+        raise UsageError(f"unknown runtime {request.runtime!r}; known are: {', '.join(base.RUNTIMES)}")
+    base.load(request.runtime).check()
+    place = choose(
+        home,
+        request.folder if request.workspace is None else request.workspace,
+        branch=request.branch,
+        workspace=request.workspace,
+        exclusive=request.exclusive,
+        share=request.share,
+        progress=progress,
+    )
+    wish = Wish(
+        kind,
+        argv,
+        place.folder,
+        request.name,
+        request.description,
+        request.runtime,
+        workspace_id=place.workspace_id,
+        branch=place.branch,
+        base=place.base,
+        exclusive=place.workspace is not None and not request.share,
+        share=request.share,
+    )
+    record = create(home, wish, settings)
+    try:
+        begun = start(home, record.id, settings, caller=caller, extra_env=request.env, size=request.size, actor=actor)
+    except WorkspaceBusy:
+        remove(home, record.id)
+        raise
+    if request.prompt is not None and not kind.prompt_args:
+        send(begun.seen, request.prompt)
+    return begun.seen, [*place.notes, *begun.notes, *_neighbours(home, record.id, record.folder)]
+
+
+def _neighbours(home: str, session: str, folder: str) -> list[str]:
+    return [
+        f"note: session {row.shape['name']} works in {folder} too"
+        for row in listing(home)
+        if row.shape["id"] != session and row.shape["workspace"]["path"] == folder and row.shape["state"] in runs.LIVE
+    ]

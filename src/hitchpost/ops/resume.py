@@ -1,0 +1,31 @@
+"""Resuming: the next run of a session that has ended, whose record says that it may go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hitchpost.errors import Refused
+from hitchpost.model import run as runs
+from hitchpost.model.record import ARCHIVED, ERROR
+from hitchpost.ops.recover import recover
+from hitchpost.ops.start import Begun, start
+from hitchpost.settings import Settings
+
+
+def resume(
+    home: str,
+    session: str,
+    settings: Settings,
+    *,
+    caller: Mapping[str, str],
+    size: tuple[int, int] = (80, 24),
+    actor: str = "cli",
+) -> Begun:
+    """Start the next run in the same workspace. Raises ``Refused`` for a live one and for records that are closed."""
+    seen = recover(home, session)
+    name = seen.record.name
+    if seen.record.record in (ARCHIVED, ERROR):
+        raise Refused(f"{name} is {seen.record.record}: it takes no new run")
+    if seen.facts.state in runs.LIVE and seen.facts.state != runs.CREATED:
+        raise Refused(f"{name} is {seen.facts.state}; there is nothing to resume")
+    return start(home, session, settings, caller=caller, size=size, reason="resume", actor=actor)
