@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,8 @@ from hitchpost.ops.stop import stop
 from hitchpost.runtimes.link import Link
 from hitchpost.runtimes.tmux import version_of
 from hitchpost.settings import Settings
-from tests.ground import Ground, alive, died_of, left_with
+from tests.ground import Ground, Truth, alive, died_of, left_with
+from tests.repos import Repo
 from tests.support import Hitch, Process, eventually
 from tests.tmuxes import Panes
 
@@ -217,3 +220,31 @@ def test_a_home_with_a_path_too_long_for_a_socket_works(panes: Panes, ground: Gr
 )
 def test_versions_are_read(said: str, version: tuple[int, int] | None) -> None:
     assert version_of(said) == version
+
+
+@pytest.mark.ids("F54", "A31-13")
+def test_a_workspace_is_leased_by_the_keeper_in_the_pane_and_by_nobody_after_it(
+    panes: Panes, ground: Ground, repo: Repo
+) -> None:
+    words = ("run", "--json", "--runtime", "tmux", "--branch", "fix#(touch${IFS}canary)")
+    with working_in(repo.path):
+        dev = Truth(ground.home, ground.hitch(*words, "--", "sleep", "1000").json()["id"])
+        panes.sessions.append(dev)
+        refused = ground.hitch(*words, "--", "sleep", "1000", check=4).err
+        assert f"is in use by {ground.ps(dev)['name']}" in refused
+        stop(str(ground.home), dev.id)
+        panes.shows(dev, "[stopped]")
+        again = Truth(ground.home, ground.hitch(*words, "--", "sleep", "1000").json()["id"])
+        panes.sessions.append(again)
+    assert again.state == "running"
+    assert not list(ground.watch.scratch.rglob("canary"))
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -36,6 +36,18 @@ def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: st
     )
 
 
+def complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Workspace names for the shell's completion. Never fails: completion must not print errors."""
+    from hitchpost.state.home import home_path
+    from hitchpost.workspaces import store
+
+    try:
+        names = [one.name for one in store.everything(home_path())]
+    except (OSError, HitchpostError):
+        return []
+    return sorted({name for name in names if name.startswith(incomplete) and name.isprintable()})
+
+
 session_argument = click.argument("session", shell_complete=complete_sessions)
 sessions_argument = click.argument("sessions", nargs=-1, required=True, shell_complete=complete_sessions)
 

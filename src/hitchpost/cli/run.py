@@ -8,7 +8,16 @@ import sys
 import click
 
 from hitchpost.agents import catalog
-from hitchpost.cli.common import current_folder, json_option, print_json, progress, say, session_json, terminal_size
+from hitchpost.cli.common import (
+    complete_workspaces,
+    current_folder,
+    json_option,
+    print_json,
+    progress,
+    say,
+    session_json,
+    terminal_size,
+)
 from hitchpost.cli.text import visible
 from hitchpost.errors import UsageError
 from hitchpost.ops import environment
@@ -37,7 +46,12 @@ class RunCommand(click.Command):
 @click.option("--name", help="A name that no other session has; made up when missing.")
 @click.option("--description", default="", help="A line for hitch ps.")
 @click.option("--branch", metavar="B", help="Work on a branch of this repository, in a worktree of its own.")
-@click.option("--workspace", metavar="W", help="Work in a workspace (see `hitch workspace ls`), or in any folder.")
+@click.option(
+    "--workspace",
+    metavar="W",
+    shell_complete=complete_workspaces,
+    help="Work in a workspace (see `hitch workspace ls`), or in any folder.",
+)
 @click.option("--here", is_flag=True, help="Work in the current folder (the default).")
 @click.option("--exclusive", is_flag=True, help="Lease the folder: no other session may work there meanwhile.")
 @click.option("--share", is_flag=True, help="Join a workspace that is in use, as a reader.")

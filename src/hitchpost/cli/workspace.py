@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from hitchpost.cli.common import current_folder, json_option, print_json, progress, say
+from hitchpost.cli.common import complete_workspaces, current_folder, json_option, print_json, progress, say
 from hitchpost.cli.text import painted, table, visible
-from hitchpost.errors import HitchpostError, Refused, WorkspaceBusy, WorkspaceExists
-from hitchpost.state.home import home_path, open_home
+from hitchpost.errors import Refused, WorkspaceBusy, WorkspaceExists
+from hitchpost.state.home import open_home
 from hitchpost.workspaces import git, project, store, worktree
 from hitchpost.workspaces.overview import CLEAN, DIRTY, FOLDER, overview
 from hitchpost.workspaces.pruning import prune
@@ -21,15 +21,6 @@ from hitchpost.workspaces.restoring import restore
 from hitchpost.workspaces.trust import is_trusted, trust
 
 COLOUR = {CLEAN: "green", DIRTY: "yellow", FOLDER: "grey"}
-
-
-def complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Workspace names for the shell's completion. Never fails: completion must not print errors."""
-    try:
-        names = [one.name for one in store.everything(home_path())]
-    except (OSError, HitchpostError):
-        return []
-    return sorted({name for name in names if name.startswith(incomplete) and name.isprintable()})
 
 
 workspace_argument = click.argument("workspace", shell_complete=complete_workspaces)

@@ -15,6 +15,7 @@ from hitchpost.model.facts import TMUX, Exit, Facts
 from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, status
 from hitchpost.ops import past
 from hitchpost.ops.look import Seen, moment
+from hitchpost.ops.place import workspace_of
 from hitchpost.ops.view import shape
 from hitchpost.runtimes import tmux
 from hitchpost.state import files, records, story
@@ -215,11 +216,15 @@ def keeper_pid(where: str) -> int | None:
 
 def folder_text(seen: Seen) -> str:
     record = seen.record
+    wanted = (record.folder_dev, record.folder_ino)
     try:
         here = os.stat(record.folder)
+        workspace = workspace_of(os.path.dirname(os.path.dirname(seen.folder)), record)
+        if workspace is not None and seen.facts.state not in runs.LIVE:
+            wanted = (workspace.dev, workspace.ino)  # it may have been restored since the last run
     except OSError as error:
         return f"gone: {record.folder} ({os.strerror(error.errno or 0).lower()})"
-    if (here.st_dev, here.st_ino) != (record.folder_dev, record.folder_ino):
+    if (here.st_dev, here.st_ino) != wanted:
         return f"another folder is now at {record.folder}"
     return f"present: {record.folder}"
 
