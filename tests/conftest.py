@@ -16,6 +16,10 @@ from tests.repos import Repo, new_repo
 from tests.support import TEMP_PREFIX, Hitch, LeakWatch, end_home
 from tests.tmuxes import Panes, panes_in
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tests.hubs import HubProcess
+
 # Times say nothing about correctness here: several tests share the cores.
 hypothesis.settings.register_profile("hitchpost", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("hitchpost")
@@ -91,4 +95,13 @@ def ground(home: Path, hitch: Hitch, leak_watch: LeakWatch) -> Ground:
 def panes(ground: Ground) -> Iterator[Panes]:
     """Sessions on the tmux runtime, removed at the end with their servers."""
     with panes_in(ground) as made:
+        yield made
+
+
+@pytest.fixture
+def hub(ground: Ground) -> Iterator[HubProcess]:
+    """A hub for the test's home, in a process of its own."""
+    from tests.hubs import hub_of
+
+    with hub_of(ground) as made:
         yield made

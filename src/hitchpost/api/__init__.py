@@ -1,0 +1,1 @@
+"""HTTP and WebSocket: schemas, routes, and who may ask."""

@@ -1,0 +1,318 @@
+"""The routes. Each asks the hub, and answers with the one shape."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.exceptions import HTTPException
+
+import hitchpost
+from hitchpost import output, wire
+from hitchpost.agents import catalog
+from hitchpost.api import schemas
+from hitchpost.api.errors import as_dict, status_of
+from hitchpost.api.gate import COOKIE
+from hitchpost.api.tokens import COOKIE_S, OWNER, Tokens, csrf_of
+from hitchpost.api.ws import WebSockets
+from hitchpost.errors import HitchpostError, Refused
+from hitchpost.hub.core import Hub
+from hitchpost.hub.registry import Tracked, cr070_word
+from hitchpost.model import run as runs
+from hitchpost.model.run import InvalidTransition
+from hitchpost.model.status import STALE
+from hitchpost.ops import launch
+from hitchpost.ops.changed import changed, diff_shape
+from hitchpost.ops.edit import edit
+from hitchpost.ops.sessions import chosen_run
+from hitchpost.recording import asciicast
+from hitchpost.state import files, story
+from hitchpost.state.home import run_folder
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    code: {"model": schemas.ErrorBody} for code in (400, 401, 403, 404, 405, 409, 413, 415, 422, 500, 503)
+}
+STATE_ERRORS = (HitchpostError, InvalidTransition, files.Unreadable, files.NewerSchema, files.LockTimeout)
+SessionId = str
+
+
+def owner(request: Request) -> None:
+    """Only the owner changes anything."""
+    if request.state.role != OWNER:
+        raise HTTPException(403, "only the owner may do that")
+
+
+def only_local(request: Request) -> None:
+    if not request.state.local:
+        raise HTTPException(403, "only the hub's own socket may ask that")
+
+
+Owner = Depends(owner)
+
+
+class Routes:
+    """The handlers, beside the hub that they ask."""
+
+    def __init__(self, hub: Hub, tokens: Tokens) -> None:
+        self.hub, self.tokens = hub, tokens
+        self.url = ""
+
+    # the hub itself ---------------------------------------------------------------------------------------------
+
+    async def health(self) -> dict[str, Any]:
+        sessions = self.hub.registry.sessions
+        return {
+            "ok": True,
+            "version": hitchpost.__version__,
+            "pid": os.getpid(),
+            "uptime_s": round(time.monotonic() - self.hub.began, 3),
+            "sessions": len(sessions),
+            "live": sum(one.watch is not None for one in sessions.values()),
+        }
+
+    async def status(self) -> dict[str, Any]:
+        shapes = self.hub.registry.shapes()
+        views = [self._agent_view(one) for one in self._all()]
+        return {
+            "hub": await self.health(),
+            "counts": dict(Counter(one["state"] for one in views)),
+            "agents": views,
+            "sessions": shapes,
+        }
+
+    async def launch_code(self) -> dict[str, str]:
+        return {"url": self.url, "launch_url": f"{self.url}#code={self.tokens.new_code()}"}
+
+    async def launch(self, response: Response, body: schemas.Launch) -> dict[str, str]:
+        cookie = self.tokens.redeem(body.code)
+        if cookie is None:
+            raise HTTPException(401, "this code was used already, or is older than a minute")
+        response.set_cookie(COOKIE, cookie, max_age=int(COOKIE_S), httponly=True, samesite="strict", path="/")
+        return {"role": OWNER, "csrf": csrf_of(cookie)}
+
+    async def me(self, request: Request) -> dict[str, str]:
+        cookie = request.cookies.get(COOKIE, "")
+        return {"role": request.state.role, "csrf": csrf_of(cookie) if cookie else ""}
+
+    async def ws_ticket(self, request: Request) -> dict[str, str]:
+        return {"ticket": self.tokens.new_ticket(request.state.role)}
+
+    # sessions ---------------------------------------------------------------------------------------------------
+
+    async def sessions(self, everything: Annotated[bool, Query(alias="all")] = False) -> list[dict[str, Any]]:
+        return self.hub.registry.shapes(everything=everything)
+
+    async def export(self) -> dict[str, Any]:
+        return {"version": 1, "exported_at": files.stamp(), "sessions": self.hub.registry.shapes()}
+
+    async def create(self, body: schemas.NewSession) -> dict[str, Any]:
+        wanted = body.model_dump()
+        size = (wanted.pop("cols"), wanted.pop("rows"))
+        wanted["command"] = tuple(wanted["command"])
+        one, notes = await self.hub.create(launch.Request(**wanted, size=size))
+        return {"session": one.shape, "notes": notes}
+
+    async def session(self, session: SessionId) -> dict[str, Any]:
+        return self._find(session).shape
+
+    async def edit(self, session: SessionId, body: schemas.Changes) -> dict[str, Any]:
+        one = self._find(session)
+        await self.hub.do(edit, self.hub.home, one.id, name=body.name, description=body.description)
+        return (await self.hub.after(one.id)).shape
+
+    async def remove(self, session: SessionId, force: bool = False) -> Response:
+        await self.hub.remove(self._find(session).id, force=force)
+        return Response(status_code=204)
+
+    async def prompt(self, session: SessionId, body: schemas.Prompt) -> dict[str, Any]:
+        one, receipt = await self.hub.prompt(self._find(session).id, body.text, enter=body.enter, force=body.force)
+        return {**receipt, "session": one.shape}
+
+    async def stop(self, session: SessionId, body: Annotated[schemas.StopWish | None, Body()] = None) -> dict[str, Any]:
+        return (await self.hub.stop(self._find(session).id, reason=body.reason if body else "")).shape
+
+    async def restart(self, session: SessionId) -> dict[str, Any]:
+        one, notes = await self.hub.restart(self._find(session).id)
+        return {"session": one.shape, "notes": notes}
+
+    async def resume(self, session: SessionId) -> dict[str, Any]:
+        one, notes = await self.hub.resume(self._find(session).id)
+        return self._record_answer(one, notes)
+
+    async def cancel(self, session: SessionId) -> dict[str, Any]:
+        return self._record_answer(await self.hub.stop(self._find(session).id, reason="cancelled"))
+
+    async def archive(self, session: SessionId) -> dict[str, Any]:
+        return (await self.hub.archive(self._find(session).id)).shape
+
+    async def story(self, session: SessionId) -> list[dict[str, Any]]:
+        one = self._find(session)
+        assert one.seen is not None
+        return await self.hub.do(story.read, one.seen.folder)
+
+    async def runs(self, session: SessionId) -> list[dict[str, Any]]:
+        one = self._find(session)
+        assert one.seen is not None
+        return await self.hub.do(_runs, one.seen.folder, one.seen.facts.run, one.shape)
+
+    async def screen(self, session: SessionId) -> dict[str, Any]:
+        one = self._find(session)
+        assert one.seen is not None
+        folder = os.path.join(one.seen.run_folder, wire.OUTPUT)
+        end = (await self.hub.do(output.bounds, folder))[1]
+        return {"text": await self.hub.screens.text(folder, end), "offset": end}
+
+    async def recording(self, session: SessionId, run: int | None = None) -> Response:
+        one = self._find(session)
+        assert one.seen is not None
+        folder = os.path.join(run_folder(one.seen.folder, chosen_run(one.seen, run)), wire.OUTPUT)
+        text = await self.hub.do(lambda: "".join(asciicast(folder, one.shape["name"])))
+        return PlainTextResponse(text, media_type="application/x-asciicast")
+
+    async def diff(self, session: SessionId) -> dict[str, Any]:
+        one = self._find(session)
+        assert one.seen is not None
+        return diff_shape(await self.hub.do(changed, self.hub.home, one.seen.record))
+
+    # CR-070's view ----------------------------------------------------------------------------------------------
+
+    async def agents(self) -> list[dict[str, Any]]:
+        return [self._agent_view(one) for one in self._all()]
+
+    async def agent(self, agent: str) -> dict[str, Any]:
+        return self._agent_view(self._find(agent))
+
+    async def agent_start(self, agent: str) -> dict[str, Any]:
+        one = self._find(agent)
+        assert one.seen is not None
+        if one.seen.facts.state in runs.LIVE and cr070_word(one) != STALE:
+            raise Refused(
+                f"{one.seen.record.name} is already running. Use 'hitch attach {one.seen.record.name}' to connect."
+            )
+        return self._agent_view((await self.hub.resume(one.id))[0])
+
+    async def agent_stop(self, agent: str) -> dict[str, Any]:
+        return self._agent_view(await self.hub.stop(self._find(agent).id))
+
+    async def agent_restart(self, agent: str) -> dict[str, Any]:
+        one = self._find(agent)
+        if cr070_word(one) != STALE:
+            assert one.seen is not None
+            raise Refused(f"{one.seen.record.name} is {cr070_word(one)}, not stale")
+        return self._agent_view((await self.hub.restart(one.id))[0])
+
+    # helpers ----------------------------------------------------------------------------------------------------
+
+    def _all(self) -> list[Tracked]:
+        found = [one for one in self.hub.registry.sessions.values() if one.seen is not None]
+        return sorted(found, key=lambda one: one.shape["index"])
+
+    def _find(self, session: str) -> Tracked:
+        return self.hub.registry.find(session)
+
+    def _agent_view(self, one: Tracked) -> dict[str, Any]:
+        assert one.seen is not None
+        agent = one.seen.record.agent
+        title = catalog.load(agent).title if agent in catalog.names() else agent
+        return {
+            "id": one.id,
+            "name": one.seen.record.name,
+            "display_name": title,
+            "state": cr070_word(one),
+            "session_alive": one.shape["session_alive"],
+            "sandbox_alive": one.shape["sandbox_alive"],
+            "container": None,
+        }
+
+    def _record_answer(self, one: Tracked, notes: list[str] | None = None) -> dict[str, Any]:
+        return {"sessionId": one.id, "status": one.shape["record"], "notes": notes or [], "session": one.shape}
+
+
+def _runs(folder: str, current: int, shape: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every run of a session, the first one first, with its exit."""
+    found = []
+    for number in range(1, current + 1):
+        where = run_folder(folder, number)
+        entry: dict[str, Any] = {"run": number, "state": shape["state"] if number == current else "unknown"}
+        for name, path in (("run_file", wire.RUN), ("exit", wire.EXIT), ("state_file", files.STATE)):
+            try:
+                entry[name] = files.read_object(os.path.join(where, path))
+            except (OSError, files.Unreadable, files.NewerSchema):
+                entry[name] = None
+        if entry["state_file"] is not None:
+            entry["state"] = entry["state_file"]["state"]
+        found.append(entry)
+    return found
+
+
+def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
+    routes = Routes(hub, tokens)
+    app = FastAPI(
+        title="Hitchpost",
+        version=hitchpost.__version__,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        responses=ERRORS,
+    )
+    api = APIRouter(prefix="/api")
+    one = "/sessions/{session}"
+    agent = "/agents/{agent}"
+    get, post = api.get, api.post
+    get("/health", response_model=schemas.Health)(routes.health)
+    get("/status", response_model=schemas.Status)(routes.status)
+    get("/me", response_model=schemas.SignedIn)(routes.me)
+    post("/launch", response_model=schemas.SignedIn)(routes.launch)
+    post("/launch-code", response_model=schemas.Code, dependencies=[Depends(only_local)])(routes.launch_code)
+    post("/ws-ticket", response_model=schemas.Ticket)(routes.ws_ticket)
+    get("/sessions", response_model=list[schemas.Session])(routes.sessions)
+    post("/sessions", response_model=schemas.SessionWithNotes, status_code=201, dependencies=[Owner])(routes.create)
+    get("/sessions/export")(routes.export)
+    get(one, response_model=schemas.Session)(routes.session)
+    api.patch(one, response_model=schemas.Session, dependencies=[Owner])(routes.edit)
+    api.delete(one, status_code=204, dependencies=[Owner])(routes.remove)
+    post(f"{one}/prompt", response_model=schemas.PromptAnswer, dependencies=[Owner])(routes.prompt)
+    post(f"{one}/stop", response_model=schemas.Session, dependencies=[Owner])(routes.stop)
+    post(f"{one}/restart", response_model=schemas.SessionWithNotes, dependencies=[Owner])(routes.restart)
+    post(f"{one}/resume", response_model=schemas.RecordAnswer, dependencies=[Owner])(routes.resume)
+    post(f"{one}/cancel", response_model=schemas.RecordAnswer, dependencies=[Owner])(routes.cancel)
+    post(f"{one}/archive", response_model=schemas.Session, dependencies=[Owner])(routes.archive)
+    get(f"{one}/story", response_model=list[schemas.StoryLine])(routes.story)
+    get(f"{one}/runs", response_model=list[schemas.Run])(routes.runs)
+    get(f"{one}/screen", response_model=schemas.Screen)(routes.screen)
+    get(f"{one}/recording", response_class=PlainTextResponse)(routes.recording)
+    get(f"{one}/diff")(routes.diff)
+    get("/agents", response_model=list[schemas.AgentView])(routes.agents)
+    get(agent, response_model=schemas.AgentView)(routes.agent)
+    post(f"{agent}/start", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_start)
+    post(f"{agent}/stop", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_stop)
+    post(f"{agent}/restart-session", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_restart)
+    app.include_router(api)
+    app.add_api_websocket_route("/ws", WebSockets(hub).serve)
+    _answer_errors(app)
+    return app, routes
+
+
+def _answer_errors(app: FastAPI) -> None:
+    @app.exception_handler(HTTPException)
+    async def of_http(request: Request, error: HTTPException) -> JSONResponse:
+        code = {401: "not_signed_in", 403: "forbidden", 404: "not_found", 405: "bad_method"}.get(error.status_code)
+        return JSONResponse(as_dict(code or "failed", str(error.detail)), error.status_code, headers=error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def of_input(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"][1:])) or "the body"
+        return JSONResponse(as_dict("bad_input", f"{where}: {first['msg']}"), 422)
+
+    async def of_state(request: Request, error: Exception) -> JSONResponse:
+        status, code = status_of(error)
+        return JSONResponse(as_dict(code, str(error)), status)
+
+    for kind in (*STATE_ERRORS, files.WrongRun, files.Removed, OSError):
+        app.add_exception_handler(kind, of_state)

@@ -1,0 +1,188 @@
+"""The gate before every route, HTTP and WebSocket alike: host, origin, credentials. Nothing behind it decides that.
+
+The Unix socket is the user's own (0600, and the kernel says who is there); TCP asks for everything, always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs
+
+from hitchpost.api.errors import error_body
+from hitchpost.api.tokens import OWNER, Tokens, csrf_of
+
+COOKIE = "hitchpost"
+CSRF_HEADER = b"x-hitchpost-csrf"
+SAFE_METHODS = ("GET", "HEAD")
+LAUNCH = "/api/launch"
+OPEN_PATHS = ("/", "/favicon.svg", "/manifest.webmanifest", "/sw.js")
+OPEN_FOLDERS = ("/assets/",)
+POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    b"font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; "
+    b"form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy", POLICY),
+    (b"cache-control", b"no-store"),
+]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Refusal(Exception):
+    def __init__(self, status: int, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.hint = status, code, message, hint
+
+
+class Trusted:
+    """For the Unix socket: whoever could open it is the owner."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in ("http", "websocket"):
+            scope["state"] = {**scope.get("state", {}), "role": OWNER, "local": True}
+        await self.app(scope, receive, send)
+
+
+class Gate:
+    """For TCP. ``hosts`` are the exact values of Host, ``origins`` of Origin, that are ours."""
+
+    def __init__(self, app: App, tokens: Tokens) -> None:
+        self.app, self.tokens = app, tokens
+        self.hosts: frozenset[str] = frozenset()
+        self.origins: frozenset[str] = frozenset()
+
+    def serve_at(self, port: int, names: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")) -> None:
+        self.hosts = frozenset(f"{name}:{port}" for name in names)
+        self.origins = frozenset(f"http://{host}" for host in self.hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope)
+        try:
+            role = self._role(scope, headers)
+        except Refusal as refusal:
+            await refuse(scope, receive, send, refusal)
+            return
+        scope["state"] = {**scope.get("state", {}), "role": role, "local": False}
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+            await send(message)
+
+        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+    def _role(self, scope: Scope, headers: Headers) -> str:
+        """Raises ``Refusal``. The order is the order of suspicion."""
+        if headers.all(b"host") != 1 or headers.one(b"host") not in self.hosts:
+            raise Refusal(403, "forbidden_host", "this host name is not ours", "open the URL that hitch up prints")
+        origin = headers.one(b"origin")
+        if origin is not None and origin not in self.origins:
+            raise Refusal(403, "forbidden_origin", "requests from other pages are refused")
+        path, method = scope["path"], scope.get("method", "GET")
+        if scope["type"] == "websocket":
+            return self._websocket_role(scope, headers, origin)
+        if method in SAFE_METHODS and (path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)):
+            return ""
+        if path == LAUNCH and method == "POST":
+            self._needs_json(headers)
+            return ""
+        bearer = self._bearer(headers)
+        if bearer is not None:
+            if method not in SAFE_METHODS:
+                self._needs_json(headers)
+            return bearer
+        cookie = headers.cookie()
+        role = self.tokens.of_cookie(cookie) if cookie else None
+        if role is None:
+            raise Refusal(401, "not_signed_in", "sign in first", "hitch up prints a URL that signs you in")
+        if method not in SAFE_METHODS:
+            self._needs_json(headers)
+            if origin is None or headers.one(CSRF_HEADER) != csrf_of(cookie or ""):
+                raise Refusal(403, "forbidden_csrf", "a cookie alone changes nothing", "send the page's own token")
+        return role
+
+    def _websocket_role(self, scope: Scope, headers: Headers, origin: str | None) -> str:
+        bearer = self._bearer(headers)
+        if bearer is not None:
+            return bearer
+        if origin is None:
+            raise Refusal(403, "forbidden_origin", "a WebSocket needs an Origin")
+        tickets = parse_qs(scope.get("query_string", b"").decode("ascii", "replace")).get("ticket", [])
+        role = self.tokens.of_ticket(tickets[0]) if len(tickets) == 1 else None
+        if role is None:
+            raise Refusal(401, "not_signed_in", "a WebSocket needs a ticket", "POST /api/ws-ticket gives one")
+        return role
+
+    def _bearer(self, headers: Headers) -> str | None:
+        """The role of a bearer token; None when there is none. A wrong one is refused, whatever else is there."""
+        text = headers.one(b"authorization")
+        if text is None:
+            return None
+        kind, _, token = text.partition(" ")
+        role = self.tokens.of_bearer(token.strip()) if kind.lower() == "bearer" else None
+        if role is None:
+            raise Refusal(401, "not_signed_in", "this token is not known", "hitch token create makes one")
+        return role
+
+    @staticmethod
+    def _needs_json(headers: Headers) -> None:
+        """Forms of other sites can be sent without asking; JSON cannot."""
+        kind = (headers.one(b"content-type") or "").partition(";")[0].strip().lower()
+        length = headers.one(b"content-length")
+        if kind != "application/json" and not (kind == "" and length in (None, "0")):
+            raise Refusal(415, "not_json", "the body has to be application/json")
+
+
+class Headers:
+    def __init__(self, scope: Scope) -> None:
+        self._items: list[tuple[bytes, bytes]] = scope["headers"]
+
+    def all(self, name: bytes) -> int:
+        return sum(key == name for key, _ in self._items)
+
+    def one(self, name: bytes) -> str | None:
+        """The header's value; None when it is missing. Said twice, it counts as something that nobody means."""
+        found = [item for key, item in self._items if key == name]
+        return None if not found else found[0].decode("latin-1") if len(found) == 1 else "\0"
+
+    def cookie(self) -> str | None:
+        try:
+            morsel = SimpleCookie(self.one(b"cookie") or "").get(COOKIE)
+        except CookieError:
+            return None
+        return morsel.value if morsel is not None else None
+
+
+async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:
+    body = error_body(refusal.code, refusal.message, refusal.hint)
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS]
+    if scope["type"] == "websocket":
+        await receive()
+        if "websocket.http.response" in scope.get("extensions", {}):
+            start = {"type": "websocket.http.response.start", "status": refusal.status, "headers": headers}
+            await send(start)
+            await send({"type": "websocket.http.response.body", "body": body})
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+        return
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

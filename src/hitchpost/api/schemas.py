@@ -1,0 +1,222 @@
+"""What goes over the wire, for validation and for OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Text = Annotated[str, StringConstraints(max_length=512 * 1024)]
+Name = Annotated[str, StringConstraints(max_length=128, pattern=r"^[^\x00]*$")]
+Path = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
+Side = Annotated[int, Field(ge=1, le=10_000)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Error(BaseModel):
+    code: str
+    message: str
+    hint: str = ""
+
+
+class ErrorBody(BaseModel):
+    error: Error
+
+
+class Workspace(BaseModel):
+    id: str | None
+    path: str
+    branch: str | None
+
+
+class Exit(BaseModel):
+    code: int | None
+    signal: str | None
+    core_dumped: bool
+    intent: str | None
+    ended_at: str | None
+
+
+class Session(BaseModel):
+    """The one shape of a session, the same as ``hitch ps --json`` prints."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "k3v9q0x2m7ab",
+                    "index": 1,
+                    "name": "dev",
+                    "description": "",
+                    "agent": "claude",
+                    "runtime": "local",
+                    "record": "active",
+                    "workspace": {"id": None, "path": "/src/shop", "branch": None},
+                    "run": 2,
+                    "state": "failed",
+                    "status": "failed",
+                    "label": "failed: command exited with code 1",
+                    "attention": "unknown",
+                    "sandbox_alive": None,
+                    "session_alive": False,
+                    "exit": {"code": 1, "signal": None, "core_dumped": False, "intent": None, "ended_at": None},
+                    "created_at": "2026-05-04T12:00:00Z",
+                    "started_at": "2026-05-04T12:00:01Z",
+                    "state_changed_at": "2026-05-04T12:10:00Z",
+                    "last_activity_at": "2026-05-04T12:09:59Z",
+                    "supports_resume": False,
+                }
+            ]
+        }
+    )
+
+    id: str
+    index: int
+    name: str
+    description: str
+    agent: str
+    runtime: str
+    record: str
+    workspace: Workspace
+    run: int
+    state: str
+    status: str
+    label: str
+    attention: str
+    sandbox_alive: bool | None
+    session_alive: bool | None
+    exit: Exit | None
+    created_at: str | None
+    started_at: str | None
+    state_changed_at: str | None
+    last_activity_at: str | None
+    supports_resume: bool
+
+
+class SessionWithNotes(BaseModel):
+    session: Session
+    notes: list[str] = []
+
+
+class NewSession(Strict):
+    """An agent of the catalog, or any command; ``folder`` is where a branch or a relative path is looked for."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"command": ["sh", "-c", "echo hello"], "folder": "/src/shop"}]}
+    )
+
+    agent: Name | None = None
+    command: list[Text] = Field(default=[], max_length=1000)
+    folder: Path
+    branch: Name | None = None
+    workspace: Path | None = None
+    exclusive: bool = False
+    share: bool = False
+    name: Name | None = None
+    description: Annotated[str, StringConstraints(max_length=1000)] = ""
+    runtime: Name = "local"
+    prompt: Text | None = None
+    env: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Path] = {}
+    cols: Side = 80
+    rows: Side = 24
+
+
+class Changes(Strict):
+    name: Name | None = None
+    description: Annotated[str, StringConstraints(max_length=1000)] | None = None
+
+
+class Prompt(Strict):
+    text: Text
+    enter: bool = True
+    force: bool = False
+
+
+class PromptAnswer(BaseModel):
+    delivered: bool
+    offset: int
+    started: bool
+    session: Session
+
+
+class StopWish(Strict):
+    reason: Annotated[str, StringConstraints(max_length=1000)] = ""
+
+
+class RecordAnswer(BaseModel):
+    """The state-machine page's answer: its own word, and our whole shape."""
+
+    sessionId: str
+    status: str
+    resumed: bool = False
+    notes: list[str] = []
+    session: Session
+
+
+class Launch(Strict):
+    code: Annotated[str, StringConstraints(max_length=200)]
+
+
+class SignedIn(BaseModel):
+    role: str
+    csrf: str
+
+
+class Code(BaseModel):
+    url: str
+    launch_url: str
+
+
+class Ticket(BaseModel):
+    ticket: str
+
+
+class Health(BaseModel):
+    ok: bool
+    version: str
+    pid: int
+    uptime_s: float
+    sessions: int
+    live: int
+
+
+class AgentView(BaseModel):
+    """CR-070's view of a session. ``state`` may be a word that a client does not know."""
+
+    id: str
+    name: str
+    display_name: str
+    state: str
+    session_alive: bool | None
+    sandbox_alive: bool | None
+    container: str | None = None
+
+
+class Status(BaseModel):
+    hub: Health
+    counts: dict[str, int]
+    agents: list[AgentView]
+    sessions: list[Session]
+
+
+class StoryLine(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    at: str
+    event: str
+
+
+class Run(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    run: int
+    state: str
+
+
+class Screen(BaseModel):
+    text: str
+    offset: int
+
+
+Json = dict[str, Any]

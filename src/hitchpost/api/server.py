@@ -1,0 +1,175 @@
+"""The hub's process: one per home, on a Unix socket for the user's own programs and on TCP for browsers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+
+import structlog
+import uvicorn
+
+from hitchpost import settings as config
+from hitchpost.api.app import build
+from hitchpost.api.gate import Gate, Trusted
+from hitchpost.api.tokens import Tokens
+from hitchpost.errors import Refused
+from hitchpost.hub.core import Hub
+from hitchpost.hub.janitor import Janitor
+from hitchpost.hubclient import FILE, LOCK, SOCKET
+from hitchpost.state import files
+from hitchpost.state.home import open_home
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+LEAVE_S = 5
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str = "127.0.0.1"
+    port: int = 8750
+
+
+class Server(uvicorn.Server):
+    """Signals are the hub's own business."""
+
+    def capture_signals(self):  # type: ignore[no-untyped-def]
+        from contextlib import nullcontext
+
+        return nullcontext()
+
+
+def run(address: Address) -> int:
+    """Serve until SIGTERM or SIGINT. Raises ``Refused`` when another hub has the home."""
+    home = open_home()
+    if address.host not in LOOPBACK:
+        raise Refused(f"will not listen on {address.host}: it is no loopback address, and there is no TLS yet")
+    lock = take_lock(home)
+    _log_plainly()
+    try:
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(serve(home, address))
+    finally:
+        os.close(lock)
+
+
+def take_lock(home: str) -> int:
+    fd = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        files.wait_for_flock(fd, LOCK, 0.5)
+    except files.LockTimeout:
+        os.close(fd)
+        raise Refused("another hub serves this home; hitch status tells of it") from None
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"{os.getpid()} {files.process_start(os.getpid())} {files.boot_id()}\n".encode(), 0)
+    return fd
+
+
+async def serve(home: str, address: Address) -> int:
+    hub = Hub(home)
+    tokens = Tokens(home)
+    app, routes = build(hub, tokens)
+    gate = Gate(app, tokens)
+    tcp = _listen(address)
+    port = tcp.getsockname()[1]
+    gate.serve_at(port)
+    routes.url = f"http://{address.host}:{port}/"
+    ends = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ends.set)
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)
+    await hub.open()
+    janitor = Janitor(hub, config.load())
+    janitor.start()
+    local = _listen_locally(home)
+    servers = [(_server(gate), tcp), (_server(Trusted(app)), local)]
+    serving = [asyncio.create_task(server.serve(sockets=[sock])) for server, sock in servers]
+    files.write_object(
+        os.path.join(home, FILE), {"schema": files.SCHEMA, "url": routes.url, "pid": os.getpid(), "at": files.stamp()}
+    )
+    log.info("hub is up", url=routes.url, pid=os.getpid())
+    await ends.wait()
+    log.info("hub is leaving")
+    files.discard(os.path.join(home, FILE))
+    files.discard(os.path.join(home, SOCKET))
+    await janitor.shut_down()
+    for server, _ in servers:
+        server.should_exit = True
+        server.force_exit = True
+    await asyncio.wait(serving, timeout=LEAVE_S)
+    await hub.close()
+    return 0
+
+
+def _server(app: object) -> Server:
+    return Server(
+        uvicorn.Config(
+            app,  # type: ignore[arg-type]
+            ws="websockets-sansio",
+            ws_per_message_deflate=False,
+            ws_max_size=4 << 20,
+            ws_ping_interval=20,
+            ws_ping_timeout=60,
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=LEAVE_S,
+        )
+    )
+
+
+def _listen(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((address.host, address.port))
+    except OSError as error:
+        sock.close()
+        why = os.strerror(error.errno or 0).lower()
+        raise Refused(f"cannot listen on {address.host}:{address.port}: {why}; choose another --port, or 0") from None
+    sock.listen(1024)
+    return sock
+
+
+def _listen_locally(home: str) -> socket.socket:
+    """The Unix socket, never open to others, not even for a moment."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    path = os.path.join(home, SOCKET)
+    files.discard(path)
+    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    before = os.umask(0o177)
+    try:
+        sock.bind(f"/proc/self/fd/{folder}/{SOCKET}")
+    finally:
+        os.umask(before)
+        os.close(folder)
+    sock.listen(1024)
+    return sock
+
+
+def _log_plainly() -> None:
+    """One line of JSON for each event, to standard error. Nothing of a request is in it."""
+    import logging
+
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

@@ -1,0 +1,260 @@
+"""``/ws``: every session on one connection. Text frames are JSON, binary frames are terminal bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+from fastapi import WebSocket
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.websockets import WebSocketDisconnect
+
+from hitchpost.api.errors import status_of
+from hitchpost.api.schemas import Side
+from hitchpost.api.tokens import OWNER
+from hitchpost.errors import HitchpostError, Refused
+from hitchpost.hub.core import Hub
+from hitchpost.hub.keepers import KeeperGone
+from hitchpost.hub.streams import Keys, Viewer
+from hitchpost.model.run import InvalidTransition
+from hitchpost.state import files
+
+MOST_EVENTS = 2000
+MOST_INPUT_BYTES = 1 << 20
+TRY_AGAIN_LATER = 1013
+log = structlog.get_logger()
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    type: str
+    sessionId: str = ""
+
+
+class Attach(Message):
+    cols: Side = 80
+    rows: Side = 24
+    readOnly: bool = False
+    start: int | None = Field(default=None, alias="from", ge=0)
+
+
+class Input(Message):
+    data: str = Field(max_length=MOST_INPUT_BYTES)
+
+
+class Resize(Message):
+    cols: Side
+    rows: Side
+
+
+class View:
+    """A session that this connection looks at."""
+
+    def __init__(self, viewer: Viewer, channel: int, run: int, read_only: bool) -> None:
+        self.viewer, self.channel, self.run, self.read_only = viewer, channel, run, read_only
+        self.keys: Keys | None = None
+        self.task: asyncio.Task[None] | None = None
+
+
+class WebSockets:
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.open: set[Connection] = set()
+
+    async def serve(self, websocket: WebSocket) -> None:
+        await websocket.accept()
+        connection = Connection(self.hub, websocket, websocket.state.role == OWNER)
+        self.open.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self.open.discard(connection)
+
+
+class Connection:
+    def __init__(self, hub: Hub, websocket: WebSocket, may_type: bool) -> None:
+        self.hub, self.websocket, self.may_type = hub, websocket, may_type
+        self.views: dict[str, View] = {}
+        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_EVENTS)
+        self._sending = asyncio.Lock()
+        self._next_channel = 1
+        self._too_slow = False
+        self._deeds: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        leave = self.hub.registry.subscribe(self._heard)
+        events = asyncio.create_task(self._tell_events())
+        try:
+            while True:
+                message = await self.websocket.receive()
+                if message["type"] == "websocket.disconnect":
+                    return
+                if message.get("text") is not None:
+                    await self._on_text(message["text"])
+        except WebSocketDisconnect:
+            return
+        finally:
+            leave()
+            events.cancel()
+            for deed in self._deeds:
+                deed.cancel()
+            for session in list(self.views):
+                await self._detach(session)
+
+    # telling ----------------------------------------------------------------------------------------------------
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        """A client that does not take its events is cut off: it comes back and asks for everything."""
+        try:
+            self._events.put_nowait(event)
+        except asyncio.QueueFull:
+            self._too_slow = True
+
+    async def _tell_events(self) -> None:
+        while True:
+            event = await self._events.get()
+            if self._too_slow:
+                await self.websocket.close(TRY_AGAIN_LATER, "too slow")
+                return
+            await self._say(event)
+            if event["type"] in ("session.status", "session.updated"):
+                await self._follow_run(event["session"])
+
+    async def _follow_run(self, shape: dict[str, Any]) -> None:
+        """A session that is looked at has begun another run: the view goes on with it."""
+        view = self.views.get(shape["id"])
+        if view is None or shape["run"] <= view.run or shape["state"] != "running":
+            return
+        size = {"cols": view.viewer.cols, "rows": view.viewer.rows}
+        wanted = {"type": "session.attach", "sessionId": shape["id"], "readOnly": view.read_only, **size}
+        await self._attach(Attach.model_validate(wanted))
+
+    async def _say(self, value: dict[str, Any]) -> None:
+        async with self._sending:
+            await self.websocket.send_text(json.dumps(value))
+
+    async def _error(self, code: str, message: str, session: str = "") -> None:
+        told = {"type": "error", "code": code, "message": message}
+        await self._say({**told, "sessionId": session} if session else told)
+
+    # asked ------------------------------------------------------------------------------------------------------
+
+    async def _on_text(self, text: str) -> None:
+        handlers: dict[str, tuple[type[Message], Callable[[Any], Awaitable[None]]]] = {
+            "session.attach": (Attach, self._attach),
+            "session.detach": (Message, self._on_detach),
+            "terminal.input": (Input, self._input),
+            "terminal.resize": (Resize, self._resize),
+            "session.resume": (Message, self._resume),
+        }
+        session = ""
+        try:
+            value = json.loads(text)
+            kind, handle = handlers[value["type"]]
+            asked = kind.model_validate(value)
+            session = asked.sessionId
+            await handle(asked)
+        except (ValueError, KeyError, TypeError) as error:
+            why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "expected a known message"
+            await self._error("bad_input", why, session)
+        except (HitchpostError, InvalidTransition, files.LockTimeout, files.Unreadable, OSError) as error:
+            await self._error(status_of(error)[1], str(error), session)
+
+    async def _attach(self, asked: Attach) -> None:
+        session = self.hub.registry.find(asked.sessionId).id
+        await self._detach(session)
+        viewer = self.hub.viewer(session, asked.cols, asked.rows)
+        one = self.hub.registry.get(session)
+        view = View(viewer, self._next_channel, one.shape["run"], asked.readOnly or not self.may_type)
+        self._next_channel += 1
+        self.views[session] = view
+        if not view.read_only and viewer.watch is not None and not viewer.watch.over:
+            view.keys = self.hub.keys(session)
+            try:
+                await view.keys.join(viewer)
+            except KeeperGone:
+                view.keys = None
+        await self._say(
+            {
+                "type": "session.attached",
+                "sessionId": session,
+                "channel": view.channel,
+                "run": view.run,
+                "cols": viewer.watch.cols if viewer.watch is not None else asked.cols,
+                "rows": viewer.watch.rows if viewer.watch is not None else asked.rows,
+                "offset": viewer.end if asked.start is None else asked.start,
+            }
+        )
+        view.task = asyncio.create_task(self._show(view, asked.start))
+
+    async def _show(self, view: View, start: int | None) -> None:
+        head = view.channel.to_bytes(4, "big")
+
+        async def send(kind: int, offset: int, data: bytes) -> None:
+            frame = b"".join((kind.to_bytes(1, "big"), head, offset.to_bytes(8, "big"), data))
+            async with self._sending:
+                await self.websocket.send_bytes(frame)
+
+        try:
+            await view.viewer.show(send, start)
+        except (WebSocketDisconnect, RuntimeError):
+            return  # the client is gone; the connection's own loop ends the rest
+
+    async def _on_detach(self, asked: Message) -> None:
+        await self._detach(self.hub.registry.find(asked.sessionId).id)
+
+    async def _detach(self, session: str) -> None:
+        view = self.views.pop(session, None)
+        if view is None:
+            return
+        if view.task is not None:
+            view.task.cancel()
+        if view.keys is not None and view.viewer in view.keys.viewers:
+            try:
+                await view.keys.leave(view.viewer)
+            except KeeperGone:
+                pass
+
+    async def _input(self, asked: Input) -> None:
+        view = self._view(asked.sessionId)
+        if view.read_only:
+            raise Refused("this client may only look")
+        if view.keys is None:
+            raise Refused("the session has ended and takes no input")
+        try:
+            await view.keys.type(view.viewer, asked.data.encode("utf-8", "surrogatepass"))
+        except KeeperGone:
+            raise Refused("the session has ended and takes no input") from None
+
+    async def _resize(self, asked: Resize) -> None:
+        view = self._view(asked.sessionId)
+        view.viewer.cols, view.viewer.rows = asked.cols, asked.rows
+        if view.keys is not None and view.viewer in view.keys.viewers:
+            try:
+                await view.keys.resize(view.viewer)
+            except KeeperGone:
+                return
+
+    async def _resume(self, asked: Message) -> None:
+        """In the background: other sessions of this connection go on meanwhile."""
+        if not self.may_type:
+            raise Refused("only the owner may do that")
+        session = self.hub.registry.find(asked.sessionId).id
+        deed = asyncio.create_task(self._resume_now(session))
+        self._deeds.add(deed)
+        deed.add_done_callback(self._deeds.discard)
+
+    async def _resume_now(self, session: str) -> None:
+        try:
+            await self.hub.resume(session)
+        except (HitchpostError, InvalidTransition, files.LockTimeout, files.Unreadable, OSError) as error:
+            await self._error(status_of(error)[1], str(error), session)
+
+    def _view(self, wanted: str) -> View:
+        view = self.views.get(wanted) or self.views.get(self.hub.registry.find(wanted).id)
+        if view is None:
+            raise Refused("attach to the session first")
+        return view

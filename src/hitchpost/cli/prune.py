@@ -1,0 +1,29 @@
+"""``hitch prune``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import click
+
+from hitchpost.cli.common import json_option, print_json
+from hitchpost.cli.text import visible
+from hitchpost.ops.prune import prune
+from hitchpost.state.home import open_home
+
+
+@click.command("prune")
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@json_option
+def command(dry_run: bool, as_json: bool) -> None:
+    """Delete old records: suspended for 7 days (30 when resumable), errors after 24 hours. Archived ones stay."""
+    found = prune(open_home(), datetime.now(UTC), dry_run=dry_run)
+    if as_json:
+        print_json([asdict(one) for one in found])
+        return
+    due = [one for one in found if one.delete]
+    for one in due:
+        click.echo(f"{visible(one.name)} ({one.session}): {'would be ' if dry_run else ''}deleted, {one.why}")
+    if not due:
+        click.echo("nothing is due")

@@ -1,0 +1,30 @@
+"""``hitch resume``."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from hitchpost import settings as config
+from hitchpost.cli.common import json_option, print_json, say, session_argument, session_json, terminal_size
+from hitchpost.cli.text import visible
+from hitchpost.ops.resume import resume
+from hitchpost.ops.sessions import find
+from hitchpost.state.home import open_home
+
+
+@click.command("resume")
+@session_argument
+@json_option
+def command(session: str, as_json: bool) -> None:
+    """Start the next run of a session that has ended or is suspended, in the same workspace."""
+    home = open_home()
+    found = find(home, session).record.id
+    begun = resume(home, found, config.load(), caller=os.environ, size=terminal_size())
+    for note in begun.notes:
+        say(note)
+    if as_json:
+        print_json({**session_json(begun.seen), "resumed_conversation": False})
+    else:
+        click.echo(f"{visible(begun.seen.record.name)}: running (run {begun.seen.facts.run}), a new conversation")

@@ -1,0 +1,82 @@
+"""``hitch up``: start the hub, or say where it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import click
+
+from hitchpost import hubclient
+from hitchpost.cli.common import json_option, print_json, say
+from hitchpost.errors import HitchpostError
+from hitchpost.state import files
+from hitchpost.state.home import open_home
+
+READY_S = 20.0
+
+
+class UpFailed(HitchpostError):
+    """Raised when the hub does not come up."""
+
+
+@click.command("up")
+@click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address to listen on.")
+@click.option("--port", default=8750, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free one.")
+@click.option("--foreground", is_flag=True, help="Stay, for service managers; logs go to standard error.")
+@json_option
+def command(host: str, port: int, foreground: bool, as_json: bool) -> None:
+    """Start the hub in the background and print a URL that signs you in. Run again, it prints a fresh URL."""
+    home = open_home()
+    if foreground:
+        os.execv(sys.executable, [sys.executable, "-m", "hitchpost.api", host, str(port)])
+    if files.is_held(os.path.join(home, hubclient.LOCK)) is not True:
+        _start(home, host, port)
+    answer = _launch(home)
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"the hub is up: {answer['launch_url']}")
+        say("the link works once, within a minute; hitch up prints another")
+
+
+def _start(home: str, host: str, port: int) -> None:
+    log = os.open(
+        os.path.join(home, hubclient.LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+    )
+    try:
+        subprocess.Popen(
+            [sys.executable, "-m", "hitchpost.api", host, str(port)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+
+
+def _launch(home: str) -> dict[str, str]:
+    """The hub's answer, once it is there. Its own words when it is not."""
+    deadline = time.monotonic() + READY_S
+    while True:
+        try:
+            found: dict[str, str] = hubclient.ask(home, "POST", "/api/launch-code")
+            return found
+        except hubclient.NoHub:
+            held = files.is_held(os.path.join(home, hubclient.LOCK))
+            if time.monotonic() > deadline or (held is False and time.monotonic() > deadline - READY_S + 3):
+                raise UpFailed(f"the hub did not come up; {_last_words(home)}") from None
+            time.sleep(0.02)
+
+
+def _last_words(home: str) -> str:
+    path = os.path.join(home, hubclient.LOG)
+    try:
+        lines = files.read_bytes(path).decode("utf-8", "replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return f"its last words: {lines[-1]}" if lines else f"see {path}"

@@ -1,0 +1,66 @@
+"""Changes that other processes make to the sessions, told by the kernel (inotify)."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import struct
+from collections.abc import Callable
+
+IN_CLOSE_WRITE, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE, IN_DELETE_SELF = 0x8, 0x40, 0x80, 0x100, 0x200, 0x400
+IN_IGNORED, IN_Q_OVERFLOW, IN_ONLYDIR = 0x8000, 0x4000, 0x01000000
+IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
+HEADER = struct.Struct("iIII")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Changes:
+    """Calls ``tell(folder, name)`` for each entry that came, went or was replaced in a watched folder.
+
+    ``tell("", "")`` says that something was missed, and everything has to be looked at.
+    """
+
+    def __init__(self, tell: Callable[[str, str], None]) -> None:
+        self.tell = tell
+        self._fd = _libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
+        if self._fd < 0:
+            raise OSError(ctypes.get_errno(), "inotify is not to be had")
+        self._folders: dict[int, str] = {}
+        self._watches: dict[str, int] = {}
+        asyncio.get_running_loop().add_reader(self._fd, self._read)
+
+    def watch(self, folder: str) -> bool:
+        """Whether the folder is watched from now on: the kernel allows only so many."""
+        mask = IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_ONLYDIR
+        number = _libc.inotify_add_watch(self._fd, os.fsencode(folder), mask)
+        if number < 0:
+            return False
+        self._folders[number], self._watches[folder] = folder, number
+        return True
+
+    def forget(self, folder: str) -> None:
+        number = self._watches.pop(folder, None)
+        if number is not None:
+            self._folders.pop(number, None)
+            _libc.inotify_rm_watch(self._fd, number)
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._fd)
+        os.close(self._fd)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, 65536)
+        except BlockingIOError:
+            return
+        at = 0
+        while at < len(data):
+            number, mask, _, length = HEADER.unpack_from(data, at)
+            name = data[at + HEADER.size : at + HEADER.size + length].rstrip(b"\0")
+            at += HEADER.size + length
+            if mask & IN_Q_OVERFLOW:
+                self.tell("", "")
+            elif number in self._folders and not mask & IN_IGNORED:
+                self.tell(self._folders[number], os.fsdecode(name))

@@ -1,0 +1,120 @@
+"""What the hub can do for its clients: the sessions it knows, the operations on them, and their streams."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from hitchpost import settings as config
+from hitchpost.errors import Refused
+from hitchpost.hub.registry import Registry, Tracked
+from hitchpost.hub.streams import Keys, Screens, Viewer
+from hitchpost.model import run as runs
+from hitchpost.ops.launch import Request, launch
+from hitchpost.ops.remove import archive, remove
+from hitchpost.ops.restart import restart
+from hitchpost.ops.resume import resume
+from hitchpost.ops.send import send
+from hitchpost.ops.stop import stop
+
+T = TypeVar("T")
+OPS_AT_ONCE = 16
+
+
+class Hub:
+    def __init__(self, home: str) -> None:
+        self.home = home
+        self.registry = Registry(home)
+        self.screens = Screens()
+        self.began = time.monotonic()
+        self._keys: dict[tuple[str, int], Keys] = {}
+        self._ops = ThreadPoolExecutor(OPS_AT_ONCE, "ops")
+
+    async def open(self) -> None:
+        await self.registry.open()
+
+    async def close(self) -> None:
+        for keys in self._keys.values():
+            keys.close()
+        await self.registry.close()
+        self.screens.close()
+        self._ops.shutdown(wait=False, cancel_futures=True)
+
+    # operations -------------------------------------------------------------------------------------------------
+
+    async def do(self, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        """An operation, in a thread: it waits for disks, locks and keepers."""
+        return await asyncio.get_running_loop().run_in_executor(self._ops, partial(call, *args, **named))
+
+    async def after(self, session: str) -> Tracked:
+        """The session as it is after an operation. Raises ``NoSuchSession``."""
+        await self.registry.look_at(session)
+        return self.registry.get(session)
+
+    async def create(self, request: Request) -> tuple[Tracked, list[str]]:
+        seen, notes = await self.do(launch, self.home, request, caller=os.environ, actor="hub")
+        return await self.after(seen.record.id), notes
+
+    async def prompt(self, session: str, text: str, *, enter: bool, force: bool) -> tuple[Tracked, dict[str, Any]]:
+        """Deliver a prompt. A process that was ended because it was idle, or that had done its work, starts again."""
+        one = self.registry.get(session)
+        assert one.seen is not None
+        facts = one.seen.facts
+        asked = facts.exit.intent if facts.exit is not None else None
+        rests = facts.state == runs.COMPLETED or (facts.state == runs.STOPPED and asked == runs.REAPER)
+        started = False
+        if rests and one.seen.record.record == "active":
+            await self.resume(session)
+            started = True
+            one = self.registry.get(session)
+            assert one.seen is not None
+        offset = await self.do(send, one.seen, text, enter=enter, force=force)
+        return await self.after(session), {"delivered": True, "offset": offset, "started": started}
+
+    async def stop(
+        self, session: str, *, by: str = runs.USER, reason: str = "", grace_s: float | None = None
+    ) -> Tracked:
+        await self.do(stop, self.home, session, by=by, reason=reason, grace_s=grace_s)
+        return await self.after(session)
+
+    async def restart(self, session: str) -> tuple[Tracked, list[str]]:
+        begun = await self.do(restart, self.home, session, config.load(), caller=os.environ)
+        return await self.after(session), list(begun.notes)
+
+    async def resume(self, session: str) -> tuple[Tracked, list[str]]:
+        begun = await self.do(resume, self.home, session, config.load(), caller=os.environ, actor="hub")
+        return await self.after(session), list(begun.notes)
+
+    async def archive(self, session: str) -> Tracked:
+        await self.do(archive, self.home, session)
+        return await self.after(session)
+
+    async def remove(self, session: str, *, force: bool) -> None:
+        await self.do(remove, self.home, session, force=force)
+        await self.registry.look_at(session)
+
+    # streams ----------------------------------------------------------------------------------------------------
+
+    def viewer(self, session: str, cols: int, rows: int) -> Viewer:
+        """A view of the session's current run. Raises ``NoSuchSession``, or ``Refused`` when it has had none."""
+        one = self.registry.get(session)
+        assert one.seen is not None
+        if one.seen.facts.state == runs.CREATED:
+            raise Refused(f"{one.seen.record.name} has not been started")
+        return Viewer(one.watch, one.seen.run_folder, self.screens, cols, rows)
+
+    def keys(self, session: str) -> Keys:
+        """Where viewers of the session's current run type."""
+        one = self.registry.get(session)
+        assert one.seen is not None
+        key = (session, one.seen.facts.run)
+        if key not in self._keys:
+            for old in [old for old in self._keys if old[0] == session]:
+                self._keys.pop(old).close()
+            self._keys[key] = Keys(one.seen.run_folder)
+        return self._keys[key]

@@ -1,0 +1,252 @@
+"""Every session as the hub knows it. Whatever is seen ends here, becomes the one shape, and is told to subscribers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from hitchpost.errors import HitchpostError, NoSuchSession
+from hitchpost.hub.changes import Changes
+from hitchpost.hub.watching import Watch
+from hitchpost.model import run as runs
+from hitchpost.model.status import cr070, story29, story29_reason
+from hitchpost.ops.create import sweep
+from hitchpost.ops.look import Seen, look
+from hitchpost.ops.recover import recover
+from hitchpost.ops.view import shape
+from hitchpost.state import files, records
+from hitchpost.state.home import is_id, session_folder, sessions_folder
+
+ADOPTION_BUDGET_S = 10.0
+SLOW_LOOK_S = 10.0
+FILES = (files.STATE, records.RECORD)
+
+Event = dict[str, Any]
+log = structlog.get_logger()
+
+
+class Tracked:
+    """One session. ``watch`` is there while its keeper lives."""
+
+    def __init__(self, session: str) -> None:
+        self.id = session
+        self.seen: Seen | None = None
+        self.shape: dict[str, Any] = {}
+        self.word = ""
+        self.watch: Watch | None = None
+        self.lock = asyncio.Lock()
+
+
+class Registry:
+    def __init__(self, home: str) -> None:
+        self.home = home
+        self.sessions: dict[str, Tracked] = {}
+        self.ready_in_s = 0.0
+        self._subscribers: list[Callable[[Event], None]] = []
+        self._threads = ThreadPoolExecutor(8, "look")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unwatched: set[str] = set()
+
+    # life -------------------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Find every session and take up those that live. What a killed operation left half done is finished."""
+        began = time.monotonic()
+        await self._in_thread(sweep, self.home)
+        self._changes = Changes(self._changed)
+        top = sessions_folder(self.home)
+        self._changes.watch(top)
+        names = [name for name in await self._in_thread(os.listdir, top) if is_id(name)]
+        try:
+            async with asyncio.timeout(ADOPTION_BUDGET_S):
+                await asyncio.gather(*(self.look_at(name, quiet=True) for name in names))
+        except TimeoutError:
+            log.warning("adoption goes on in the background", seconds=ADOPTION_BUDGET_S)
+            for name in names:
+                if name not in self.sessions:
+                    self._soon(name)
+        self.ready_in_s = time.monotonic() - began
+        self._task(self._slowly())
+        live = sum(one.watch is not None for one in self.sessions.values())
+        log.info("adopted", sessions=len(self.sessions), live=live, seconds=round(self.ready_in_s, 3))
+
+    async def close(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        for one in self.sessions.values():
+            if one.watch is not None:
+                one.watch.close()
+        self._changes.close()
+        self._threads.shutdown(wait=False)
+
+    # who listens ------------------------------------------------------------------------------------------------
+
+    def subscribe(self, tell: Callable[[Event], None]) -> Callable[[], None]:
+        """Call ``tell`` with every event from now on; the answer ends that."""
+        self._subscribers.append(tell)
+        return lambda: self._subscribers.remove(tell)
+
+    def publish(self, event: Event) -> None:
+        for tell in list(self._subscribers):
+            tell(event)
+
+    # what is known ----------------------------------------------------------------------------------------------
+
+    def get(self, session: str) -> Tracked:
+        """Raises ``NoSuchSession``."""
+        found = self.sessions.get(session)
+        if found is None or found.seen is None:
+            raise NoSuchSession(session)
+        return found
+
+    def find(self, wanted: str) -> Tracked:
+        """By id, then name, then index, then the unique beginning of an id, as the command line does."""
+        from hitchpost.ops.sessions import resolve
+
+        return self.sessions[wanted] if wanted in self.sessions else self.get(resolve(self.home, wanted))
+
+    def shapes(self, *, everything: bool = True) -> list[dict[str, Any]]:
+        """All sessions in the order of their index, with the words that hold now."""
+        from hitchpost.model.record import LISTED
+
+        now = datetime.now(UTC)
+        found = [shape(one.seen, now) for one in self.sessions.values() if one.seen is not None]
+        kept = [one for one in found if everything or one["record"] in LISTED]
+        return sorted(kept, key=lambda one: (one["record"] not in LISTED, one["index"]))
+
+    # looking ----------------------------------------------------------------------------------------------------
+
+    async def look_at(self, session: str, *, quiet: bool = False) -> Tracked | None:
+        """Bring one session up to date and tell what is new. None when it is gone."""
+        one = self.sessions.setdefault(session, Tracked(session))
+        async with one.lock:
+            try:
+                seen = await self._in_thread(look, self.home, session)
+                if seen.facts.keeper_alive is False and seen.facts.state in runs.LIVE:
+                    seen = await self._in_thread(recover, self.home, session, actor="hub")
+            except (FileNotFoundError, NoSuchSession):
+                self._gone(one)
+                return None
+            except (HitchpostError, files.NewerSchema, files.Unreadable, files.LockTimeout, OSError) as error:
+                log.warning("cannot look at a session", session_id=session, error=str(error))
+                return one
+            before, one.seen = one.seen, seen
+            folder = session_folder(self.home, session)
+            if before is None and not self._changes.watch(folder):
+                self._unwatched.add(session)
+            self._tell(one, before, quiet=quiet)
+            self._follow(one)
+        return one
+
+    def _follow(self, one: Tracked) -> None:
+        """Keep a connection to the keeper of the current run, as long as there is one."""
+        assert one.seen is not None
+        facts = one.seen.facts
+        if one.watch is not None and (one.watch.run != facts.run or one.watch.over):
+            one.watch.close()
+            one.watch = None
+        if one.watch is None and facts.keeper_alive is True:
+            one.watch = Watch(one.seen.run_folder, facts.run, lambda event: self._heard(one.id, event))
+
+    def _heard(self, session: str, event: Event) -> None:
+        """A keeper says something: the files have it already, or will in a moment."""
+        kind = event.get("event")
+        if kind in ("state", "exit", "attention", "closed"):
+            self._soon(session)
+
+    def _tell(self, one: Tracked, before: Seen | None, *, quiet: bool) -> None:
+        assert one.seen is not None
+        now = datetime.now(UTC)
+        seen = one.seen
+        old_shape, one.shape = one.shape, shape(seen, now)
+        word = story29(seen.facts, now)
+        old_word, one.word = one.word, word
+        if quiet:
+            return
+        if before is None:
+            self.publish({"type": "session.created", "sessionId": one.id, "session": one.shape})
+        ended = seen.facts.state in runs.TERMINAL and (
+            before is None or before.facts.run != seen.facts.run or before.facts.state not in runs.TERMINAL
+        )
+        if ended and seen.facts.state != runs.ORPHANED:
+            self._tell_exit(one, seen)
+        if word != old_word or (before is not None and before.facts.run != seen.facts.run):
+            told: Event = {"type": "session.status", "sessionId": one.id, "status": word, "session": one.shape}
+            if word == "error":
+                told["reason"] = story29_reason(seen.facts)
+            self.publish(told)
+        elif before is not None and old_shape != one.shape:
+            self.publish({"type": "session.updated", "sessionId": one.id, "session": one.shape})
+
+    def _tell_exit(self, one: Tracked, seen: Seen) -> None:
+        end = seen.facts.exit
+        event: Event = {
+            "type": "terminal.exit",
+            "sessionId": one.id,
+            "exitCode": None if end is None else end.shell_code,
+            "run": seen.facts.run,
+        }
+        if end is not None and end.signal is not None:
+            event["signal"] = end.signal
+        if seen.facts.state == runs.FAILED:
+            signal = end.signal if end is not None else None
+            log.error(
+                f"PTY crashed for {one.id}: exitCode={event['exitCode']}, signal={signal}",
+                session_id=one.id,
+                last_activity=one.shape["last_activity_at"],
+                reason=one.shape["label"],
+            )
+        self.publish(event)
+
+    def _gone(self, one: Tracked) -> None:
+        if self.sessions.pop(one.id, None) is None:
+            return
+        if one.watch is not None:
+            one.watch.close()
+        self._changes.forget(session_folder(self.home, one.id))
+        self._unwatched.discard(one.id)
+        if one.seen is not None:
+            self.publish({"type": "session.removed", "sessionId": one.id, "session": one.shape})
+
+    def _changed(self, folder: str, name: str) -> None:
+        if folder == "":
+            for session in list(self.sessions):
+                self._soon(session)
+        elif folder == sessions_folder(self.home):
+            if is_id(name):
+                self._soon(name)
+        elif name in FILES:
+            self._soon(os.path.basename(folder))
+
+    async def _slowly(self) -> None:
+        """What the kernel could not promise to tell of, and what only time changes, is looked at now and then."""
+        while True:
+            await asyncio.sleep(SLOW_LOOK_S)
+            for session in list(self._unwatched):
+                await self.look_at(session)
+
+    def _soon(self, session: str) -> None:
+        self._task(self._look_logged(session))
+
+    async def _look_logged(self, session: str) -> None:
+        await self.look_at(session)
+
+    def _task(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _in_thread(self, call: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(*args, **named))
+
+
+def cr070_word(one: Tracked) -> str:
+    assert one.seen is not None
+    return cr070(one.seen.facts)

@@ -1,0 +1,173 @@
+"""Viewers of a session's terminal: each reads the log at its own offset, so a slow one costs nothing and slows nobody.
+
+A viewer that has fallen too far behind gets the screen as it is now instead of what it missed. One connection to the
+keeper types for all viewers of a session and has the size of the one that typed last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from hitchpost import output, wire
+from hitchpost.hub.keepers import KeeperGone, KeeperLink
+from hitchpost.hub.watching import Watch
+from hitchpost.screen import Replay
+
+SNAPSHOT, OUTPUT, GAP = 0, 1, 2
+TURN_BYTES = 32 * 1024
+MOST_BEHIND_BYTES = 1 << 20
+MOST_SCREENS = 64
+LONGEST_SIDE = 10_000
+
+Send = Callable[[int, int, bytes], Awaitable[None]]
+"""Sends a frame: its kind, the offset of its first byte, and its bytes."""
+
+
+class Screens:
+    """The emulators, all in one thread, each as far as somebody wanted to see it."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "screen")
+        self._replays: dict[str, Replay] = {}
+
+    async def snapshot(self, output_folder: str, end: int, cols: int, rows: int) -> tuple[int, bytes]:
+        """The offset that is shown, and bytes that show it on a cleared terminal."""
+        work = asyncio.get_running_loop().run_in_executor
+        return await work(self._thread, self._snapshot, output_folder, end, cols, rows)
+
+    async def text(self, output_folder: str, end: int) -> str:
+        work = asyncio.get_running_loop().run_in_executor
+        return await work(self._thread, lambda: self._at(output_folder, end, 80, 24).screen.text())
+
+    def close(self) -> None:
+        self._thread.submit(self._close_all)
+        self._thread.shutdown(wait=True)
+
+    def _snapshot(self, output_folder: str, end: int, cols: int, rows: int) -> tuple[int, bytes]:
+        replay = self._at(output_folder, end, cols, rows)
+        return replay.offset, replay.screen.snapshot()
+
+    def _at(self, output_folder: str, end: int, cols: int, rows: int) -> Replay:
+        replay = self._replays.pop(output_folder, None)
+        if replay is not None and replay.offset > end:
+            replay.close()
+            replay = None
+        if replay is None:
+            replay = Replay(output_folder, cols, rows)
+        self._replays[output_folder] = replay
+        while len(self._replays) > MOST_SCREENS:
+            self._replays.pop(next(iter(self._replays))).close()
+        replay.advance(end)
+        return replay
+
+    def _close_all(self) -> None:
+        for replay in self._replays.values():
+            replay.close()
+        self._replays.clear()
+
+
+class Keys:
+    """What the viewers of one run type, through one connection that comes with the first and goes with the last."""
+
+    def __init__(self, run_folder: str) -> None:
+        self.run_folder = run_folder
+        self.viewers: list[Viewer] = []
+        self._link: KeeperLink | None = None
+        self._drain: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+
+    async def join(self, viewer: Viewer) -> None:
+        self.viewers.append(viewer)
+        if len(self.viewers) == 1:
+            await self._own(viewer)
+
+    async def leave(self, viewer: Viewer) -> None:
+        self.viewers.remove(viewer)
+        if self.viewers:
+            await self._own(self.viewers[-1])
+        else:
+            self.close()
+
+    async def type(self, viewer: Viewer, data: bytes) -> None:
+        """Raises ``KeeperGone`` when the run is over."""
+        link = await self._own(viewer)
+        link.send(wire.INPUT, data)
+
+    async def resize(self, viewer: Viewer) -> None:
+        if self.viewers and self.viewers[-1] is viewer:
+            await self._own(viewer)
+
+    async def _own(self, viewer: Viewer) -> KeeperLink:
+        async with self._lock:
+            if self.viewers[-1] is not viewer:
+                self.viewers.remove(viewer)
+                self.viewers.append(viewer)
+            if self._link is None:
+                cols, rows = viewer.cols, viewer.rows
+                self._link = await KeeperLink.connect(self.run_folder, role="attach", cols=cols, rows=rows)
+                self._drain = asyncio.get_running_loop().create_task(self._read(self._link))
+            self._link.resize(viewer.cols, viewer.rows)
+            return self._link
+
+    async def _read(self, link: KeeperLink) -> None:
+        async for _ in link.frames():
+            pass
+        self._link = None
+
+    def close(self) -> None:
+        if self._drain is not None:
+            self._drain.cancel()
+        if self._link is not None:
+            self._link.close()
+        self._link = self._drain = None
+
+
+class Viewer:
+    """One client's view of one run."""
+
+    def __init__(self, watch: Watch | None, run_folder: str, screens: Screens, cols: int, rows: int) -> None:
+        self.watch, self.screens = watch, screens
+        self.folder = os.path.join(run_folder, wire.OUTPUT)
+        self.cols, self.rows = cols, rows
+
+    @property
+    def end(self) -> int:
+        return self.watch.end if self.watch is not None and not self.watch.over else output.bounds(self.folder)[1]
+
+    async def show(self, send: Send, offset: int | None = None) -> None:
+        """Send the screen, then every byte that follows, until the run is over. With ``offset``: all from there on."""
+        reader = output.Reader(self.folder)
+        try:
+            if offset is None or offset > self.end or self.end - offset > MOST_BEHIND_BYTES:
+                offset = await self._screen(send)
+            reader.offset = offset
+            while True:
+                if self.end - reader.offset > MOST_BEHIND_BYTES:
+                    reader.offset = await self._screen(send)
+                chunk = reader.read(TURN_BYTES)
+                if chunk.lost:
+                    await send(GAP, chunk.offset - chunk.lost, chunk.lost.to_bytes(8, "big"))
+                if chunk.data:
+                    await send(OUTPUT, chunk.offset, chunk.data)
+                    await asyncio.sleep(0)
+                elif not await self._more(reader.offset):
+                    return
+        finally:
+            reader.close()
+
+    async def _more(self, offset: int) -> bool:
+        """Wait for output beyond ``offset``; False when there will be none."""
+        if self.watch is not None and await self.watch.beyond(offset):
+            return True
+        return output.bounds(self.folder)[1] > offset
+
+    async def _screen(self, send: Send) -> int:
+        offset, data = await self.screens.snapshot(self.folder, self.end, self.cols, self.rows)
+        await send(SNAPSHOT, offset, data)
+        return offset
+
+
+__all__ = ["KeeperGone", "Keys", "Screens", "Viewer"]

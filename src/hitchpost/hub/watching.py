@@ -1,0 +1,81 @@
+"""Watching one run through its keeper's socket: events as they happen, and how far its log reaches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from hitchpost import output, wire
+from hitchpost.hub.keepers import KeeperGone, KeeperLink
+
+
+class Watch:
+    """Tells ``tell`` every event of the keeper, and ``{"event": "closed"}`` at the end.
+
+    ``end`` is how far the log reaches, as far as somebody wants to know: followers wait in ``beyond``.
+    """
+
+    def __init__(self, run_folder: str, run: int, tell: Callable[[dict[str, Any]], None]) -> None:
+        self.run_folder, self.run, self.tell = run_folder, run, tell
+        self.over = False
+        self.end = 0
+        self.cols, self.rows = 80, 24
+        self._link: KeeperLink | None = None
+        self._moved = asyncio.Event()
+        self._followers = 0
+        self._task = asyncio.get_running_loop().create_task(self._listen())
+
+    async def _listen(self) -> None:
+        try:
+            self._link = link = await KeeperLink.connect(self.run_folder)
+            self.end = int(link.welcome["end"])
+            self.cols, self.rows = int(link.welcome["cols"]), int(link.welcome["rows"])
+            if self._followers:
+                link.follow(self.end)
+            self._wake()
+            async for kind, payload in link.frames():
+                if kind == wire.POKE:
+                    self.end = int.from_bytes(payload[:8], "big")
+                    if self._followers:
+                        link.follow(self.end)
+                    self._wake()
+                elif kind == wire.EVENT:
+                    event = json.loads(payload)
+                    if event.get("event") == "exit":
+                        self.end = int(event["end"])
+                        self._wake()
+                    elif event.get("event") == "resize":
+                        self.cols, self.rows = int(event["cols"]), int(event["rows"])
+                    self.tell(event)
+        except KeeperGone:
+            pass
+        finally:
+            self.over = True
+            self.end = max(self.end, output.bounds(f"{self.run_folder}/{wire.OUTPUT}")[1])
+            self._wake()
+        self.tell({"event": "closed"})
+
+    def _wake(self) -> None:
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    async def beyond(self, offset: int) -> bool:
+        """Wait until the log reaches further than ``offset``; False when it never will."""
+        self._followers += 1
+        if self._followers == 1 and self._link is not None and not self.over:
+            self._link.follow(self.end)
+        try:
+            while self.end <= offset and not self.over:
+                await self._moved.wait()
+            return self.end > offset
+        finally:
+            self._followers -= 1
+
+    def close(self) -> None:
+        self.over = True
+        self._task.cancel()
+        if self._link is not None:
+            self._link.close()
+        self._wake()
