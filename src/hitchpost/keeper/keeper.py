@@ -314,6 +314,7 @@ class Keeper:
     def _check_folder(self, now: float) -> None:
         """Whether the workspace is still the same folder. One bad look is looked at again before it counts."""
         spec = self.spec
+        self.reap()  # a wake-up that was lost must not hide the agent's end for ever
         if self.pane is not None:
             self.pane.check()
         try:
@@ -323,12 +324,11 @@ class Keeper:
             missing = True
         except OSError:
             missing = False
-        if missing and self._folder_missing:
-            if self.journal.state == runs.RUNNING:
-                self.journal.change(runs.ORPHANED, runs.WORKSPACE_GONE, {"folder": spec.folder})
-            return
+        if missing and self._folder_missing and self.journal.state == runs.RUNNING:
+            self.journal.change(runs.ORPHANED, runs.WORKSPACE_GONE, {"folder": spec.folder})
+        again_s = FOLDER_RECHECK_S if missing and not self._folder_missing else FOLDER_CHECK_S
         self._folder_missing = missing
-        self.at("folder", now + (FOLDER_RECHECK_S if missing else FOLDER_CHECK_S), self._check_folder)
+        self.at("folder", now + again_s, self._check_folder)
 
     # ending -----------------------------------------------------------------------------------------------------
 
