@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import sys
 import time
 from itertools import pairwise
 
-from bench.stage import Stage, command_s, hitch, median, program
+from bench.stage import Stage, command_s, hitch, median, program, wait_until
 from bench.table import Row, at_most_times
 from hitchpost import lightjson
 from hitchpost.model import run as runs
@@ -17,7 +18,7 @@ from hitchpost.state.index import INDEX
 
 LIVE = 5
 COUNTS = (100, 1_000, 10_000)
-TIMES_BARE = 10
+TIMES_BARE, TIMES_BARE_WITH_HUB = 10, 6
 AGE_S = 86_400.0
 
 
@@ -43,9 +44,12 @@ def measure(*, quick: bool) -> list[Row]:
                 json_s.append(command_s(hitch(), "ps", "--json"))
             bare_ms = median(bare_s) * 1000
             wanted = at_most_times(TIMES_BARE)
+            hub_s, hub_json_s, adopted_s = with_hub(stage, warm_times)
             for what, values, limit in (
                 ("warm", table_s, wanted),
                 ("--json, warm", json_s, wanted),
+                ("with the hub", hub_s, at_most_times(TIMES_BARE_WITH_HUB)),
+                ("--json, with the hub", hub_json_s, at_most_times(TIMES_BARE_WITH_HUB)),
                 ("index rebuilt", cold_s, None),
             ):
                 rows.append(
@@ -59,7 +63,28 @@ def measure(*, quick: bool) -> list[Row]:
                         limit,
                     )
                 )
+            what, sample = f"start of the hub beside {count:,} sessions", "once"
+            rows.append(Row(what, sample, adopted_s * 1000, "ms", bare_ms, "python -c pass"))
     return rows
+
+
+def with_hub(stage: Stage, times: int) -> tuple[list[float], list[float], float]:
+    """Seconds of ``ps`` and ``ps --json`` beside a hub, and until the hub had adopted every session."""
+    began = time.monotonic()
+    hub = subprocess.Popen(
+        [sys.executable, "-m", "hitchpost.api", "127.0.0.1", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        wait_until(lambda: os.path.exists(os.path.join(stage.home, "hub.json")), "the hub")
+        adopted_s = time.monotonic() - began
+        tables, texts = [], []
+        for _ in range(times):
+            tables.append(command_s(hitch(), "ps"))
+            texts.append(command_s(hitch(), "ps", "--json"))
+        return tables, texts, adopted_s
+    finally:
+        hub.terminate()
+        hub.wait()
 
 
 def write_sessions(stage: Stage, first: int, count: int) -> None:

@@ -20,9 +20,11 @@ from hitchpost.cli.watch import cut, lasting, screen
 from hitchpost.ops.listing import Row
 from hitchpost.ops.look import look
 from hitchpost.ops.view import shape
+from hitchpost.state.index import fields_of
 from tests.cli.live import Live, live
 from tests.cli.places import new_session
 from tests.ground import Ground
+from tests.hubs import HubProcess
 from tests.support import Hitch, eventually
 
 
@@ -128,7 +130,7 @@ def test_durations_are_no_change(ground: Ground) -> None:
     made = shape(look(str(ground.home), session), datetime.now(UTC))
 
     def row(label: str) -> Row:
-        return Row([], None, {**made, "label": label})
+        return Row(fields_of("0", {**made, "label": label}, 0, "0s", "green", "place"), None)
 
     assert lasting(row("running (idle 40s)")) != lasting(row("running (blocked 3s)"))
     assert lasting(row("running (idle 40s)")) == lasting(row("running (idle 1m 2s)"))
@@ -151,3 +153,29 @@ def test_a_line_is_cut_by_columns_and_keeps_its_colours_closed(line: str, cols: 
 
 def test_a_tiny_terminal_is_no_trouble() -> None:
     assert screen(["one", "two", "three"], 1, 1) == "\x1b[H…\x1b[K\r\n\x1b[J"
+
+
+def test_with_a_hub_changes_are_told_and_nothing_is_asked_in_between(ground: Ground, hub: HubProcess) -> None:
+    dev = ground.begin("sleep", "1000", name="dev")
+    with live("ps", "--watch") as watching:
+        watching.shows(b"running")
+        assert watching.is_asleep()
+        ground.end(dev)
+        watching.shows(b"stopped")
+        hub.kill()
+        ground.begin_sh("exit 3", name="other")
+        watching.shows(b"command exited with code 3")
+        watching.signal(signal.SIGTERM)
+        assert watching.code() == 143
+
+
+def test_ps_is_the_same_with_and_without_a_hub(ground: Ground, hub: HubProcess) -> None:
+    for number in (0, 1):
+        ground.begin_sh(f"exit {number}", name=f"s{number} \x1b[31m|").ended()
+    eventually(lambda: [row["state"] for row in hub.ask("GET", "/api/sessions")] == ["completed", "failed"])
+    table, shapes = ground.hitch("ps").out, ground.hitch("ps", "--json").json()
+    hub.stop()
+    assert [line.rsplit(None, 3)[0] for line in ground.hitch("ps").out.splitlines()] == [
+        line.rsplit(None, 3)[0] for line in table.splitlines()
+    ]
+    assert ground.hitch("ps", "--json").json() == shapes

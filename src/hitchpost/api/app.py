@@ -76,13 +76,13 @@ class Routes:
         }
 
     async def status(self) -> dict[str, Any]:
-        shapes = self.hub.registry.shapes()
-        views = [self._agent_view(one) for one in self._all()]
+        listed = self.hub.registry.listed()
+        views = [self._agent_view(one) for one in listed]
         return {
             "hub": await self.health(),
             "counts": dict(Counter(one["state"] for one in views)),
             "agents": views,
-            "sessions": shapes,
+            "sessions": [one.shape for one in listed],
         }
 
     async def launch_code(self) -> dict[str, str]:
@@ -104,11 +104,20 @@ class Routes:
 
     # sessions ---------------------------------------------------------------------------------------------------
 
-    async def sessions(self, everything: Annotated[bool, Query(alias="all")] = False) -> list[dict[str, Any]]:
-        return self.hub.registry.shapes(everything=everything)
+    async def sessions(self, everything: Annotated[bool, Query(alias="all")] = False) -> Response:
+        """As text that is ready: thousands of sessions are not taken apart and put together again."""
+        texts = [one.text for one in self.hub.registry.listed(everything=everything)]
+        body = "[\n" + ",\n".join(texts) + "\n]\n" if texts else "[]\n"
+        return Response(body, media_type="application/json")
+
+    async def lines(self, everything: Annotated[bool, Query(alias="all")] = False) -> Response:
+        """What ``hitch ps`` makes its table of: one session on each line, in the fields of the index."""
+        lines = [one.line for one in self.hub.registry.listed(everything=everything)]
+        return PlainTextResponse("\n".join(lines))
 
     async def export(self) -> dict[str, Any]:
-        return {"version": 1, "exported_at": files.stamp(), "sessions": self.hub.registry.shapes()}
+        found = [one.shape for one in self.hub.registry.listed()]
+        return {"version": 1, "exported_at": files.stamp(), "sessions": found}
 
     async def create(self, body: schemas.NewSession) -> dict[str, Any]:
         wanted = body.model_dump()
@@ -182,7 +191,7 @@ class Routes:
     # CR-070's view ----------------------------------------------------------------------------------------------
 
     async def agents(self) -> list[dict[str, Any]]:
-        return [self._agent_view(one) for one in self._all()]
+        return [self._agent_view(one) for one in self.hub.registry.listed()]
 
     async def agent(self, agent: str) -> dict[str, Any]:
         return self._agent_view(self._find(agent))
@@ -207,10 +216,6 @@ class Routes:
         return self._agent_view((await self.hub.restart(one.id))[0])
 
     # helpers ----------------------------------------------------------------------------------------------------
-
-    def _all(self) -> list[Tracked]:
-        found = [one for one in self.hub.registry.sessions.values() if one.seen is not None]
-        return sorted(found, key=lambda one: one.shape["index"])
 
     def _find(self, session: str) -> Tracked:
         return self.hub.registry.find(session)
@@ -273,6 +278,7 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     get("/sessions", response_model=list[schemas.Session])(routes.sessions)
     post("/sessions", response_model=schemas.SessionWithNotes, status_code=201, dependencies=[Owner])(routes.create)
     get("/sessions/export")(routes.export)
+    get("/sessions/lines", response_class=PlainTextResponse, dependencies=[Depends(only_local)])(routes.lines)
     get(one, response_model=schemas.Session)(routes.session)
     api.patch(one, response_model=schemas.Session, dependencies=[Owner])(routes.edit)
     api.delete(one, status_code=204, dependencies=[Owner])(routes.remove)

@@ -16,6 +16,7 @@ HEADER = ("SESSION", "NAME", "DESCRIPTION", "AGENT", "WORKSPACE", "STATUS", "IN 
 STATUS_COLUMN = 5
 HOUR_S, DAY_S = 3600, 86400
 LONGEST_DESCRIPTION = 40
+HUB_ANSWERS_S = 1.0
 FLAGS = ("--all", "-a", "--json", "--watch", "-w")
 
 
@@ -57,7 +58,11 @@ def as_json(everything: bool) -> str:
     from hitchpost.ops.listing import listing
     from hitchpost.state.home import open_home
 
-    rows = listing(open_home(create=False), everything=everything)
+    home = open_home(create=False)
+    told = from_hub(home, f"/api/sessions?all={everything}")
+    if told is not None:
+        return told.decode()
+    rows = listing(home, everything=everything)
     return "[\n" + ",\n".join([row.text for row in rows]) + "\n]\n" if rows else "[]\n"
 
 
@@ -65,8 +70,46 @@ def as_table(everything: bool, *, colour: bool) -> str:
     from hitchpost.ops.listing import listing
     from hitchpost.state.home import open_home
 
-    rows = listing(open_home(create=False), everything=everything)
+    home = open_home(create=False)
+    rows = rows_from_hub(home, everything)
+    if rows is None:
+        rows = listing(home, everything=everything)
     return "\n".join(as_lines(rows, colour=colour)) + "\n"
+
+
+def rows_from_hub(home: str, everything: bool) -> list[Row] | None:
+    from hitchpost.ops.listing import Row
+
+    told = from_hub(home, f"/api/sessions/lines?all={everything}")
+    if told is None:
+        return None
+    return [Row(line.split("\t"), None) for line in told.decode("ascii").split("\n") if line]
+
+
+def from_hub(home: str, path: str) -> bytes | None:
+    """The hub's answer, when one is there and answers at once: it knows all of it already."""
+    from _socket import AF_UNIX, SOCK_STREAM, socket
+
+    try:
+        folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    asked = socket(AF_UNIX, SOCK_STREAM)
+    asked.settimeout(HUB_ANSWERS_S)
+    try:
+        asked.connect(f"/proc/self/fd/{folder}/hub.sock")
+        asked.send(f"GET {path} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n".encode())
+        parts = []
+        while part := asked.recv(1 << 20):
+            parts.append(part)
+    except OSError:
+        return None
+    finally:
+        os.close(folder)
+        asked.close()
+    head, _, body = b"".join(parts).partition(b"\r\n\r\n")
+    whole = b"\r\ncontent-length: %d\r\n" % len(body) in head.lower() + b"\r\n"
+    return body if whole and head.startswith(b"HTTP/1.1 200 ") else None
 
 
 def as_lines(rows: list[Row], *, colour: bool, now_s: float | None = None) -> list[str]:

@@ -8,8 +8,11 @@ import signal
 import sys
 from typing import NoReturn
 
+from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.sync.client import ClientConnection, unix_connect
+
 from hitchpost.cli.common import terminal_size
-from hitchpost.cli.ps import as_lines
+from hitchpost.cli.ps import as_lines, rows_from_hub
 from hitchpost.cli.text import width
 from hitchpost.ops.listing import Row, listing
 from hitchpost.state.home import open_home
@@ -54,13 +57,82 @@ def watch(everything: bool) -> int:
         return 0
 
 
+class Files:
+    """Without a hub: look at the files now and then."""
+
+    def __init__(self, home: str, everything: bool) -> None:
+        self.home, self.everything = home, everything
+
+    def rows(self) -> list[Row]:
+        return listing(self.home, everything=self.everything)
+
+    def wait(self, *, ticks: bool) -> None:
+        signal.sigtimedwait({signal.SIGWINCH}, EVERY_S)
+
+
+class Resized(Exception):
+    """Raised when the terminal has another size."""
+
+
+class HubEvents:
+    """With a hub: it tells of every change, and nothing is asked in between."""
+
+    def __init__(self, home: str, everything: bool, connection: ClientConnection) -> None:
+        self.home, self.everything, self.connection = home, everything, connection
+        signal.signal(signal.SIGWINCH, self._resized)
+
+    def rows(self) -> list[Row]:
+        rows = rows_from_hub(self.home, self.everything)
+        if rows is None:
+            raise HubGone
+        return rows
+
+    def wait(self, *, ticks: bool) -> None:
+        """Until something changed; or, with ``ticks``, until durations have."""
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGWINCH})
+        try:
+            self.connection.recv(timeout=EVERY_S if ticks else None)
+        except (TimeoutError, Resized):
+            return
+        except ConnectionClosed:
+            raise HubGone from None
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH})
+
+    @staticmethod
+    def _resized(number: int, frame: object) -> None:
+        raise Resized
+
+
+class HubGone(Exception):
+    """Raised when the hub has ended: the files go on."""
+
+
+def source(home: str, everything: bool) -> Files | HubEvents:
+    if not os.path.exists(os.path.join(home, "hub.sock")):
+        return Files(home, everything)
+    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        path = f"/proc/self/fd/{folder}/hub.sock"
+        connection = unix_connect(path, "ws://hub/ws", compression=None, max_size=None, open_timeout=2)
+        return HubEvents(home, everything, connection)
+    except (OSError, TimeoutError, WebSocketException):
+        return Files(home, everything)
+    finally:
+        os.close(folder)
+
+
 def _redraw(home: str, everything: bool) -> NoReturn:
     _write(HIDE_CURSOR + CLEAR)
     try:
         while True:
-            lines = as_lines(listing(home, everything=everything), colour=True)
-            _write(screen(lines, *terminal_size()))
-            signal.sigtimedwait({signal.SIGWINCH}, EVERY_S)
+            try:
+                told = source(home, everything)
+                while True:
+                    _write(screen(as_lines(told.rows(), colour=True), *terminal_size()))
+                    told.wait(ticks=True)
+            except HubGone:
+                continue
     finally:
         _write(SHOW_CURSOR + PLAIN + "\n")
 
@@ -68,12 +140,17 @@ def _redraw(home: str, everything: bool) -> NoReturn:
 def _print_changes(home: str, everything: bool) -> NoReturn:
     shown: list[tuple[object, ...]] | None = None
     while True:
-        rows = listing(home, everything=everything)
-        found = [lasting(row) for row in rows]
-        if found != shown:
-            _write("\n" * (shown is not None) + "\n".join(as_lines(rows, colour=False)) + "\n")
-            shown = found
-        signal.sigtimedwait({signal.SIGWINCH}, EVERY_S)
+        try:
+            told = source(home, everything)
+            while True:
+                rows = told.rows()
+                found = [lasting(row) for row in rows]
+                if found != shown:
+                    _write("\n" * (shown is not None) + "\n".join(as_lines(rows, colour=False)) + "\n")
+                    shown = found
+                told.wait(ticks=False)
+        except HubGone:
+            continue
 
 
 def _write(text: str) -> None:
@@ -83,8 +160,8 @@ def _write(text: str) -> None:
 
 def lasting(row: Row) -> tuple[object, ...]:
     """What a row of the table says beside durations, which change all the time."""
-    shown = (row.shape[key] for key in ("id", "index", "name", "description", "agent", "workspace"))
-    return (*shown, _DURATION.sub("", row.shape["label"]))
+    session, _, _, number, name, _, _, _, description, agent, place, label = row.fields
+    return (session, number, name, description, agent, place, _DURATION.sub("", label))
 
 
 def screen(lines: list[str], cols: int, rows: int) -> str:

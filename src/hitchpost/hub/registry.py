@@ -12,17 +12,22 @@ from typing import Any
 
 import structlog
 
+from hitchpost import lightjson
 from hitchpost.errors import HitchpostError, NoSuchSession
 from hitchpost.hub.changes import Changes
 from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
-from hitchpost.model.status import cr070, story29, story29_reason
+from hitchpost.model.durations import duration
+from hitchpost.model.record import LISTED
+from hitchpost.model.status import cr070, status, story29, story29_reason
 from hitchpost.ops.create import sweep
+from hitchpost.ops.listing import place_of
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
 from hitchpost.ops.view import shape
 from hitchpost.state import files, records
 from hitchpost.state.home import is_id, session_folder, sessions_folder
+from hitchpost.state.index import NO_STAMP, fields_of
 
 ADOPTION_BUDGET_S = 10.0
 SLOW_LOOK_S = 10.0
@@ -39,9 +44,21 @@ class Tracked:
         self.id = session
         self.seen: Seen | None = None
         self.shape: dict[str, Any] = {}
+        self.text = ""
+        self.line = ""
         self.word = ""
         self.watch: Watch | None = None
         self.lock = asyncio.Lock()
+
+    def describe(self, now: datetime) -> None:
+        """Say everything about the session as it was last seen, with the words of this moment."""
+        assert self.seen is not None
+        words = status(self.seen.facts, now)
+        self.shape = made = shape(self.seen, now, words)
+        self.text = lightjson.dumps(made)
+        since_s = now.timestamp() - words.in_status_s
+        fields = fields_of(NO_STAMP, made, since_s, duration(words.total_s), words.colour, place_of(made))
+        self.line = "\t".join(fields)
 
 
 class Registry:
@@ -112,14 +129,17 @@ class Registry:
 
         return self.sessions[wanted] if wanted in self.sessions else self.get(resolve(self.home, wanted))
 
-    def shapes(self, *, everything: bool = True) -> list[dict[str, Any]]:
-        """All sessions in the order of their index, with the words that hold now."""
-        from hitchpost.model.record import LISTED
-
+    def listed(self, *, everything: bool = True) -> list[Tracked]:
+        """All sessions in the order of their index, with the words that hold now. Those that have ended keep theirs."""
         now = datetime.now(UTC)
-        found = [shape(one.seen, now) for one in self.sessions.values() if one.seen is not None]
-        kept = [one for one in found if everything or one["record"] in LISTED]
-        return sorted(kept, key=lambda one: (one["record"] not in LISTED, one["index"]))
+        found = []
+        for one in self.sessions.values():
+            if one.seen is None or not (everything or one.shape["record"] in LISTED):
+                continue
+            if one.seen.facts.state in runs.LIVE or not one.line:
+                one.describe(now)
+            found.append(one)
+        return sorted(found, key=lambda one: (one.shape["record"] not in LISTED, one.shape["index"]))
 
     # looking ----------------------------------------------------------------------------------------------------
 
@@ -165,7 +185,8 @@ class Registry:
         assert one.seen is not None
         now = datetime.now(UTC)
         seen = one.seen
-        old_shape, one.shape = one.shape, shape(seen, now)
+        old_shape = one.shape
+        one.describe(now)
         word = story29(seen.facts, now)
         old_word, one.word = one.word, word
         if quiet:

@@ -19,6 +19,7 @@ from hitchpost.screen import Replay
 SNAPSHOT, OUTPUT, GAP = 0, 1, 2
 TURN_BYTES = 32 * 1024
 MOST_BEHIND_BYTES = 1 << 20
+LOOK_EVERY_BYTES = 256 * 1024
 MOST_SCREENS = 64
 LONGEST_SIDE = 10_000
 
@@ -135,18 +136,21 @@ class Viewer:
 
     @property
     def end(self) -> int:
-        return self.watch.end if self.watch is not None and not self.watch.over else output.bounds(self.folder)[1]
+        """From the log itself: the watch knows it only as far as somebody waits for more."""
+        return output.bounds(self.folder)[1]
 
     async def show(self, send: Send, offset: int | None = None) -> None:
         """Send the screen, then every byte that follows, until the run is over. With ``offset``: all from there on."""
         reader = output.Reader(self.folder)
         try:
-            if offset is None or offset > self.end or self.end - offset > MOST_BEHIND_BYTES:
+            if offset is None or offset > self.end:
                 offset = await self._screen(send)
-            reader.offset = offset
+            reader.offset = look_at = offset
             while True:
-                if self.end - reader.offset > MOST_BEHIND_BYTES:
-                    reader.offset = await self._screen(send)
+                if reader.offset >= look_at:
+                    if self.end - reader.offset > MOST_BEHIND_BYTES:
+                        reader.offset = await self._screen(send)
+                    look_at = reader.offset + LOOK_EVERY_BYTES
                 chunk = reader.read(TURN_BYTES)
                 if chunk.lost:
                     await send(GAP, chunk.offset - chunk.lost, chunk.lost.to_bytes(8, "big"))
