@@ -21,13 +21,14 @@ class Settings:
     pids_max: int = 8192
     memory_max_mib: int = 0
     on_shutdown: str = "keep"
+    restart: str = "never"
     reap_idle_minutes: float = 30.0
     reap_every_minutes: float = 5.0
     env: dict[str, str] = field(default_factory=dict)
     env_files: tuple[str, ...] = ()
 
 
-CHOICES = {"survivors": ("keep", "kill"), "on_shutdown": ("keep", "suspend")}
+CHOICES = {"survivors": ("keep", "kill"), "on_shutdown": ("keep", "suspend"), "restart": ("never", "on-failure")}
 SMALLEST = {
     "grace_s": 0,
     "quiet_s": 0,

@@ -18,6 +18,7 @@ from hitchpost.agents import catalog
 from hitchpost.api import schemas
 from hitchpost.api.errors import as_dict, status_of
 from hitchpost.api.gate import COOKIE
+from hitchpost.api.metrics import Metrics
 from hitchpost.api.tokens import COOKIE_S, OWNER, Tokens, csrf_of
 from hitchpost.api.ws import WebSockets
 from hitchpost.errors import HitchpostError, Refused
@@ -299,7 +300,13 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     post(f"{agent}/stop", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_stop)
     post(f"{agent}/restart-session", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_restart)
     app.include_router(api)
-    app.add_api_websocket_route("/ws", WebSockets(hub).serve)
+    metrics = Metrics(hub)
+
+    async def scrape() -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    app.get("/metrics", response_class=PlainTextResponse)(scrape)
+    app.add_api_websocket_route("/ws", WebSockets(hub, metrics).serve)
     _answer_errors(app)
     return app, routes
 

@@ -10,12 +10,15 @@ import hmac
 import os
 import secrets
 import time
+from collections.abc import Callable
 
 from hitchpost.state import files
 
 CODE_S = 60.0
 TICKET_S = 30.0
 COOKIE_S = 30 * 24 * 3600.0
+MOST_GUESSES = 20
+GUESS_S = 60.0
 OWNER, VIEWER = "owner", "viewer"
 FILE = "tokens.json"
 
@@ -23,42 +26,60 @@ FILE = "tokens.json"
 class Tokens:
     """Every kind of secret, with the role that it gives."""
 
-    def __init__(self, home: str) -> None:
-        self.path = os.path.join(home, FILE)
+    def __init__(self, home: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.path, self.clock = os.path.join(home, FILE), clock
         self._codes: dict[str, float] = {}
         self._tickets: dict[str, tuple[float, str]] = {}
         self._cookies: dict[str, tuple[float, str]] = {}
+        self._guesses: dict[str, float] = {}
 
     def new_code(self) -> str:
         """For one launch within a minute."""
+        now = self.clock()
+        self._codes = {key: until for key, until in self._codes.items() if until > now}
         code = secrets.token_urlsafe(24)
-        self._codes[digest(code)] = time.monotonic() + CODE_S
+        self._codes[digest(code)] = now + CODE_S
         return code
 
     def redeem(self, code: str) -> str | None:
         """A cookie for a code, once."""
         until = self._codes.pop(digest(code), 0.0)
-        if time.monotonic() > until:
+        if self.clock() >= until:
             return None
         cookie = secrets.token_urlsafe(32)
-        self._cookies[digest(cookie)] = (time.monotonic() + COOKIE_S, OWNER)
+        self._cookies[digest(cookie)] = (self.clock() + COOKIE_S, OWNER)
         return cookie
 
     def of_cookie(self, cookie: str) -> str | None:
         until, role = self._cookies.get(digest(cookie), (0.0, ""))
-        return role if time.monotonic() < until else None
+        return role if self.clock() < until else None
 
-    def new_ticket(self, role: str) -> str:
-        """For one WebSocket within half a minute."""
-        now = time.monotonic()
+    def new_ticket(self, role: str, cookie: str = "") -> str:
+        """For one WebSocket within half a minute, of the page that has the cookie."""
+        now = self.clock()
         self._tickets = {key: item for key, item in self._tickets.items() if item[0] > now}
         ticket = secrets.token_urlsafe(24)
-        self._tickets[digest(ticket)] = (now + TICKET_S, role)
+        self._tickets[digest(f"{ticket}\n{cookie}")] = (now + TICKET_S, role)
         return ticket
 
-    def of_ticket(self, ticket: str) -> str | None:
-        until, role = self._tickets.pop(digest(ticket), (0.0, ""))
-        return role if time.monotonic() < until else None
+    def of_ticket(self, ticket: str, cookie: str = "") -> str | None:
+        until, role = self._tickets.pop(digest(f"{ticket}\n{cookie}"), (0.0, ""))
+        return role if self.clock() < until else None
+
+    def guessed(self, secret: str) -> bool:
+        """Count a wrong secret; True when there have been too many of late.
+
+        The same one again is no further guess: a page whose cookie is of an earlier hub asks as often as it likes.
+        """
+        now = self.clock()
+        self._guesses = {key: at for key, at in self._guesses.items() if at > now - GUESS_S}
+        known = digest(secret)
+        if known in self._guesses:
+            return False
+        if len(self._guesses) >= MOST_GUESSES:
+            return True
+        self._guesses[known] = now
+        return False
 
     def of_bearer(self, token: str) -> str | None:
         known = digest(token)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.websockets import WebSocketDisconnect
 
 from hitchpost.api.errors import status_of
+from hitchpost.api.metrics import Metrics
 from hitchpost.api.schemas import Side
 from hitchpost.api.tokens import OWNER
 from hitchpost.errors import HitchpostError, Refused
@@ -25,6 +26,7 @@ from hitchpost.state import files
 MOST_EVENTS = 2000
 MOST_INPUT_BYTES = 1 << 20
 TRY_AGAIN_LATER = 1013
+LAST_LINE_S = 1.0
 log = structlog.get_logger()
 
 
@@ -60,23 +62,25 @@ class View:
 
 
 class WebSockets:
-    def __init__(self, hub: Hub) -> None:
-        self.hub = hub
+    def __init__(self, hub: Hub, metrics: Metrics) -> None:
+        self.hub, self.metrics = hub, metrics
         self.open: set[Connection] = set()
 
     async def serve(self, websocket: WebSocket) -> None:
         await websocket.accept()
-        connection = Connection(self.hub, websocket, websocket.state.role == OWNER)
+        connection = Connection(self.hub, websocket, self.metrics, websocket.state.role == OWNER)
         self.open.add(connection)
+        self.metrics.clients = len(self.open)
         try:
             await connection.run()
         finally:
             self.open.discard(connection)
+            self.metrics.clients = len(self.open)
 
 
 class Connection:
-    def __init__(self, hub: Hub, websocket: WebSocket, may_type: bool) -> None:
-        self.hub, self.websocket, self.may_type = hub, websocket, may_type
+    def __init__(self, hub: Hub, websocket: WebSocket, metrics: Metrics, may_type: bool) -> None:
+        self.hub, self.websocket, self.metrics, self.may_type = hub, websocket, metrics, may_type
         self.views: dict[str, View] = {}
         self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_EVENTS)
         self._sending = asyncio.Lock()
@@ -119,6 +123,9 @@ class Connection:
             if self._too_slow:
                 await self.websocket.close(TRY_AGAIN_LATER, "too slow")
                 return
+            view = self.views.get(event["sessionId"])
+            if event["type"] == "terminal.exit" and view is not None and view.run == event["run"]:
+                await view.viewer.caught_up(LAST_LINE_S)
             await self._say(event)
             if event["type"] in ("session.status", "session.updated"):
                 await self._follow_run(event["session"])
@@ -197,6 +204,7 @@ class Connection:
             frame = b"".join((kind.to_bytes(1, "big"), head, offset.to_bytes(8, "big"), data))
             async with self._sending:
                 await self.websocket.send_bytes(frame)
+            self.metrics.sent_bytes += len(data)
 
         try:
             await view.viewer.show(send, start)

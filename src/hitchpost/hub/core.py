@@ -37,6 +37,7 @@ class Hub:
 
     async def open(self) -> None:
         await self.registry.open()
+        self.screens.warm_up()
 
     async def close(self) -> None:
         for keys in self._keys.values():

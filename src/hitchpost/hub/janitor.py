@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import structlog
 
@@ -11,13 +13,14 @@ from hitchpost.errors import HitchpostError
 from hitchpost.hub.core import Hub
 from hitchpost.hub.registry import Tracked
 from hitchpost.model import run as runs
-from hitchpost.model.policy import reap_due
+from hitchpost.model.policy import ON_FAILURE, RestartPolicy, reap_due, restart_decision
 from hitchpost.model.record import ACTIVE, SUSPENDED
 from hitchpost.ops.prune import prune
 from hitchpost.settings import Settings
 from hitchpost.state import files, records
 
 DAY_S = 24 * 3600.0
+FORGOTTEN_AFTER = timedelta(hours=1)
 log = structlog.get_logger()
 
 
@@ -25,14 +28,19 @@ class Janitor:
     def __init__(self, hub: Hub, settings: Settings) -> None:
         self.hub, self.settings = hub, settings
         self._tasks: list[asyncio.Task[None]] = []
+        self._restarts: dict[str, list[datetime]] = {}
+        self._leave: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         if self.settings.reap_idle_minutes > 0:
             self._tasks.append(asyncio.create_task(self._reap_now_and_then()))
         self._tasks.append(asyncio.create_task(self._prune_daily()))
+        if self.settings.restart == ON_FAILURE:
+            self._leave = self.hub.registry.subscribe(self._heard)
 
     async def shut_down(self) -> None:
         """End the jobs; and, where the settings say so, the sessions too, with their records suspended."""
+        self._leave()
         for task in self._tasks:
             task.cancel()
         if self.settings.on_shutdown == "suspend":
@@ -47,6 +55,32 @@ class Janitor:
             await self.hub.do(_suspend_record, seen.folder, seen.facts.run)
         except (HitchpostError, OSError, files.LockTimeout) as error:
             log.warning("not suspended", session_id=one.id, error=str(error))
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        """A run has ended. Where the settings allow it, a crashed one starts again, with the policy's patience."""
+        one = self.hub.registry.sessions.get(event["sessionId"])
+        if event["type"] != "terminal.exit" or one is None or one.seen is None:
+            return
+        now = datetime.now(UTC)
+        before = [at for at in self._restarts.get(one.id, []) if now - at < FORGOTTEN_AFTER]
+        self._restarts[one.id] = before
+        decision = restart_decision(RestartPolicy(ON_FAILURE), one.seen.facts, before, now)
+        log.info("restart decided", session_id=one.id, delay_s=decision.delay_s, why=decision.why)
+        if decision.delay_s is not None:
+            task = asyncio.create_task(self._restart(one.id, one.seen.facts.run, decision.delay_s))
+            self._tasks.append(task)
+            task.add_done_callback(self._tasks.remove)
+
+    async def _restart(self, session: str, run: int, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+        one = self.hub.registry.sessions.get(session)
+        if one is None or one.seen is None or one.seen.facts.run != run:
+            return  # somebody was faster
+        self._restarts.setdefault(session, []).append(datetime.now(UTC))
+        try:
+            await self.hub.resume(session)
+        except (HitchpostError, OSError, files.LockTimeout) as error:
+            log.warning("not restarted", session_id=session, error=str(error))
 
     async def _reap_now_and_then(self) -> None:
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -66,6 +67,7 @@ class Registry:
         self.home = home
         self.sessions: dict[str, Tracked] = {}
         self.ready_in_s = 0.0
+        self.ended: Counter[str] = Counter()
         self._subscribers: list[Callable[[Event], None]] = []
         self._threads = ThreadPoolExecutor(8, "look")
         self._tasks: set[asyncio.Task[None]] = set()
@@ -208,6 +210,7 @@ class Registry:
 
     def _tell_exit(self, one: Tracked, seen: Seen) -> None:
         end = seen.facts.exit
+        self.ended[seen.facts.state] += 1
         event: Event = {
             "type": "terminal.exit",
             "sessionId": one.id,

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hitchpost import output, wire
 from hitchpost.hub.keepers import KeeperGone, KeeperLink
 from hitchpost.hub.watching import Watch
-from hitchpost.screen import Replay
+from hitchpost.screen import Replay, open_screen
 
 SNAPSHOT, OUTPUT, GAP = 0, 1, 2
 TURN_BYTES = 32 * 1024
@@ -33,6 +33,10 @@ class Screens:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "screen")
         self._replays: dict[str, Replay] = {}
+
+    def warm_up(self) -> None:
+        """Load the emulator in the background: the first viewer would wait for it for most of a second."""
+        self._thread.submit(_warm_up)
 
     async def snapshot(self, output_folder: str, end: int, cols: int, rows: int) -> tuple[int, bytes]:
         """The offset that is shown, and bytes that show it on a cleared terminal."""
@@ -68,6 +72,13 @@ class Screens:
         for replay in self._replays.values():
             replay.close()
         self._replays.clear()
+
+
+def _warm_up() -> None:
+    screen = open_screen(80, 24)
+    screen.feed(b" ")
+    screen.snapshot()
+    screen.close()
 
 
 class Keys:
@@ -133,15 +144,34 @@ class Viewer:
         self.watch, self.screens = watch, screens
         self.folder = os.path.join(run_folder, wire.OUTPUT)
         self.cols, self.rows = cols, rows
+        self._sent = -1
+        self._moved = asyncio.Event()
 
     @property
     def end(self) -> int:
         """From the log itself: the watch knows it only as far as somebody waits for more."""
         return output.bounds(self.folder)[1]
 
-    async def show(self, send: Send, offset: int | None = None) -> None:
+    async def caught_up(self, timeout_s: float) -> None:
+        """Wait until the client was sent all that the log has now; a slow one is waited for only so long."""
+        end = self.end
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._sent < end:
+                    await self._moved.wait()
+        except TimeoutError:
+            return
+
+    async def show(self, send_frame: Send, offset: int | None = None) -> None:
         """Send the screen, then every byte that follows, until the run is over. With ``offset``: all from there on."""
         reader = output.Reader(self.folder)
+
+        async def send(kind: int, offset: int, data: bytes) -> None:
+            await send_frame(kind, offset, data)
+            self._sent = offset + len(data) if kind == OUTPUT else offset
+            self._moved.set()
+            self._moved = asyncio.Event()
+
         try:
             if offset is None or offset > self.end:
                 offset = await self._screen(send)
