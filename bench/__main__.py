@@ -22,6 +22,7 @@ MEASUREMENTS = {
     "echo": "echo through the log, idle and beside floods",
     "idle": "forks, wake-ups and CPU of 100 idle sessions",
     "truth": "1,000 exits of all kinds, counted",
+    "hub": "the hub: streams, crashes told, resumes, adoption, stalled clients",
     "tmux": "200 sessions in tmux: one round of status, idle forks, and 1,000 exits",
 }
 
