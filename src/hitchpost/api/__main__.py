@@ -1,5 +1,6 @@
 """``python -m hitchpost.api`` is the hub's process, as ``hitch up`` starts it."""
 
+import os
 import sys
 
 from hitchpost.api.server import Address, run
@@ -7,7 +8,8 @@ from hitchpost.errors import HitchpostError
 
 if __name__ == "__main__":
     try:
-        sys.exit(run(Address(sys.argv[1], int(sys.argv[2]))))
+        code = run(Address(sys.argv[1], int(sys.argv[2])))
+        os._exit(code)  # a thread that still waits for a session to end is not waited for: the session's keeper goes on
     except HitchpostError as error:
         print(f"hitch: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -25,6 +25,7 @@ from hitchpost.ops.create import sweep
 from hitchpost.ops.listing import place_of
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
+from hitchpost.ops.sessions import resolve_in
 from hitchpost.ops.view import shape
 from hitchpost.state import files, records
 from hitchpost.state.home import is_id, session_folder, sessions_folder
@@ -127,9 +128,9 @@ class Registry:
 
     def find(self, wanted: str) -> Tracked:
         """By id, then name, then index, then the unique beginning of an id, as the command line does."""
-        from hitchpost.ops.sessions import resolve
-
-        return self.sessions[wanted] if wanted in self.sessions else self.get(resolve(self.home, wanted))
+        if wanted in self.sessions:
+            return self.get(wanted)
+        return self.get(resolve_in({one.id: one.shape for one in self.sessions.values() if one.shape}, wanted))
 
     def listed(self, *, everything: bool = True) -> list[Tracked]:
         """All sessions in the order of their index, with the words that hold now. Those that have ended keep theirs."""
@@ -147,7 +148,12 @@ class Registry:
 
     async def look_at(self, session: str, *, quiet: bool = False) -> Tracked | None:
         """Bring one session up to date and tell what is new. None when it is gone."""
-        one = self.sessions.setdefault(session, Tracked(session))
+        one = self.sessions.get(session)
+        if one is None:
+            one = self.sessions[session] = Tracked(session)
+            # first the watch, then the look: what changes in between is told
+            if not self._changes.watch(session_folder(self.home, session)):
+                self._unwatched.add(session)
         async with one.lock:
             try:
                 seen = await self._in_thread(look, self.home, session)
@@ -160,9 +166,6 @@ class Registry:
                 log.warning("cannot look at a session", session_id=session, error=str(error))
                 return one
             before, one.seen = one.seen, seen
-            folder = session_folder(self.home, session)
-            if before is None and not self._changes.watch(folder):
-                self._unwatched.add(session)
             self._tell(one, before, quiet=quiet)
             self._follow(one)
         return one

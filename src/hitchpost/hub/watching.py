@@ -10,6 +10,8 @@ from typing import Any
 from hitchpost import output, wire
 from hitchpost.hub.keepers import KeeperGone, KeeperLink
 
+NOT_YET_S = 0.02
+
 
 class Watch:
     """Tells ``tell`` every event of the keeper, and ``{"event": "closed"}`` at the end.
@@ -50,7 +52,7 @@ class Watch:
                         self.cols, self.rows = int(event["cols"]), int(event["rows"])
                     self.tell(event)
         except KeeperGone:
-            pass
+            await asyncio.sleep(NOT_YET_S)  # a keeper that begins has its lock before its socket
         finally:
             self.over = True
             self.end = max(self.end, output.bounds(f"{self.run_folder}/{wire.OUTPUT}")[1])

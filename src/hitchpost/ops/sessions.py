@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from hitchpost.errors import AmbiguousSession, NoSuchRun, NoSuchSession
 from hitchpost.model.record import ARCHIVED
@@ -13,7 +14,11 @@ from hitchpost.state.home import run_folder, session_folder
 
 def resolve(home: str, wanted: str) -> str:
     """The id of the session that ``wanted`` means. Raises ``NoSuchSession`` or ``AmbiguousSession``."""
-    rows = index.rows(home)
+    return resolve_in(index.rows(home), wanted)
+
+
+def resolve_in(rows: dict[str, dict[str, Any]], wanted: str) -> str:
+    """``resolve`` among sessions that are known already: id, name, index and record of each."""
     if wanted in rows:
         return wanted
     named = [row for row in rows.values() if row["name"] == wanted]
