@@ -15,9 +15,10 @@ from typing import Any
 
 import websockets
 
+from bench import rivals
 from bench.flood import LINE, MB, through_c
 from bench.stage import Session, Stage, cpu_s, median, percentile, program, wait_until
-from bench.table import Row, at_least_share, at_most
+from bench.table import Row, at_least_share, at_most, at_most_times
 from hitchpost import hubclient
 
 OUTPUT = 1
@@ -34,6 +35,28 @@ def measure(*, quick: bool) -> list[Row]:
             rows += asyncio.run(crashes(stage, 5 if quick else 100))
             rows += asyncio.run(resumes(stage, 5 if quick else 50))
             rows += asyncio.run(stalled(stage, process, 20 * MB if quick else 400 * MB))
+    return rows if quick else rows + beside_rivals(rows)
+
+
+def beside_rivals(ours: list[Row]) -> list[Row]:
+    """The same flood and the same echo through other programs, each figure beside ours."""
+    size = 100 * MB // LINE * LINE
+    expected = size + size // LINE
+    mine = {row.what: row.ours for row in ours}
+    rows = []
+    with rivals.installed() as commands:
+        for name, command in commands.items():
+            try:
+                theirs = rivals.measured(name, command, size, expected, 200)
+            except (OSError, websockets.WebSocketException, AssertionError) as error:
+                print(f"bench: {name} could not be measured: {error!r}", file=sys.stderr)
+                continue
+            for what, figure, unit, limit in (
+                ("flood → WebSocket, bytes sent", theirs.rate_mb_s, "MB/s", at_least_share(1.0)),
+                ("CPU of keeper and hub per 100 MB of flood", theirs.cpu_s_per_100_mb, "s", at_most_times(1.5)),
+                ("echo through the hub, idle, p50", theirs.echo_p50_ms, "ms", at_most_times(3)),
+            ):
+                rows.append(Row(what, f"beside {name}", mine[what], unit, figure, name, limit))
     return rows
 
 
