@@ -37,12 +37,12 @@ class HubProcess:
     def home(self) -> str:
         return str(self.ground.home)
 
-    def start(self, **env: str) -> None:
-        """Start the hub and wait until it answers."""
+    def start(self, *, port: int = 0, **env: str) -> None:
+        """Start the hub and wait until it answers. A page that is open finds it again at the same ``port``."""
         log = open(os.path.join(self.home, "hub.log"), "ab")  # noqa: SIM115 - the process keeps it
         with log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "hitchpost.api", "127.0.0.1", "0"],
+                [sys.executable, "-m", "hitchpost.api", "127.0.0.1", str(port)],
                 env={**Hitch.environment(), **env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -8,9 +8,10 @@ import os
 import socket
 from typing import Any
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import HitchpostError, UsageError
 
 SOCKET, LOCK, FILE, LOG = "hub.sock", "hub.lock", "hub.json", "hub.log"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TIMEOUT_S = 60.0
 EXIT_CODES = {401: 4, 403: 4, 404: 3, 409: 4, 422: 2}
 
@@ -29,6 +30,12 @@ class HubRefused(HitchpostError):
         super().__init__(message)
         self.status = status
         self.exit_code = EXIT_CODES.get(status, 1)
+
+
+def check_host(host: str) -> None:
+    """Raises ``UsageError`` for an address that others could reach."""
+    if host not in LOOPBACK:
+        raise UsageError(f"will not listen on {host}: it is no loopback address, and there is no TLS yet")
 
 
 class _Connection(http.client.HTTPConnection):

@@ -63,6 +63,17 @@ class Reader:
                 return self._took(data, 0)
         return self._find(most)
 
+    def read_at_once(self, most: int = READ_BYTES) -> Chunk | None:
+        """``read`` for who must not wait for a disk: None when the bytes, if there are any, are not in memory."""
+        if self._fd < 0:
+            return None
+        buffer = bytearray(most)
+        try:
+            size = os.preadv(self._fd, [buffer], self.offset - self._start, os.RWF_NOWAIT)
+        except OSError:
+            return None
+        return self._took(bytes(buffer[:size]), 0) if size else None
+
     def _took(self, data: bytes, lost: int) -> Chunk:
         chunk = Chunk(self.offset, data, lost)
         self.offset += len(data)

@@ -22,6 +22,7 @@ class Settings:
     memory_max_mib: int = 0
     on_shutdown: str = "keep"
     restart: str = "never"
+    sessions_max: int = 500
     reap_idle_minutes: float = 30.0
     reap_every_minutes: float = 5.0
     env: dict[str, str] = field(default_factory=dict)
@@ -35,6 +36,7 @@ SMALLEST = {
     "log_cap_mib": 1,
     "pids_max": 0,
     "memory_max_mib": 0,
+    "sessions_max": 1,
     "reap_idle_minutes": 0,
     "reap_every_minutes": 0.001,
 }

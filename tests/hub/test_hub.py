@@ -41,7 +41,7 @@ def test_what_the_command_line_does_is_known_at_once(ground: Ground, hub: HubPro
     eventually(lambda: hub.ask("GET", "/api/sessions?all=true") == [])
 
 
-@pytest.mark.ids("E-3", "E-4", "E-10")
+@pytest.mark.ids("E-2", "E-3", "E-4", "E-10", "X24")
 def test_a_crash_is_told_to_every_client_with_its_signal(ground: Ground, hub: HubProcess) -> None:
     dev = ground.begin_sh("sleep 1000", name="dev")
 
@@ -52,7 +52,7 @@ def test_a_crash_is_told_to_every_client_with_its_signal(ground: Ground, hub: Hu
             os.kill(dev.agent_pid(), signal.SIGSEGV)
             for client in (first, second):
                 told = await client.until("terminal.exit", dev.id)
-                assert (told["exitCode"], told["signal"], told["run"]) == (139, "SIGSEGV", 1)
+                assert (told["exitCode"], told["signal"], told["signalNumber"], told["run"]) == (139, "SIGSEGV", 11, 1)
                 status = await client.until("session.status", dev.id, status="error")
                 assert status["reason"] == "Process crashed"
                 assert status["session"]["label"] == "failed: command killed by SIGSEGV"
@@ -150,7 +150,7 @@ def test_a_read_only_viewer_types_nothing(ground: Ground, hub: HubProcess) -> No
     assert dev.output() == b""
 
 
-@pytest.mark.ids("D-1", "D-2", "D-8", "D-11")
+@pytest.mark.ids("D-1", "D-2", "D-8", "D-11", "X17")
 def test_a_session_is_created_prompted_cancelled_and_resumed(ground: Ground, hub: HubProcess) -> None:
     wanted = {"command": ["sh", "-c", ECHO], "folder": str(ground.place), "name": "dev"}
     made = hub.ask("POST", "/api/sessions", wanted)["session"]
@@ -160,16 +160,19 @@ def test_a_session_is_created_prompted_cancelled_and_resumed(ground: Ground, hub
     receipt = hub.ask("POST", "/api/sessions/dev/prompt", {"text": "hello"})
     assert (receipt["delivered"], receipt["started"]) == (True, False)
     eventually(lambda: "<hello>" in hub.ask("GET", "/api/sessions/dev/screen")["text"])
-    answer = hub.ask("POST", "/api/sessions/dev/cancel")
-    assert (answer["sessionId"], answer["status"], answer["session"]["state"]) == (made["id"], "active", "stopped")
+    assert hub.ask("POST", "/api/sessions/dev/stop")["state"] == "stopped"
     with pytest.raises(HubRefused, match="not running"):
         hub.ask("POST", "/api/sessions/dev/prompt", {"text": "hello"})
     answer = hub.ask("POST", "/api/sessions/dev/resume")
     assert (answer["status"], answer["session"]["run"], answer["session"]["state"]) == ("active", 2, "running")
     with pytest.raises(HubRefused, match="nothing to resume"):
         hub.ask("POST", "/api/sessions/dev/resume")
-    hub.ask("POST", "/api/sessions/dev/stop")
-    assert hub.ask("DELETE", "/api/sessions/dev") is None
+    answer = hub.ask("POST", "/api/sessions/dev/cancel")
+    assert (answer["sessionId"], answer["status"], answer["cancelled"]) == (made["id"], "archived", True)
+    assert answer["session"]["state"] == "stopped"
+    with pytest.raises(HubRefused, match="archived"):
+        hub.ask("POST", "/api/sessions/dev/resume")
+    assert hub.ask("DELETE", f"/api/sessions/{made['id']}") is None
 
 
 @pytest.mark.ids("F32")

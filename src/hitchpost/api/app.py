@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, FastAPI, Query, Request, Response
+from fastapi import APIRouter, Body, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
@@ -15,10 +15,12 @@ from starlette.exceptions import HTTPException
 import hitchpost
 from hitchpost import output, wire
 from hitchpost.agents import catalog
-from hitchpost.api import schemas
+from hitchpost.api import schemas, workspaces
 from hitchpost.api.errors import as_dict, status_of
+from hitchpost.api.explain import Explain
 from hitchpost.api.gate import COOKIE
 from hitchpost.api.metrics import Metrics
+from hitchpost.api.static import serve_page
 from hitchpost.api.tokens import COOKIE_S, OWNER, Tokens, csrf_of
 from hitchpost.api.ws import WebSockets
 from hitchpost.errors import HitchpostError, Refused
@@ -29,6 +31,7 @@ from hitchpost.model.run import InvalidTransition
 from hitchpost.model.status import STALE
 from hitchpost.ops import launch
 from hitchpost.ops.changed import changed, diff_shape
+from hitchpost.ops.create import LONGEST_NAME
 from hitchpost.ops.edit import edit
 from hitchpost.ops.sessions import chosen_run
 from hitchpost.recording import asciicast
@@ -36,10 +39,23 @@ from hitchpost.state import files, story
 from hitchpost.state.home import run_folder
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    code: {"model": schemas.ErrorBody} for code in (400, 401, 403, 404, 405, 409, 413, 415, 422, 500, 503)
+    code: {"model": schemas.ErrorBody} for code in (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503)
 }
+TEXT_ERRORS: dict[int | str, dict[str, Any]] = {
+    code: {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}} for code in ERRORS
+}
+"""For routes that answer with text: their errors are JSON all the same."""
 STATE_ERRORS = (HitchpostError, InvalidTransition, files.Unreadable, files.NewerSchema, files.LockTimeout)
-SessionId = str
+HTTP_CODES = {
+    400: "bad_input",
+    401: "not_signed_in",
+    403: "forbidden",
+    404: "not_found",
+    405: "bad_method",
+    413: "too_large",
+    429: "too_many_guesses",
+}
+SessionId = Annotated[str, Path(max_length=LONGEST_NAME, description="An id, a name, an index, or how an id begins.")]
 
 
 def owner(request: Request) -> None:
@@ -54,6 +70,10 @@ def only_local(request: Request) -> None:
 
 
 Owner = Depends(owner)
+
+
+class Asciicast(PlainTextResponse):
+    media_type = "application/x-asciicast"
 
 
 class Routes:
@@ -92,16 +112,18 @@ class Routes:
     async def launch(self, response: Response, body: schemas.Launch) -> dict[str, str]:
         cookie = self.tokens.redeem(body.code)
         if cookie is None:
+            if self.tokens.guessed(body.code):
+                raise HTTPException(429, "too many wrong codes; try again in a minute")
             raise HTTPException(401, "this code was used already, or is older than a minute")
         response.set_cookie(COOKIE, cookie, max_age=int(COOKIE_S), httponly=True, samesite="strict", path="/")
         return {"role": OWNER, "csrf": csrf_of(cookie)}
 
     async def me(self, request: Request) -> dict[str, str]:
-        cookie = request.cookies.get(COOKIE, "")
+        cookie = request.state.cookie
         return {"role": request.state.role, "csrf": csrf_of(cookie) if cookie else ""}
 
     async def ws_ticket(self, request: Request) -> dict[str, str]:
-        return {"ticket": self.tokens.new_ticket(request.state.role)}
+        return {"ticket": self.tokens.new_ticket(request.state.role, request.state.cookie)}
 
     # sessions ---------------------------------------------------------------------------------------------------
 
@@ -155,7 +177,7 @@ class Routes:
         return self._record_answer(one, notes)
 
     async def cancel(self, session: SessionId) -> dict[str, Any]:
-        return self._record_answer(await self.hub.stop(self._find(session).id, reason="cancelled"))
+        return {**self._record_answer(await self.hub.cancel(self._find(session).id)), "cancelled": True}
 
     async def archive(self, session: SessionId) -> dict[str, Any]:
         return (await self.hub.archive(self._find(session).id)).shape
@@ -182,7 +204,7 @@ class Routes:
         assert one.seen is not None
         folder = os.path.join(run_folder(one.seen.folder, chosen_run(one.seen, run)), wire.OUTPUT)
         text = await self.hub.do(lambda: "".join(asciicast(folder, one.shape["name"])))
-        return PlainTextResponse(text, media_type="application/x-asciicast")
+        return Asciicast(text)
 
     async def diff(self, session: SessionId) -> dict[str, Any]:
         one = self._find(session)
@@ -194,10 +216,10 @@ class Routes:
     async def agents(self) -> list[dict[str, Any]]:
         return [self._agent_view(one) for one in self.hub.registry.listed()]
 
-    async def agent(self, agent: str) -> dict[str, Any]:
+    async def agent(self, agent: SessionId) -> dict[str, Any]:
         return self._agent_view(self._find(agent))
 
-    async def agent_start(self, agent: str) -> dict[str, Any]:
+    async def agent_start(self, agent: SessionId) -> dict[str, Any]:
         one = self._find(agent)
         assert one.seen is not None
         if one.seen.facts.state in runs.LIVE and cr070_word(one) != STALE:
@@ -206,10 +228,10 @@ class Routes:
             )
         return self._agent_view((await self.hub.resume(one.id))[0])
 
-    async def agent_stop(self, agent: str) -> dict[str, Any]:
+    async def agent_stop(self, agent: SessionId) -> dict[str, Any]:
         return self._agent_view(await self.hub.stop(self._find(agent).id))
 
-    async def agent_restart(self, agent: str) -> dict[str, Any]:
+    async def agent_restart(self, agent: SessionId) -> dict[str, Any]:
         one = self._find(agent)
         if cr070_word(one) != STALE:
             assert one.seen is not None
@@ -264,6 +286,7 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         responses=ERRORS,
     )
     api = APIRouter(prefix="/api")
@@ -279,7 +302,8 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     get("/sessions", response_model=list[schemas.Session])(routes.sessions)
     post("/sessions", response_model=schemas.SessionWithNotes, status_code=201, dependencies=[Owner])(routes.create)
     get("/sessions/export")(routes.export)
-    get("/sessions/lines", response_class=PlainTextResponse, dependencies=[Depends(only_local)])(routes.lines)
+    only_text: dict[str, Any] = {"response_class": PlainTextResponse, "responses": TEXT_ERRORS}
+    get("/sessions/lines", dependencies=[Depends(only_local)], **only_text)(routes.lines)
     get(one, response_model=schemas.Session)(routes.session)
     api.patch(one, response_model=schemas.Session, dependencies=[Owner])(routes.edit)
     api.delete(one, status_code=204, dependencies=[Owner])(routes.remove)
@@ -292,21 +316,24 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     get(f"{one}/story", response_model=list[schemas.StoryLine])(routes.story)
     get(f"{one}/runs", response_model=list[schemas.Run])(routes.runs)
     get(f"{one}/screen", response_model=schemas.Screen)(routes.screen)
-    get(f"{one}/recording", response_class=PlainTextResponse)(routes.recording)
+    get(f"{one}/recording", response_class=Asciicast, responses=TEXT_ERRORS)(routes.recording)
     get(f"{one}/diff")(routes.diff)
+    get(f"{one}/explain")(Explain(hub).answer)
     get("/agents", response_model=list[schemas.AgentView])(routes.agents)
     get(agent, response_model=schemas.AgentView)(routes.agent)
     post(f"{agent}/start", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_start)
     post(f"{agent}/stop", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_stop)
     post(f"{agent}/restart-session", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_restart)
+    api.include_router(workspaces.router(hub, owner))
     app.include_router(api)
     metrics = Metrics(hub)
 
     async def scrape() -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    app.get("/metrics", response_class=PlainTextResponse)(scrape)
+    app.get("/metrics", **only_text)(scrape)
     app.add_api_websocket_route("/ws", WebSockets(hub, metrics).serve)
+    serve_page(app)
     _answer_errors(app)
     return app, routes
 
@@ -314,8 +341,8 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
 def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def of_http(request: Request, error: HTTPException) -> JSONResponse:
-        code = {401: "not_signed_in", 403: "forbidden", 404: "not_found", 405: "bad_method"}.get(error.status_code)
-        return JSONResponse(as_dict(code or "failed", str(error.detail)), error.status_code, headers=error.headers)
+        code = HTTP_CODES.get(error.status_code, "failed")
+        return JSONResponse(as_dict(code, str(error.detail)), error.status_code, headers=error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def of_input(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -326,6 +353,11 @@ def _answer_errors(app: FastAPI) -> None:
     async def of_state(request: Request, error: Exception) -> JSONResponse:
         status, code = status_of(error)
         return JSONResponse(as_dict(code, str(error)), status)
+
+    @app.exception_handler(Exception)
+    async def of_mistake(request: Request, error: Exception) -> JSONResponse:
+        """Ours, not the client's: the log has it, the answer does not."""
+        return JSONResponse(as_dict("internal", "the hub made a mistake; its log tells more"), 500)
 
     for kind in (*STATE_ERRORS, files.WrongRun, files.Removed, OSError):
         app.add_exception_handler(kind, of_state)

@@ -5,17 +5,21 @@ The Unix socket is the user's own (0600, and the kernel says who is there); TCP 
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
+from starlette.exceptions import HTTPException
+
 from hitchpost.api.errors import error_body
-from hitchpost.api.tokens import OWNER, Tokens, csrf_of
+from hitchpost.api.tokens import GUESS_S, OWNER, Tokens, csrf_of
 
 COOKIE = "hitchpost"
 CSRF_HEADER = b"x-hitchpost-csrf"
 SAFE_METHODS = ("GET", "HEAD")
+MOST_BODY_BYTES = 4 << 20
 LAUNCH = "/api/launch"
 OPEN_PATHS = ("/", "/favicon.svg", "/manifest.webmanifest", "/sw.js")
 OPEN_FOLDERS = ("/assets/",)
@@ -55,8 +59,8 @@ class Trusted:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
-            scope["state"] = {**scope.get("state", {}), "role": OWNER, "local": True}
-        await self.app(scope, receive, send)
+            scope["state"] = {**scope.get("state", {}), "role": OWNER, "local": True, "cookie": ""}
+        await self.app(scope, bounded(receive), send)
 
 
 class Gate:
@@ -81,14 +85,15 @@ class Gate:
         except Refusal as refusal:
             await refuse(scope, receive, send, refusal)
             return
-        scope["state"] = {**scope.get("state", {}), "role": role, "local": False}
+        cookie = "" if headers.one(b"authorization") is not None else headers.cookie()
+        scope["state"] = {**scope.get("state", {}), "role": role, "local": False, "cookie": cookie}
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", []), *HEADERS]
             await send(message)
 
-        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
+        await self.app(scope, bounded(receive), with_headers if scope["type"] == "http" else send)
 
     def _role(self, scope: Scope, headers: Headers) -> str:
         """Raises ``Refusal``. The order is the order of suspicion."""
@@ -103,20 +108,21 @@ class Gate:
         if method in SAFE_METHODS and (path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)):
             return ""
         if path == LAUNCH and method == "POST":
-            self._needs_json(headers)
+            self._check_body(headers)
             return ""
         bearer = self._bearer(headers)
         if bearer is not None:
             if method not in SAFE_METHODS:
-                self._needs_json(headers)
+                self._check_body(headers)
             return bearer
         cookie = headers.cookie()
-        role = self.tokens.of_cookie(cookie) if cookie else None
+        role = self.tokens.of_cookie(cookie)
         if role is None:
-            raise Refusal(401, "not_signed_in", "sign in first", "hitch up prints a URL that signs you in")
+            raise self._wrong(cookie, "sign in first", "hitch up prints a URL that signs you in")
         if method not in SAFE_METHODS:
-            self._needs_json(headers)
-            if origin is None or headers.one(CSRF_HEADER) != csrf_of(cookie or ""):
+            self._check_body(headers)
+            said = headers.one(CSRF_HEADER) or ""
+            if origin is None or not hmac.compare_digest(said.encode(), csrf_of(cookie).encode()):
                 raise Refusal(403, "forbidden_csrf", "a cookie alone changes nothing", "send the page's own token")
         return role
 
@@ -127,9 +133,10 @@ class Gate:
         if origin is None:
             raise Refusal(403, "forbidden_origin", "a WebSocket needs an Origin")
         tickets = parse_qs(scope.get("query_string", b"").decode("ascii", "replace")).get("ticket", [])
-        role = self.tokens.of_ticket(tickets[0]) if len(tickets) == 1 else None
+        ticket = tickets[0] if len(tickets) == 1 else ""
+        role = self.tokens.of_ticket(ticket, headers.cookie())
         if role is None:
-            raise Refusal(401, "not_signed_in", "a WebSocket needs a ticket", "POST /api/ws-ticket gives one")
+            raise self._wrong(ticket, "a WebSocket needs a ticket", "POST /api/ws-ticket gives one")
         return role
 
     def _bearer(self, headers: Headers) -> str | None:
@@ -140,16 +147,25 @@ class Gate:
         kind, _, token = text.partition(" ")
         role = self.tokens.of_bearer(token.strip()) if kind.lower() == "bearer" else None
         if role is None:
-            raise Refusal(401, "not_signed_in", "this token is not known", "hitch token create makes one")
+            raise self._wrong(token.strip(), "this token is not known", "hitch token create makes one")
         return role
 
+    def _wrong(self, secret: str, message: str, hint: str) -> Refusal:
+        """The answer to a secret that is not known. No secret is no guess."""
+        if secret and self.tokens.guessed(secret):
+            return Refusal(429, "too_many_guesses", "too many wrong secrets", "try again in a minute")
+        return Refusal(401, "not_signed_in", message, hint)
+
     @staticmethod
-    def _needs_json(headers: Headers) -> None:
+    def _check_body(headers: Headers) -> None:
         """Forms of other sites can be sent without asking; JSON cannot."""
-        kind = (headers.one(b"content-type") or "").partition(";")[0].strip().lower()
-        length = headers.one(b"content-length")
-        if kind != "application/json" and not (kind == "" and length in (None, "0")):
+        kind = (headers.one(b"content-type") or "").partition(";")[0].strip(" \t").lower()
+        length = headers.one(b"content-length") or "0"
+        empty = length == "0" and headers.one(b"transfer-encoding") is None
+        if kind != "application/json" and not (kind == "" and empty):
             raise Refusal(415, "not_json", "the body has to be application/json")
+        if not length.isdecimal() or int(length[:20]) > MOST_BODY_BYTES:
+            raise Refusal(413, "too_large", f"a body has at most {MOST_BODY_BYTES} bytes")
 
 
 class Headers:
@@ -164,17 +180,36 @@ class Headers:
         found = [item for key, item in self._items if key == name]
         return None if not found else found[0].decode("latin-1") if len(found) == 1 else "\0"
 
-    def cookie(self) -> str | None:
+    def cookie(self) -> str:
+        """Our cookie; empty when there is none."""
         try:
             morsel = SimpleCookie(self.one(b"cookie") or "").get(COOKIE)
         except CookieError:
-            return None
-        return morsel.value if morsel is not None else None
+            return ""
+        return morsel.value if morsel is not None else ""
+
+
+def bounded(receive: Receive) -> Receive:
+    """A body that turns out to be too large is not taken to its end."""
+    taken = 0
+
+    async def take() -> Message:
+        nonlocal taken
+        message = await receive()
+        if message["type"] == "http.request":
+            taken += len(message.get("body", b""))
+            if taken > MOST_BODY_BYTES:
+                raise HTTPException(413, f"a body has at most {MOST_BODY_BYTES} bytes")
+        return message
+
+    return take
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:
     body = error_body(refusal.code, refusal.message, refusal.hint)
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS]
+    if refusal.status == 429:
+        headers.append((b"retry-after", str(int(GUESS_S)).encode()))
     if scope["type"] == "websocket":
         await receive()
         if "websocket.http.response" in scope.get("extensions", {}):

@@ -9,7 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 Text = Annotated[str, StringConstraints(max_length=512 * 1024)]
 Name = Annotated[str, StringConstraints(max_length=128, pattern=r"^[^\x00]*$")]
 Path = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
-Side = Annotated[int, Field(ge=1, le=10_000)]
+Word = Annotated[str, StringConstraints(max_length=512 * 1024, pattern=r"^[^\x00]*$")]
+Remark = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
+Side = Annotated[int, Field(ge=1, le=1000)]
+"""A side of a terminal. An emulator takes memory for every cell."""
 
 
 class Strict(BaseModel):
@@ -109,14 +112,14 @@ class NewSession(Strict):
     )
 
     agent: Name | None = None
-    command: list[Text] = Field(default=[], max_length=1000)
+    command: list[Word] = Field(default=[], max_length=1000)
     folder: Path
     branch: Name | None = None
     workspace: Path | None = None
     exclusive: bool = False
     share: bool = False
     name: Name | None = None
-    description: Annotated[str, StringConstraints(max_length=1000)] = ""
+    description: Remark = ""
     runtime: Name = "local"
     prompt: Text | None = None
     env: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Path] = {}
@@ -126,7 +129,7 @@ class NewSession(Strict):
 
 class Changes(Strict):
     name: Name | None = None
-    description: Annotated[str, StringConstraints(max_length=1000)] | None = None
+    description: Remark | None = None
 
 
 class Prompt(Strict):
@@ -143,7 +146,7 @@ class PromptAnswer(BaseModel):
 
 
 class StopWish(Strict):
-    reason: Annotated[str, StringConstraints(max_length=1000)] = ""
+    reason: Remark = ""
 
 
 class RecordAnswer(BaseModel):
@@ -152,6 +155,7 @@ class RecordAnswer(BaseModel):
     sessionId: str
     status: str
     resumed: bool = False
+    cancelled: bool = False
     notes: list[str] = []
     session: Session
 

@@ -19,11 +19,10 @@ from hitchpost.api.tokens import Tokens
 from hitchpost.errors import Refused
 from hitchpost.hub.core import Hub
 from hitchpost.hub.janitor import Janitor
-from hitchpost.hubclient import FILE, LOCK, SOCKET
+from hitchpost.hubclient import FILE, LOCK, SOCKET, check_host
 from hitchpost.state import files
 from hitchpost.state.home import open_home
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 LEAVE_S = 5
 
 log = structlog.get_logger()
@@ -46,9 +45,8 @@ class Server(uvicorn.Server):
 
 def run(address: Address) -> int:
     """Serve until SIGTERM or SIGINT. Raises ``Refused`` when another hub has the home."""
+    check_host(address.host)
     home = open_home()
-    if address.host not in LOOPBACK:
-        raise Refused(f"will not listen on {address.host}: it is no loopback address, and there is no TLS yet")
     lock = take_lock(home)
     _log_plainly()
     try:
@@ -61,7 +59,11 @@ def run(address: Address) -> int:
 
 
 def take_lock(home: str) -> int:
-    fd = os.open(os.path.join(home, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    path = os.path.join(home, LOCK)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise Refused(f"cannot use {path}: {os.strerror(error.errno or 0).lower()}") from None
     try:
         files.wait_for_flock(fd, LOCK, 0.5)
     except files.LockTimeout:

@@ -13,20 +13,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.websockets import WebSocketDisconnect
 
 from hitchpost.api.errors import status_of
+from hitchpost.api.gate import Refusal, refuse
 from hitchpost.api.metrics import Metrics
 from hitchpost.api.schemas import Side
 from hitchpost.api.tokens import OWNER
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.hub.core import Hub
 from hitchpost.hub.keepers import KeeperGone
-from hitchpost.hub.streams import Keys, Viewer
+from hitchpost.hub.streams import SNAPSHOT, Keys, Viewer
 from hitchpost.model.run import InvalidTransition
 from hitchpost.state import files
 
+MOST_CLIENTS = 600
 MOST_EVENTS = 2000
 MOST_INPUT_BYTES = 1 << 20
 TRY_AGAIN_LATER = 1013
-LAST_LINE_S = 1.0
+LAST_LINE_S = 5.0
 log = structlog.get_logger()
 
 
@@ -67,6 +69,10 @@ class WebSockets:
         self.open: set[Connection] = set()
 
     async def serve(self, websocket: WebSocket) -> None:
+        if len(self.open) >= MOST_CLIENTS and not websocket.state.local:
+            refusal = Refusal(503, "too_many_clients", f"{MOST_CLIENTS} clients are connected; try again later")
+            await refuse(websocket.scope, websocket.receive, websocket.send, refusal)
+            return
         await websocket.accept()
         connection = Connection(self.hub, websocket, self.metrics, websocket.state.role == OWNER)
         self.open.add(connection)
@@ -143,6 +149,9 @@ class Connection:
         async with self._sending:
             await self.websocket.send_text(json.dumps(value))
 
+    async def _say_size(self, session: str, cols: int, rows: int) -> None:
+        await self._say({"type": "terminal.size", "sessionId": session, "cols": cols, "rows": rows})
+
     async def _error(self, code: str, message: str, session: str = "") -> None:
         told = {"type": "error", "code": code, "message": message}
         await self._say({**told, "sessionId": session} if session else told)
@@ -154,6 +163,7 @@ class Connection:
             "session.attach": (Attach, self._attach),
             "session.detach": (Message, self._on_detach),
             "terminal.input": (Input, self._input),
+            "terminal.answer": (Input, self._answer),
             "terminal.resize": (Resize, self._resize),
             "session.resume": (Message, self._resume),
         }
@@ -164,7 +174,7 @@ class Connection:
             asked = kind.model_validate(value)
             session = asked.sessionId
             await handle(asked)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "expected a known message"
             await self._error("bad_input", why, session)
         except (HitchpostError, InvalidTransition, files.LockTimeout, files.Unreadable, OSError) as error:
@@ -195,21 +205,28 @@ class Connection:
                 "offset": viewer.end if asked.start is None else asked.start,
             }
         )
-        view.task = asyncio.create_task(self._show(view, asked.start))
+        view.task = asyncio.create_task(self._show(session, view, asked.start))
 
-    async def _show(self, view: View, start: int | None) -> None:
+    async def _show(self, session: str, view: View, start: int | None) -> None:
         head = view.channel.to_bytes(4, "big")
 
         async def send(kind: int, offset: int, data: bytes) -> None:
+            if kind == SNAPSHOT:
+                await self._say_size(session, *view.viewer.shown_size)
             frame = b"".join((kind.to_bytes(1, "big"), head, offset.to_bytes(8, "big"), data))
             async with self._sending:
                 await self.websocket.send_bytes(frame)
             self.metrics.sent_bytes += len(data)
+            watch = view.viewer.watch
+            if kind == SNAPSHOT and watch is not None and (watch.cols, watch.rows) != view.viewer.shown_size:
+                await self._say_size(session, watch.cols, watch.rows)
 
         try:
             await view.viewer.show(send, start)
         except (WebSocketDisconnect, RuntimeError):
             return  # the client is gone; the connection's own loop ends the rest
+        except OSError as error:
+            await self._error(status_of(error)[1], str(error), session)
 
     async def _on_detach(self, asked: Message) -> None:
         await self._detach(self.hub.registry.find(asked.sessionId).id)
@@ -236,6 +253,12 @@ class Connection:
             await view.keys.type(view.viewer, asked.data.encode("utf-8", "surrogatepass"))
         except KeeperGone:
             raise Refused("the session has ended and takes no input") from None
+
+    async def _answer(self, asked: Input) -> None:
+        """What a client's terminal says when the program asks it: of every viewer's, only the one that counts."""
+        view = self._view(asked.sessionId)
+        if view.keys is not None and not view.read_only:
+            view.keys.answer(view.viewer, asked.data.encode("utf-8", "surrogatepass"))
 
     async def _resize(self, asked: Resize) -> None:
         view = self._view(asked.sessionId)

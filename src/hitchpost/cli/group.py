@@ -27,7 +27,7 @@ COMMANDS: dict[str, str] = {
     "stop": "End sessions and everything that they started.",
     "restart": "Start sessions again in the same folder; live ones are stopped first.",
     "resume": "Start the next run of a session that has ended or is suspended.",
-    "cancel": "End what a session does now; it can be resumed.",
+    "cancel": "End a session and archive it.",
     "archive": "Put ended sessions away; they stay readable.",
     "rm": "Delete sessions and their history; folders are not touched.",
     "diff": "Show what a session has changed.",

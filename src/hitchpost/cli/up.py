@@ -29,12 +29,14 @@ class UpFailed(HitchpostError):
 @json_option
 def command(host: str, port: int, foreground: bool, as_json: bool) -> None:
     """Start the hub in the background and print a URL that signs you in. Run again, it prints a fresh URL."""
+    hubclient.check_host(host)
     home = open_home()
     if foreground:
         os.execv(sys.executable, [sys.executable, "-m", "hitchpost.api", host, str(port)])
+    started = None
     if files.is_held(os.path.join(home, hubclient.LOCK)) is not True:
-        _start(home, host, port)
-    answer = _launch(home)
+        started = _start(home, host, port)
+    answer = _launch(home, started)
     if as_json:
         print_json(answer)
     else:
@@ -42,12 +44,12 @@ def command(host: str, port: int, foreground: bool, as_json: bool) -> None:
         say("the link works once, within a minute; hitch up prints another")
 
 
-def _start(home: str, host: str, port: int) -> None:
+def _start(home: str, host: str, port: int) -> subprocess.Popen[bytes]:
     log = os.open(
         os.path.join(home, hubclient.LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
     try:
-        subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", "hitchpost.api", host, str(port)],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -59,8 +61,8 @@ def _start(home: str, host: str, port: int) -> None:
         os.close(log)
 
 
-def _launch(home: str) -> dict[str, str]:
-    """The hub's answer, once it is there. Its own words when it is not."""
+def _launch(home: str, started: subprocess.Popen[bytes] | None) -> dict[str, str]:
+    """The hub's answer, once it is there. Its own words when it has ended, unless another serves the home by then."""
     deadline = time.monotonic() + READY_S
     while True:
         try:
@@ -68,7 +70,8 @@ def _launch(home: str) -> dict[str, str]:
             return found
         except hubclient.NoHub:
             held = files.is_held(os.path.join(home, hubclient.LOCK))
-            if time.monotonic() > deadline or (held is False and time.monotonic() > deadline - READY_S + 3):
+            ended = held is not True and (started is None or started.poll() is not None)
+            if ended or time.monotonic() > deadline:
                 raise UpFailed(f"the hub did not come up; {_last_words(home)}") from None
             time.sleep(0.02)
 

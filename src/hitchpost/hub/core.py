@@ -15,6 +15,8 @@ from hitchpost.errors import Refused
 from hitchpost.hub.registry import Registry, Tracked
 from hitchpost.hub.streams import Keys, Screens, Viewer
 from hitchpost.model import run as runs
+from hitchpost.model.record import InvalidRecordChange
+from hitchpost.ops.cancel import cancel
 from hitchpost.ops.launch import Request, launch
 from hitchpost.ops.remove import archive, remove
 from hitchpost.ops.restart import restart
@@ -24,6 +26,22 @@ from hitchpost.ops.stop import stop
 
 T = TypeVar("T")
 OPS_AT_ONCE = 16
+SPARE_DESCRIPTORS = 32
+WARM_UP_AFTER_S = 1.0
+
+
+def check_room() -> None:
+    """Raises ``OSError`` when few descriptors are left: a run is not begun that could not be begun to its end."""
+    spare: list[int] = []
+    try:
+        while len(spare) < SPARE_DESCRIPTORS:
+            spare.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise OSError(error.errno, f"{why}: the hub has no room for new work; close sessions or viewers") from None
+    finally:
+        for fd in spare:
+            os.close(fd)
 
 
 class Hub:
@@ -37,9 +55,10 @@ class Hub:
 
     async def open(self) -> None:
         await self.registry.open()
-        self.screens.warm_up()
+        self._warm_up = asyncio.get_running_loop().call_later(WARM_UP_AFTER_S, self.screens.warm_up)
 
     async def close(self) -> None:
+        self._warm_up.cancel()
         for keys in self._keys.values():
             keys.close()
         await self.registry.close()
@@ -58,6 +77,11 @@ class Hub:
         return self.registry.get(session)
 
     async def create(self, request: Request) -> tuple[Tracked, list[str]]:
+        most = config.load().sessions_max
+        live = sum(one.watch is not None for one in self.registry.sessions.values())
+        if live >= most:
+            raise Refused(f"{live} sessions run already; the setting sessions_max allows {most}")
+        check_room()
         seen, notes = await self.do(launch, self.home, request, caller=os.environ, actor="hub")
         return await self.after(seen.record.id), notes
 
@@ -84,15 +108,24 @@ class Hub:
         return await self.after(session)
 
     async def restart(self, session: str) -> tuple[Tracked, list[str]]:
+        check_room()
         begun = await self.do(restart, self.home, session, config.load(), caller=os.environ)
         return await self.after(session), list(begun.notes)
 
     async def resume(self, session: str) -> tuple[Tracked, list[str]]:
+        check_room()
         begun = await self.do(resume, self.home, session, config.load(), caller=os.environ, actor="hub")
         return await self.after(session), list(begun.notes)
 
+    async def cancel(self, session: str) -> Tracked:
+        await self.do(cancel, self.home, session)
+        return await self.after(session)
+
     async def archive(self, session: str) -> Tracked:
-        await self.do(archive, self.home, session)
+        try:
+            await self.do(archive, self.home, session)
+        except InvalidRecordChange as error:
+            raise Refused(str(error)) from None
         return await self.after(session)
 
     async def remove(self, session: str, *, force: bool) -> None:

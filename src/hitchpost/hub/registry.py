@@ -33,6 +33,7 @@ from hitchpost.state.index import NO_STAMP, fields_of
 
 ADOPTION_BUDGET_S = 10.0
 SLOW_LOOK_S = 10.0
+LOOK_AGAIN_S = 0.25
 FILES = (files.STATE, records.RECORD)
 
 Event = dict[str, Any]
@@ -73,6 +74,7 @@ class Registry:
         self._threads = ThreadPoolExecutor(8, "look")
         self._tasks: set[asyncio.Task[None]] = set()
         self._unwatched: set[str] = set()
+        self._again: set[str] = set()
 
     # life -------------------------------------------------------------------------------------------------------
 
@@ -164,6 +166,8 @@ class Registry:
                 return None
             except (HitchpostError, files.NewerSchema, files.Unreadable, files.LockTimeout, OSError) as error:
                 log.warning("cannot look at a session", session_id=session, error=str(error))
+                if isinstance(error, OSError | files.LockTimeout):
+                    self._look_again(session)
                 return one
             before, one.seen = one.seen, seen
             self._tell(one, before, quiet=quiet)
@@ -183,6 +187,9 @@ class Registry:
     def _heard(self, session: str, event: Event) -> None:
         """A keeper says something: the files have it already, or will in a moment."""
         kind = event.get("event")
+        if kind == "resize":
+            size = {"cols": event["cols"], "rows": event["rows"]}
+            self.publish({"type": "terminal.size", "sessionId": session, **size})
         if kind in ("state", "exit", "attention", "closed"):
             self._soon(session)
 
@@ -222,6 +229,7 @@ class Registry:
         }
         if end is not None and end.signal is not None:
             event["signal"] = end.signal
+            event["signalNumber"] = end.signal_number
         if seen.facts.state == runs.FAILED:
             signal = end.signal if end is not None else None
             log.error(
@@ -261,6 +269,16 @@ class Registry:
 
     def _soon(self, session: str) -> None:
         self._task(self._look_logged(session))
+
+    def _look_again(self, session: str) -> None:
+        """What failed for want of a descriptor or a lock may work in a moment, and nothing else would tell of it."""
+        if session not in self._again:
+            self._again.add(session)
+            asyncio.get_running_loop().call_later(LOOK_AGAIN_S, self._look_now, session)
+
+    def _look_now(self, session: str) -> None:
+        self._again.discard(session)
+        self._soon(session)
 
     async def _look_logged(self, session: str) -> None:
         await self.look_at(session)

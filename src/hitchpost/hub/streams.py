@@ -7,6 +7,7 @@ keeper types for all viewers of a session and has the size of the one that typed
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ SNAPSHOT, OUTPUT, GAP = 0, 1, 2
 TURN_BYTES = 32 * 1024
 MOST_BEHIND_BYTES = 1 << 20
 LOOK_EVERY_BYTES = 256 * 1024
+NO_DESCRIPTOR_PAUSE_S = 0.1
 MOST_SCREENS = 64
 LONGEST_SIDE = 10_000
 
@@ -42,6 +44,11 @@ class Screens:
         """The offset that is shown, and bytes that show it on a cleared terminal."""
         work = asyncio.get_running_loop().run_in_executor
         return await work(self._thread, self._snapshot, output_folder, end, cols, rows)
+
+    def size(self, output_folder: str) -> tuple[int, int] | None:
+        """Columns and rows of the last snapshot."""
+        replay = self._replays.get(output_folder)
+        return (replay.screen.cols, replay.screen.rows) if replay is not None else None
 
     async def text(self, output_folder: str, end: int) -> str:
         work = asyncio.get_running_loop().run_in_executor
@@ -108,6 +115,11 @@ class Keys:
         link = await self._own(viewer)
         link.send(wire.INPUT, data)
 
+    def answer(self, viewer: Viewer, data: bytes) -> None:
+        """What a viewer's terminal answers to the program: dropped unless the size is that viewer's."""
+        if self._link is not None and self.viewers and self.viewers[-1] is viewer:
+            self._link.send(wire.ANSWER, data)
+
     async def resize(self, viewer: Viewer) -> None:
         if self.viewers and self.viewers[-1] is viewer:
             await self._own(viewer)
@@ -144,13 +156,17 @@ class Viewer:
         self.watch, self.screens = watch, screens
         self.folder = os.path.join(run_folder, wire.OUTPUT)
         self.cols, self.rows = cols, rows
+        self._reading: asyncio.Future[output.Chunk] | None = None
         self._sent = -1
         self._moved = asyncio.Event()
 
     @property
     def end(self) -> int:
         """From the log itself: the watch knows it only as far as somebody waits for more."""
-        return output.bounds(self.folder)[1]
+        try:
+            return output.bounds(self.folder)[1]
+        except OSError:
+            return max(self._sent, self.watch.end if self.watch is not None else 0)
 
     async def caught_up(self, timeout_s: float) -> None:
         """Wait until the client was sent all that the log has now; a slow one is waited for only so long."""
@@ -175,13 +191,13 @@ class Viewer:
         try:
             if offset is None or offset > self.end:
                 offset = await self._screen(send)
-            reader.offset = look_at = offset
+            self._sent = reader.offset = look_at = offset
             while True:
                 if reader.offset >= look_at:
                     if self.end - reader.offset > MOST_BEHIND_BYTES:
                         reader.offset = await self._screen(send)
                     look_at = reader.offset + LOOK_EVERY_BYTES
-                chunk = reader.read(TURN_BYTES)
+                chunk = reader.read_at_once(TURN_BYTES) or await self._read(reader)
                 if chunk.lost:
                     await send(GAP, chunk.offset - chunk.lost, chunk.lost.to_bytes(8, "big"))
                 if chunk.data:
@@ -190,16 +206,31 @@ class Viewer:
                 elif not await self._more(reader.offset):
                     return
         finally:
-            reader.close()
+            if self._reading is None or self._reading.done():
+                reader.close()
+            else:
+                self._reading.add_done_callback(lambda _: reader.close())
+
+    async def _read(self, reader: output.Reader) -> output.Chunk:
+        """In a thread: it may have to look for the next segment, or wait for the disk, or for a descriptor."""
+        while True:
+            self._reading = asyncio.get_running_loop().run_in_executor(None, reader.read, TURN_BYTES)
+            try:
+                return await asyncio.shield(self._reading)
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE):
+                    raise
+            await asyncio.sleep(NO_DESCRIPTOR_PAUSE_S)
 
     async def _more(self, offset: int) -> bool:
         """Wait for output beyond ``offset``; False when there will be none."""
         if self.watch is not None and await self.watch.beyond(offset):
             return True
-        return output.bounds(self.folder)[1] > offset
+        return self.end > offset
 
     async def _screen(self, send: Send) -> int:
         offset, data = await self.screens.snapshot(self.folder, self.end, self.cols, self.rows)
+        self.shown_size = self.screens.size(self.folder) or (self.cols, self.rows)
         await send(SNAPSHOT, offset, data)
         return offset
 

@@ -9,6 +9,9 @@ from typing import Any
 
 from hitchpost import output, wire
 from hitchpost.hub.keepers import KeeperGone, KeeperLink
+from hitchpost.runtimes.link import is_kept
+
+MOST_PAUSE_S = 1.0
 
 NOT_YET_S = 0.02
 
@@ -31,33 +34,50 @@ class Watch:
 
     async def _listen(self) -> None:
         try:
-            self._link = link = await KeeperLink.connect(self.run_folder)
-            self.end = int(link.welcome["end"])
-            self.cols, self.rows = int(link.welcome["cols"]), int(link.welcome["rows"])
-            if self._followers:
-                link.follow(self.end)
-            self._wake()
-            async for kind, payload in link.frames():
-                if kind == wire.POKE:
-                    self.end = int.from_bytes(payload[:8], "big")
-                    if self._followers:
-                        link.follow(self.end)
-                    self._wake()
-                elif kind == wire.EVENT:
-                    event = json.loads(payload)
-                    if event.get("event") == "exit":
-                        self.end = int(event["end"])
-                        self._wake()
-                    elif event.get("event") == "resize":
-                        self.cols, self.rows = int(event["cols"]), int(event["rows"])
-                    self.tell(event)
+            while not self.over:
+                self._link = await self._connected()
+                await self._hear(self._link)
         except KeeperGone:
-            await asyncio.sleep(NOT_YET_S)  # a keeper that begins has its lock before its socket
+            pass
         finally:
             self.over = True
             self.end = max(self.end, output.bounds(f"{self.run_folder}/{wire.OUTPUT}")[1])
             self._wake()
         self.tell({"event": "closed"})
+
+    async def _connected(self) -> KeeperLink:
+        """Raises ``KeeperGone`` when it is. One that lives and does not answer is asked again: viewers wait for it."""
+        pause_s = 0.01
+        while True:
+            try:
+                return await KeeperLink.connect(self.run_folder)
+            except KeeperGone:
+                if not is_kept(self.run_folder):
+                    raise
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, MOST_PAUSE_S)
+
+    async def _hear(self, link: KeeperLink) -> None:
+        """Until the connection ends: with the run, or because the keeper hung up on a hub that stood still."""
+        self.end = int(link.welcome["end"])
+        self.cols, self.rows = int(link.welcome["cols"]), int(link.welcome["rows"])
+        if self._followers:
+            link.follow(self.end)
+        self._wake()
+        async for kind, payload in link.frames():
+            if kind == wire.POKE:
+                self.end = int.from_bytes(payload[:8], "big")
+                if self._followers:
+                    link.follow(self.end)
+                self._wake()
+            elif kind == wire.EVENT:
+                event = json.loads(payload)
+                if event.get("event") == "exit":
+                    self.end = int(event["end"])
+                    self._wake()
+                elif event.get("event") == "resize":
+                    self.cols, self.rows = int(event["cols"]), int(event["rows"])
+                self.tell(event)
 
     def _wake(self) -> None:
         self._moved.set()

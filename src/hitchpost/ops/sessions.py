@@ -25,7 +25,7 @@ def resolve_in(rows: dict[str, dict[str, Any]], wanted: str) -> str:
     named.sort(key=lambda row: row["record"] == ARCHIVED)
     if named:
         return str(named[0]["id"])
-    if wanted.isascii() and wanted.isdigit():
+    if wanted.isascii() and wanted.isdigit() and len(wanted) < 10:
         for row in rows.values():
             if row["index"] == int(wanted) and row["record"] != ARCHIVED:
                 return str(row["id"])

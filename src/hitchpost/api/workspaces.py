@@ -1,0 +1,93 @@
+"""``/api/workspaces``: list, make and remove the folders that agents work in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel
+
+from hitchpost.api.schemas import Name, Path, Strict
+from hitchpost.errors import WorkspaceExists
+from hitchpost.hub.core import Hub
+from hitchpost.workspaces import project, store, worktree
+from hitchpost.workspaces.git import silent
+from hitchpost.workspaces.overview import overview
+from hitchpost.workspaces.removal import remove
+
+
+class NewWorkspace(Strict):
+    """A worktree on a branch, new or there already, of the repository that ``folder`` is in."""
+
+    folder: Path
+    branch: Name
+
+
+class WorkspaceUser(BaseModel):
+    session: str
+    name: str
+    run: int
+    reader: bool
+    since: str
+
+
+class WorkspaceView(BaseModel):
+    id: str
+    name: str
+    path: str
+    repo: str | None
+    branch: str | None
+    base: str | None
+    managed: bool
+    capacity: int
+    created_at: str
+    removed_at: str | None
+    setup_done: bool
+    state: str
+    text: str
+    users: list[WorkspaceUser]
+    snapshots: list[str]
+
+
+class Made(BaseModel):
+    workspace: WorkspaceView
+    notes: list[str]
+
+
+class Removed(BaseModel):
+    id: str
+    snapshot: str | None
+
+
+def router(hub: Hub, only_owner: Any) -> APIRouter:
+    home = hub.home
+    routes = APIRouter(prefix="/workspaces")
+
+    def shapes() -> list[dict[str, Any]]:
+        return [overview(home, one) for one in store.listed(home)]
+
+    def make(wanted: NewWorkspace) -> dict[str, Any]:
+        made = worktree.make(home, wanted.folder, wanted.branch)
+        if not made.is_new:
+            raise WorkspaceExists(made.workspace.name, made.workspace.path)
+        workspace, notes = project.set_up(home, made.workspace, silent)
+        return {"workspace": overview(home, workspace), "notes": [*made.notes, *notes]}
+
+    def take_away(workspace: str, force: bool) -> dict[str, Any]:
+        found = store.find(home, workspace)
+        return {"id": found.id, "snapshot": remove(home, found, force=force).snapshot}
+
+    @routes.get("", response_model=list[WorkspaceView])
+    async def listing() -> list[dict[str, Any]]:
+        return await hub.do(shapes)
+
+    @routes.post("", response_model=Made, status_code=201, dependencies=[Depends(only_owner)])
+    async def create(body: NewWorkspace) -> dict[str, Any]:
+        return await hub.do(make, body)
+
+    @routes.delete("/{workspace}", response_model=Removed, dependencies=[Depends(only_owner)])
+    async def delete(workspace: Name, force: bool = False) -> dict[str, Any]:
+        """Refused while in use or with uncommitted work; ``force`` keeps that work in a snapshot first."""
+        return await hub.do(take_away, workspace, force)
+
+    return routes

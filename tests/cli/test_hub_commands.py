@@ -1,0 +1,190 @@
+"""``up``, ``down``, ``status``, ``resume``, ``cancel``, ``prune``, ``token``: with a hub and without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.ground import Ground, Truth, alive
+from tests.support import eventually
+
+ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
+
+
+@pytest.fixture
+def up(ground: Ground) -> Iterator[dict[str, Any]]:
+    """A hub that ``hitch up`` started, with what it printed; it is ended at the end."""
+    yield ground.hitch("up", "--port", "0", "--json").json()
+    ground.hitch("down")
+
+
+def hub_file(ground: Ground) -> dict[str, Any]:
+    return json.loads((ground.home / "hub.json").read_bytes())
+
+
+def sign_in(launch_url: str) -> int:
+    url, _, code = launch_url.partition("#code=")
+    origin = url.rstrip("/")
+    return httpx2.post(f"{origin}/api/launch", json={"code": code}, headers={"Origin": origin}).status_code
+
+
+def test_up_prints_a_url_that_signs_in_once(ground: Ground, up: dict[str, Any]) -> None:
+    assert set(up) == {"url", "launch_url"}
+    assert up["url"] == hub_file(ground)["url"]
+    assert up["launch_url"].startswith(f"{up['url']}#code=")
+    assert [sign_in(up["launch_url"]) for _ in range(2)] == [200, 401]
+
+
+def test_up_again_is_the_same_hub_with_a_fresh_url(ground: Ground, up: dict[str, Any]) -> None:
+    before = hub_file(ground)
+    again = ground.hitch("up")
+    assert hub_file(ground) == before
+    first, url = again.out.strip().rsplit(" ", 1)
+    assert first == "the hub is up:"
+    assert url.startswith(up["url"])
+    assert url != up["launch_url"]
+    assert "works once" in again.err
+    assert sign_in(url) == 200
+
+
+def test_down_ends_the_hub_and_leaves_sessions_alone(ground: Ground) -> None:
+    ground.hitch("up", "--port", "0")
+    pid = hub_file(ground)["pid"]
+    dev = ground.begin_sh(ECHO)
+    assert ground.hitch("down").out == "the hub is down\n"
+    eventually(lambda: not alive(pid))
+    assert not (ground.home / "hub.json").exists()
+    assert not (ground.home / "hub.sock").exists()
+    assert (dev.state, alive(dev.agent_pid())) == ("running", True)
+    assert ground.hitch("down").out == "the hub is not running\n"
+    ground.end(dev)
+
+
+def test_up_works_after_a_kill(ground: Ground) -> None:
+    ground.hitch("up", "--port", "0")
+    pid = hub_file(ground)["pid"]
+    os.kill(pid, 9)
+    eventually(lambda: not alive(pid))
+    assert ground.hitch("down").out == "the hub is not running\n"
+    assert ground.hitch("status", "--json").json()["hub"] is None
+    assert sign_in(ground.hitch("up", "--port", "0", "--json").json()["launch_url"]) == 200
+    assert hub_file(ground)["pid"] != pid
+    ground.hitch("down")
+
+
+def test_a_port_that_is_taken_is_said(ground: Ground) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = ground.hitch("up", "--port", str(port), check=False)
+        assert answer.code != 0
+        assert f"cannot listen on 127.0.0.1:{port}: address already in use; choose another --port, or 0" in answer.err
+        assert "Traceback" not in answer.err
+        direct = ground.hitch("up", "--foreground", "--port", str(port), check=4)
+        assert "address already in use" in direct.err
+    assert not (ground.home / "hub.json").exists()
+
+
+@pytest.mark.ids("S13")
+def test_an_address_that_others_reach_is_refused(ground: Ground) -> None:
+    for words in ((), ("--foreground",)):
+        answer = ground.hitch("up", "--host", "0.0.0.0", "--port", "0", *words, check=False)
+        assert answer.code != 0
+        assert "will not listen on 0.0.0.0" in answer.err
+    assert ground.hitch("down").out == "the hub is not running\n"
+
+
+@pytest.mark.ids("X21")
+def test_status_has_three_sections_with_a_hub_and_without(ground: Ground) -> None:
+    assert ground.hitch("status").out.splitlines() == [
+        "Services:",
+        "  hub       stopped   (hitch up starts it)",
+        "Sandboxes:",
+        "  none",
+        "Sessions:",
+        "  none",
+    ]
+    live, dead, done = ground.begin_sh(ECHO), ground.begin_sh("exit 1"), ground.begin_sh("exit 0")
+    dead.ended()
+    done.ended()
+    ground.hitch("up", "--port", "0")
+    lines = ground.hitch("status").out.splitlines()
+    pid = hub_file(ground)["pid"]
+    assert lines[1].startswith(f"  hub       running   pid {pid}, up ")
+    assert lines[1].endswith("(1 error, 1 stopped)")
+    assert lines[2:] == ["Sandboxes:", "  none", "Sessions:", "  1 completed", "  1 failed", "  1 running"]
+    status = ground.hitch("status", "--json").json()
+    assert (status["hub"]["pid"], status["hub"]["sessions"], status["hub"]["live"]) == (pid, 3, 1)
+    assert status["counts"] == {"running": 1, "error": 1, "stopped": 1}
+    assert len(status["sessions"]) == 3
+    ground.hitch("down")
+    assert ground.hitch("status", "--json").json()["counts"] == status["counts"]
+    ground.end(live)
+
+
+@pytest.mark.ids("D-8", "X26")
+def test_resume_starts_the_next_run_and_says_which_conversation(ground: Ground) -> None:
+    dev = ground.begin_sh(f"echo $HITCHPOST_RUN; {ECHO}", name="dev")
+    answer = ground.hitch("resume", "dev", check=4)
+    assert "dev is running; there is nothing to resume" in answer.err
+    ground.hitch("stop", "dev")
+    assert ground.hitch("resume", "dev").out == "dev: running (run 2), a new conversation\n"
+    ground.hitch("stop", "dev")
+    found = ground.hitch("resume", "dev", "--json").json()
+    assert (found["id"], found["run"], found["state"], found["resumed_conversation"]) == (dev.id, 3, "running", False)
+    ground.end(dev)
+    ground.hitch("archive", "dev")
+    assert "dev is archived: it takes no new run" in ground.hitch("resume", "dev", check=4).err
+    assert ground.hitch("resume", "nobody", check=3).err
+
+
+@pytest.mark.ids("D-11", "X17")
+def test_cancel_asks_first_and_archives_what_it_ends(ground: Ground) -> None:
+    dev = ground.begin_sh(ECHO, name="dev")
+    answer = ground.hitch("cancel", "dev", stdin="n\n", check=False)
+    assert (answer.code, dev.state) == (1, "running")
+    assert "end dev now, and archive it?" in answer.err
+    assert ground.hitch("cancel", "dev", stdin="y\n").out == "dev: cancelled\n"
+    assert (dev.ended(), dev.exit()["intent"]) == ("stopped", "user")
+    assert "archived" in ground.hitch("resume", "dev", check=4).err
+    ground.begin_sh(ECHO, name="other")
+    found = ground.hitch("cancel", "other", "--yes", "--json").json()
+    assert (found["record"], found["state"], found["run"]) == ("archived", "stopped", 1)
+    assert ground.hitch("cancel", "nobody", "--yes", check=3).err
+
+
+@pytest.mark.ids("D-10")
+def test_prune_says_what_it_would_do_and_then_does_it(ground: Ground) -> None:
+    assert ground.hitch("prune").out == "nothing is due\n"
+    dev = Truth(ground.home, ground.begin_sh("exit 1", name="dev").id)
+    dev.ended()
+    old = (datetime.now(UTC) - timedelta(days=2)).isoformat()
+    value = json.loads((dev.folder / "session.json").read_bytes())
+    new = ground.home / "changed.json"
+    new.write_text(json.dumps({**value, "record": "error", "last_active_at": old}))
+    new.rename(dev.folder / "session.json")
+    assert ground.hitch("prune", "--dry-run").out.startswith(f"dev ({dev.id}): would be deleted, error since ")
+    assert dev.folder.exists()
+    assert ground.hitch("prune").out.startswith(f"dev ({dev.id}): deleted, error since ")
+    assert not dev.folder.exists()
+
+
+@pytest.mark.ids("S1", "S15")
+def test_a_token_is_printed_once_and_has_the_role_that_was_asked_for(ground: Ground, up: dict[str, Any]) -> None:
+    tokens = {role: ground.hitch("token", "create", "--role", role).out.strip() for role in ("owner", "viewer")}
+    api = f"{up['url']}api"
+    wish = {"command": ["true"], "folder": str(ground.place)}
+    for role, made in (("owner", 201), ("viewer", 403)):
+        headers = {"Authorization": f"Bearer {tokens[role]}"}
+        assert httpx2.get(f"{api}/sessions", headers=headers).status_code == 200
+        assert httpx2.post(f"{api}/sessions", json=wish, headers=headers).status_code == made
+    assert httpx2.get(f"{api}/sessions").status_code == 401
+    kept = b"".join(path.read_bytes() for path in ground.home.rglob("*") if path.is_file())
+    assert not [token for token in tokens.values() if token.encode() in kept]
+    assert ground.hitch("token", "create", "--role", "king", check=2).err
