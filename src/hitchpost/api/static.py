@@ -33,16 +33,16 @@ NOT_BUILT = (
 def serve_page(app: FastAPI, folder: str = FOLDER) -> None:
     """Answer ``/``, the files beside the page, and ``/assets/``, whose names change with their content."""
 
-    async def page() -> Response:
+    def page() -> Response:
         if not os.path.isfile(os.path.join(folder, "index.html")):
             return PlainTextResponse(NOT_BUILT, 503)
         return _file(folder, "index.html")
 
-    async def asset(name: str) -> Response:
+    def asset(name: str) -> Response:
         return _file(os.path.join(folder, "assets"), name, {"Cache-Control": FOR_EVER})
 
     def beside(name: str) -> None:
-        async def answer() -> Response:
+        def answer() -> Response:
             return _file(folder, name)
 
         app.get(f"/{name}", include_in_schema=False)(answer)
