@@ -22,6 +22,7 @@ import pytest
 from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError
 from hitchpost.ops.create import Wish, create
+from hitchpost.ops.look import Seen
 from hitchpost.ops.recover import recover
 from hitchpost.ops.start import start
 from hitchpost.ops.stop import stop
@@ -166,8 +167,16 @@ def kill_after(session: Truth, delay_s: float, going_on: Callable[[], bool]) -> 
 
 
 def settled(ground: Ground, session: Truth) -> tuple[str, str | None]:
-    """The final state and error once recovery has looked; checks that the files agree."""
-    seen = recover(str(ground.home), session.id)
+    """The final state and error once recovery has looked; checks that the files agree.
+
+    A child that a killed keeper had just forked holds its locks for an instant longer.
+    """
+
+    def over() -> Seen | None:
+        seen = recover(str(ground.home), session.id)
+        return None if seen.facts.keeper_alive else seen
+
+    seen = eventually(over, what="the end of the keeper")
     state, ending = session.state, session.exit()
     assert seen.facts.state == state
     assert state in ("failed", "stopped", "completed"), state

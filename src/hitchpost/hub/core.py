@@ -77,11 +77,11 @@ class Hub:
         return self.registry.get(session)
 
     async def create(self, request: Request) -> tuple[Tracked, list[str]]:
+        check_room()
         most = config.load().sessions_max
         live = sum(one.watch is not None for one in self.registry.sessions.values())
         if live >= most:
             raise Refused(f"{live} sessions run already; the setting sessions_max allows {most}")
-        check_room()
         seen, notes = await self.do(launch, self.home, request, caller=os.environ, actor="hub")
         return await self.after(seen.record.id), notes
 
