@@ -19,7 +19,7 @@ from hitchpost.screen import Replay, open_screen
 
 SNAPSHOT, OUTPUT, GAP = 0, 1, 2
 TURN_BYTES = 32 * 1024
-MOST_BEHIND_BYTES = 1 << 20
+MOST_BEHIND_BYTES = 16 << 20
 LOOK_EVERY_BYTES = 256 * 1024
 NO_DESCRIPTOR_PAUSE_S = 0.1
 MOST_SCREENS = 64
@@ -189,7 +189,7 @@ class Viewer:
             self._moved = asyncio.Event()
 
         try:
-            if offset is None or offset > self.end:
+            if offset is None or not output.bounds(self.folder)[0] <= offset <= self.end:
                 offset = await self._screen(send)
             self._sent = reader.offset = look_at = offset
             while True:
@@ -199,8 +199,10 @@ class Viewer:
                     look_at = reader.offset + LOOK_EVERY_BYTES
                 chunk = reader.read_at_once(TURN_BYTES) or await self._read(reader)
                 if chunk.lost:
+                    # what follows a gap means nothing without what came before it
                     await send(GAP, chunk.offset - chunk.lost, chunk.lost.to_bytes(8, "big"))
-                if chunk.data:
+                    reader.offset = look_at = await self._screen(send)
+                elif chunk.data:
                     await send(OUTPUT, chunk.offset, chunk.data)
                     await asyncio.sleep(0)
                 elif not await self._more(reader.offset):
