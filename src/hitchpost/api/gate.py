@@ -85,6 +85,10 @@ class Gate:
         except Refusal as refusal:
             await refuse(scope, receive, send, refusal)
             return
+        except OSError as error:
+            # who asks cannot be known now, which is not the same as not being known
+            await refuse(scope, receive, send, Refusal(503, "system", f"cannot read the tokens: {error.strerror}"))
+            return
         cookie = "" if headers.one(b"authorization") is not None else headers.cookie()
         scope["state"] = {**scope.get("state", {}), "role": role, "local": False, "cookie": cookie}
 

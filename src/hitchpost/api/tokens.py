@@ -101,7 +101,7 @@ def digest(secret: str) -> str:
 def read_bearers(path: str) -> dict[str, str]:
     try:
         value = files.read_object(path).get("tokens")
-    except (OSError, files.Unreadable, files.NewerSchema):
+    except (FileNotFoundError, files.Unreadable, files.NewerSchema):
         return {}
     if not isinstance(value, dict):
         return {}
