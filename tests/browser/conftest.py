@@ -1,0 +1,45 @@
+"""A real browser for the tests of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.windows import Window
+from tests.hubs import HubProcess
+
+CHROMIUM = "/usr/bin/chromium"
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-color-profile=srgb"]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def windows(browser: Browser, hub: HubProcess) -> Iterator[Callable[..., Window]]:
+    """Opens windows of browsers that know nothing of each other. No script of ours may have failed in any of them."""
+    opened: list[Window] = []
+
+    def window(**options: object) -> Window:
+        opened.append(Window.open(browser, hub, **options))
+        return opened[-1]
+
+    yield window
+    for one in opened:
+        one.close()
+    assert [error for one in opened for error in one.errors] == []
+
+
+@pytest.fixture
+def window(windows: Callable[..., Window]) -> Window:
+    """A window that is signed in."""
+    made = windows()
+    made.sign_in()
+    return made

@@ -1,0 +1,153 @@
+"""Working with sessions in the page: starting them, several at once, their story, their changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.browser.windows import Window, expect
+from tests.ground import Ground
+from tests.hubs import HubProcess
+from tests.repos import Repo
+
+AXE = Path(__file__).parents[2] / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
+
+
+def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProcess, window: Window) -> None:
+    page = window.page
+    page.locator(".list-head").get_by_role("button", name="New").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("a command").check()
+    dialog.get_by_label("Command", exact=True).fill("sh -c 'echo \"one  word\"; exec cat'")
+    dialog.get_by_label("Folder", exact=True).fill(str(repo.path))
+    dialog.get_by_label("in a worktree of its own").check()
+    dialog.get_by_label("Branch").fill("fix-auth")
+    dialog.get_by_label("Name").fill("fixer")
+    dialog.get_by_label("First prompt").fill("hello")
+    dialog.get_by_role("button", name="Start").click()
+    expect(page.locator(".pane")).to_have_attribute("aria-label", "fixer")
+    window.expect_shown("one  word")
+    window.expect_shown("hello")
+    expect(window.row("fixer").locator(".where")).to_have_text("sh · fix-auth")
+    made = hub.ask("GET", "/api/sessions/fixer")
+    assert made["workspace"]["branch"] == "fix-auth"
+    (Path(made["workspace"]["path"]) / "new.txt").write_text("a line\n<b>bold</b>\n")
+    page.get_by_role("button", name="Diff").click()
+    expect(page.locator(".changed-files")).to_contain_text("new.txt")
+    expect(page.locator(".patch .added")).to_have_text(["+a line\n", "+<b>bold</b>\n"])
+    page.get_by_role("button", name="Timeline").click()
+    expect(page.locator(".timeline")).to_contain_text("starting → running (run 1)")
+    page.get_by_role("button", name="Stop").click()
+    expect(window.label("fixer")).to_have_text("stopped")
+    expect(page.locator(".timeline")).to_contain_text("stopping → stopped (run 1)")
+
+
+def test_what_is_wrong_is_said_beside_its_field(ground: Ground, window: Window) -> None:
+    dev = ground.begin_sh(ECHO, name="dev")
+    page = window.page
+    page.locator(".list-head").get_by_role("button", name="New").click()
+    dialog = page.get_by_role("dialog")
+    start = dialog.get_by_role("button", name="Start")
+    dialog.get_by_label("Folder", exact=True).fill(str(ground.place))
+    start.click()
+    expect(dialog.locator("#agent-about")).to_have_text("Say which agent to run.")
+    dialog.get_by_label("Agent", exact=True).fill("nobody")
+    start.click()
+    expect(dialog.locator("#agent-about")).to_contain_text("nobody")
+    dialog.get_by_label("a command").check()
+    dialog.get_by_label("Command", exact=True).fill("cat")
+    dialog.get_by_label("Name").fill("dev")
+    start.click()
+    expect(dialog.locator("#name-about")).to_contain_text("already named")
+    dialog.get_by_label("Name").fill("other")
+    dialog.get_by_label("Folder", exact=True).fill(f"{ground.place}/nowhere")
+    start.click()
+    expect(dialog.locator("#folder-about")).to_contain_text("nowhere")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    assert window.names() == ["dev"]
+    ground.end(dev)
+
+
+def test_a_grid_shows_every_open_terminal(ground: Ground, window: Window) -> None:
+    sessions = [ground.begin_sh(f"echo I am {name}; {ECHO}", name=name) for name in ("one", "two", "three")]
+    for name in ("one", "two", "three"):
+        window.open_session(name)
+    window.page.get_by_role("button", name="Grid").click()
+    cells = window.page.locator(".cell")
+    for at, name in enumerate(("one", "two", "three")):
+        expect(cells.nth(at).locator(".xterm-rows")).to_contain_text(f"I am {name}")
+    cells.nth(1).locator(".xterm-helper-textarea").focus()
+    window.page.keyboard.type("to the second\n")
+    expect(cells.nth(1).locator(".xterm-rows")).to_contain_text("<to the second>")
+    cells.nth(2).locator(".cell-name").click()
+    window.expect_shown("I am three")
+    for session in sessions:
+        ground.end(session)
+
+
+def test_the_recording_is_downloaded(ground: Ground, window: Window) -> None:
+    dev = ground.begin_sh("echo hello; exec cat", name="dev")
+    window.open_session("dev")
+    window.expect_shown("hello")
+    window.page.get_by_label("More for dev").click()
+    with window.page.expect_download() as waited:
+        window.page.get_by_role("link", name="Download the recording").click()
+    assert waited.value.suggested_filename == "dev.cast"
+    head, *events = Path(waited.value.path()).read_text().splitlines()
+    assert json.loads(head)["version"] == 3
+    assert any("hello" in json.loads(event)[2] for event in events)
+    ground.end(dev)
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_the_page_follows_the_colours_of_the_system(
+    ground: Ground, windows: Callable[..., Window], scheme: str
+) -> None:
+    dev = ground.begin_sh("echo hello; exec cat", name="dev")
+    window = windows(color_scheme=scheme)
+    window.sign_in()
+    window.open_session("dev")
+    window.expect_shown("hello")
+    ground_colour = window.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground_colour == {"dark": "rgb(36, 41, 51)", "light": "rgb(236, 239, 244)"}[scheme]
+    ground.end(dev)
+
+
+def test_there_are_no_serious_barriers(ground: Ground, windows: Callable[..., Window]) -> None:
+    live = ground.begin_sh(f"echo hello; {ECHO}", name="live")
+    failed = ground.begin_sh("echo oh; exit 1", name="failed")
+    assert failed.ended() == "failed"
+    for scheme in ("dark", "light"):
+        window = windows(color_scheme=scheme)
+        window.sign_in()
+        page = window.page
+        window.open_session("failed")
+        window.expect_shown("oh")
+        assert barriers(window) == []
+        window.open_session("live")
+        window.expect_shown("hello")
+        for panel in ("Why", "Timeline"):
+            page.get_by_role("button", name=panel).click()
+            expect(page.locator(".panel-body > *").first).to_be_visible()
+            assert barriers(window) == []
+        page.locator(".list-head").get_by_role("button", name="New").click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        assert barriers(window) == []
+    ground.end(live)
+
+
+def barriers(window: Window) -> list[str]:
+    """What the accessibility checker finds that keeps people out."""
+    window.page.evaluate(AXE.read_text())
+    found = window.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {node['html'][:120]} {node['failureSummary']}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]

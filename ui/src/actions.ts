@@ -1,0 +1,67 @@
+/** What a person can do with a session. Errors become notices; what changes is told by the hub. */
+
+import { signal } from "@preact/signals";
+import { ApiError, ask, sessionPath } from "./api";
+import type { Session } from "./shapes";
+import { notify } from "./store";
+
+export interface Question {
+  title: string;
+  text: string;
+  yes: string;
+  then: () => void;
+}
+
+/** What is asked before something is done that cannot be undone. */
+export const question = signal<Question | null>(null);
+
+type Deed = "stop" | "restart" | "resume" | "archive" | "cancel";
+
+export async function act(session: Session, deed: Deed): Promise<void> {
+  await attempt(async () => {
+    const answer = await ask<{ notes?: string[] }>("POST", sessionPath(session.id, deed));
+    for (const note of answer.notes ?? []) notify(note, "note");
+  });
+}
+
+export function cancel(session: Session): void {
+  question.value = {
+    title: `Cancel ${session.name}?`,
+    text: "The agent is asked to end, then ended, and the session is archived. Its files and its output stay.",
+    yes: "Cancel the session",
+    then: () => void act(session, "cancel"),
+  };
+}
+
+export function teardown(session: Session): void {
+  question.value = {
+    title: `Tear down ${session.name}?`,
+    text: "The container is removed. Files in the workspace stay.",
+    yes: "Tear down",
+    then: () => void act(session, "stop"),
+  };
+}
+
+export function remove(session: Session): void {
+  question.value = {
+    title: `Delete ${session.name}?`,
+    text: "Its record, its story and its output are deleted. Files in its folder stay.",
+    yes: "Delete",
+    then: () => void attempt(() => ask("DELETE", sessionPath(session.id))),
+  };
+}
+
+/** Whether the prompt was delivered. */
+export async function prompt(session: Session, text: string): Promise<boolean> {
+  return attempt(() => ask("POST", sessionPath(session.id, "prompt"), { text }));
+}
+
+async function attempt(work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    notify(error instanceof ApiError && error.hint ? `${error.message}; ${error.hint}` : String((error as Error).message));
+    return false;
+  }
+}

@@ -1,0 +1,45 @@
+import { current, grid, link, panel, role, shown, tabs } from "../store";
+import { Confirm } from "./Confirm";
+import { Grid } from "./Grid";
+import { NewSession } from "./NewSession";
+import { Notices } from "./Notices";
+import { SessionList } from "./SessionList";
+import { SessionPane } from "./SessionPane";
+import { SidePanel } from "./SidePanel";
+import { SignIn } from "./SignIn";
+import { Tabs } from "./Tabs";
+import { Welcome } from "./Welcome";
+
+export function App() {
+  if (role.value === null) return <SignIn />;
+  const session = shown.value;
+  const inGrid = grid.value && tabs.value.length > 0;
+  return (
+    <div class="app" data-at={current.value === null && !inGrid ? "list" : "session"}>
+      <LostLink />
+      <SessionList />
+      <main class="stage">
+        <Tabs />
+        {inGrid ? <Grid /> : session ? <SessionPane key={session.id} session={session} /> : <Welcome />}
+      </main>
+      {session && panel.value && !inGrid ? <SidePanel session={session} which={panel.value} /> : null}
+      <NewSession />
+      <Confirm />
+      <Notices />
+    </div>
+  );
+}
+
+const LINK_TEXTS: Record<string, string> = {
+  lost: "Connection to the hub lost. Trying again; sessions go on.",
+  refused: "The hub was started anew: hitch up prints a link that signs this page in again. Sessions go on.",
+};
+
+function LostLink() {
+  const text = LINK_TEXTS[link.value] ?? "";
+  return (
+    <div class="lost-link" role="status" hidden={!text}>
+      {text}
+    </div>
+  );
+}

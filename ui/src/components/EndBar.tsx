@@ -1,0 +1,46 @@
+import { act, teardown } from "../actions";
+import type { Session } from "../shapes";
+import { owner } from "../store";
+import { resume } from "../views";
+import { ARCHIVED, MAY_BE_RESUMABLE, canResume, ending, hasCrashed, isLive } from "../words";
+
+/** What stands under the output of a session that does not run, and the way back where there is one. */
+export function EndBar({ session }: { session: Session }) {
+  if (session.record === "archived") return <p class="end-bar">{ARCHIVED}</p>;
+  if (session.record === "error") return <p class="end-bar red">{session.label}</p>;
+  if (session.status === "stale") {
+    return (
+      <div class="end-bar yellow">
+        <span>{session.label}</span>
+        <button type="button" onClick={() => void act(session, "restart")}>
+          Restart session
+        </button>
+        <button type="button" onClick={() => teardown(session)}>
+          Teardown
+        </button>
+      </div>
+    );
+  }
+  if (session.record === "suspended") {
+    return (
+      <div class="end-bar">
+        <span>
+          Suspended: <span>{MAY_BE_RESUMABLE}</span>
+        </span>
+        {owner.value && canResume(session) ? (
+          <button type="button" onClick={() => resume(session.id)}>
+            Resume
+          </button>
+        ) : null}
+      </div>
+    );
+  }
+  if (isLive(session) || session.state === "created") return null;
+  const kind = hasCrashed(session) || session.status === "orphaned" ? "end-bar red" : "end-bar";
+  if (!owner.value) return <p class={kind}>{ending(session)}</p>;
+  return (
+    <button type="button" class={`${kind} restart`} onClick={() => resume(session.id)}>
+      {ending(session)} Click to restart.
+    </button>
+  );
+}

@@ -1,0 +1,27 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+/** A button with further deeds behind it; it closes when one is chosen, on Escape, and on a click elsewhere. */
+export function Menu({ label, children }: { label: string; children: ComponentChildren }) {
+  const box = useRef<HTMLDetailsElement>(null);
+  useEffect(() => {
+    const onClick = (event: MouseEvent) => {
+      if (box.current && !box.current.contains(event.target as Node)) box.current.open = false;
+    };
+    document.addEventListener("click", onClick);
+    return () => document.removeEventListener("click", onClick);
+  }, []);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || !box.current?.open) return;
+    box.current.open = false;
+    box.current.querySelector("summary")?.focus();
+  };
+  return (
+    <details class="menu" ref={box} onKeyDown={onKeyDown}>
+      <summary aria-label={label}>⋯</summary>
+      <div class="menu-items" onClick={() => box.current && (box.current.open = false)}>
+        {children}
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,146 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, ask } from "../api";
+import type { Session } from "../shapes";
+import { creating, notify, open, sessions } from "../store";
+import { argv } from "../words";
+import { Field } from "./Field";
+
+const AGENTS = ["claude", "codex", "gemini", "opencode", "aider", "bash"];
+const RUNTIMES = ["local", "tmux"];
+const FIELDS = ["agent", "command", "folder", "branch", "workspace", "runtime", "name", "prompt"] as const;
+type FieldName = (typeof FIELDS)[number];
+type Trouble = { field: FieldName | "top"; text: string } | null;
+type Place = "folder" | "branch" | "workspace";
+
+export function NewSession() {
+  const box = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (creating.value) box.current?.showModal();
+    else box.current?.close();
+  }, [creating.value]);
+  return (
+    <dialog ref={box} class="new-session" aria-labelledby="new-title" onClose={() => (creating.value = false)}>
+      {creating.value ? <Form /> : null}
+    </dialog>
+  );
+}
+
+function Form() {
+  const [what, setWhat] = useState<"agent" | "command">("agent");
+  const [place, setPlace] = useState<Place>("folder");
+  const [trouble, setTrouble] = useState<Trouble>(null);
+  const [busy, setBusy] = useState(false);
+  const of = (field: FieldName | "top") => (trouble?.field === field ? trouble.text : "");
+
+  const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const text = (name: string) => String(form.get(name) ?? "").trim();
+    const command = argv(text("command"));
+    const missing = what === "agent" ? !text("agent") && "agent" : command.length === 0 && "command";
+    if (missing) return setTrouble({ field: missing, text: `Say which ${missing} to run.` });
+    const wanted = {
+      ...(what === "agent" ? { agent: text("agent") } : { command }),
+      folder: text("folder"),
+      ...(place === "branch" ? { branch: text("branch") } : {}),
+      ...(place === "workspace" ? { workspace: text("workspace") } : {}),
+      ...(text("name") ? { name: text("name") } : {}),
+      ...(text("prompt") ? { prompt: text("prompt") } : {}),
+      runtime: text("runtime"),
+    };
+    setBusy(true);
+    try {
+      const made = await ask<{ session: Session; notes: string[] }>("POST", "/api/sessions", wanted);
+      localStorage.setItem("folder", wanted.folder);
+      sessions.value = new Map(sessions.value).set(made.session.id, made.session);
+      made.notes.forEach((note) => notify(note, "note"));
+      creating.value = false;
+      open(made.session.id);
+    } catch (error) {
+      setTrouble(troubleOf(error as Error, place));
+    }
+    setBusy(false);
+  };
+
+  return (
+    <form onSubmit={submit}>
+      <h2 id="new-title">New session</h2>
+      {of("top") ? (
+        <p class="trouble" role="alert">
+          {of("top")}
+        </p>
+      ) : null}
+      <fieldset class="choice">
+        <legend>Run</legend>
+        <Choice name="what" value="agent" chosen={what} choose={setWhat} text="an agent" />
+        <Choice name="what" value="command" chosen={what} choose={setWhat} text="a command" />
+      </fieldset>
+      {what === "agent" ? (
+        <Field name="agent" label="Agent" trouble={of("agent")} list={AGENTS} autoFocus />
+      ) : (
+        <Field name="command" label="Command" trouble={of("command")} hint="its words, with quotes as in a shell; no shell runs it" autoFocus />
+      )}
+      <Field name="folder" label="Folder" trouble={of("folder")} value={firstFolder()} hint="a full path on the hub's machine" required />
+      <fieldset class="choice">
+        <legend>Where</legend>
+        <Choice name="place" value="folder" chosen={place} choose={setPlace} text="in the folder" />
+        <Choice name="place" value="branch" chosen={place} choose={setPlace} text="in a worktree of its own" />
+        <Choice name="place" value="workspace" chosen={place} choose={setPlace} text="in a workspace" />
+      </fieldset>
+      {place === "branch" ? <Field name="branch" label="Branch" trouble={of("branch")} required /> : null}
+      {place === "workspace" ? <Field name="workspace" label="Workspace" trouble={of("workspace")} required /> : null}
+      <div class="two">
+        <Field name="name" label="Name" trouble={of("name")} hint="optional" />
+        <div class="field">
+          <label for="new-runtime">Runtime</label>
+          <select id="new-runtime" name="runtime">
+            {RUNTIMES.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+          <small class="trouble">{of("runtime")}</small>
+        </div>
+      </div>
+      <Field name="prompt" label="First prompt" trouble={of("prompt")} hint="optional" long />
+      <div class="buttons">
+        <button type="button" onClick={() => (creating.value = false)}>
+          Cancel
+        </button>
+        <button type="submit" class="primary" disabled={busy}>
+          {busy ? "Starting…" : "Start"}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function Choice<T extends string>(of: { name: string; value: T; chosen: T; choose: (value: T) => void; text: string }) {
+  return (
+    <label>
+      <input type="radio" name={of.name} value={of.value} checked={of.chosen === of.value} onChange={() => of.choose(of.value)} />
+      {of.text}
+    </label>
+  );
+}
+
+/** The field that an error is about, as far as its words tell. */
+function troubleOf(error: Error, place: Place): Trouble {
+  const text = error.message;
+  if (!(error instanceof ApiError)) return { field: "top", text };
+  if (error.code === "name_taken") return { field: "name", text };
+  const named = FIELDS.find((field) => text.startsWith(`${field}:`) || text.startsWith(`${field}.`));
+  if (named) return { field: named, text };
+  if (error.status === 422 || error.status === 409) {
+    if (/\bname\b/i.test(text)) return { field: "name", text };
+    if (/\bagent\b/i.test(text)) return { field: "agent", text };
+    if (/\bruntime\b|\btmux\b/i.test(text)) return { field: "runtime", text };
+    if (/\bbranch\b/i.test(text) && place === "branch") return { field: "branch", text };
+    if (/\bworkspace\b/i.test(text) && place === "workspace") return { field: "workspace", text };
+    if (/\bfolder\b|\bdirectory\b|\brepository\b/i.test(text)) return { field: "folder", text };
+  }
+  return { field: "top", text: error.hint ? `${text}; ${error.hint}` : text };
+}
+
+function firstFolder(): string {
+  return localStorage.getItem("folder") ?? [...sessions.value.values()].at(-1)?.workspace.path ?? "";
+}

@@ -1,0 +1,78 @@
+import { useRef, useState } from "preact/hooks";
+import { prompt } from "../actions";
+import type { Session } from "../shapes";
+import { owner } from "../store";
+import { takesPrompt } from "../words";
+
+const MOST_KEPT = 50;
+
+/** Sends text without typing into the terminal. Arrow up brings back what was sent before. */
+export function PromptBox({ session }: { session: Session }) {
+  const [text, setText] = useState("");
+  const [sending, setSending] = useState(false);
+  const back = useRef(0);
+  const enabled = owner.value && takesPrompt(session);
+
+  const send = async () => {
+    if (!text.trim() || sending) return;
+    setSending(true);
+    if (await prompt(session, text)) {
+      keep(session.id, text);
+      back.current = 0;
+      setText("");
+    }
+    setSending(false);
+  };
+  const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      void send();
+    }
+    const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+    if (!step || (text && back.current === 0)) return;
+    const kept = keptOf(session.id);
+    const to = Math.min(Math.max(back.current + step, 0), kept.length);
+    if (to === back.current) return;
+    event.preventDefault();
+    back.current = to;
+    setText(to === 0 ? "" : kept[kept.length - to]!);
+  };
+  return (
+    <form
+      class="prompt-box"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <textarea
+        rows={Math.min(6, text.split("\n").length)}
+        aria-label={`Prompt for ${session.name}`}
+        placeholder={enabled ? "Send a prompt" : "Takes no prompt now"}
+        value={text}
+        disabled={!enabled}
+        onInput={(event) => {
+          back.current = 0;
+          setText(event.currentTarget.value);
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <button type="submit" disabled={!enabled || sending || !text.trim()}>
+        Send
+      </button>
+    </form>
+  );
+}
+
+function keptOf(id: string): string[] {
+  try {
+    return JSON.parse(sessionStorage.getItem(`prompts ${id}`) ?? "[]") as string[];
+  } catch {
+    return [];
+  }
+}
+
+function keep(id: string, text: string): void {
+  const kept = [...keptOf(id).filter((one) => one !== text), text].slice(-MOST_KEPT);
+  sessionStorage.setItem(`prompts ${id}`, JSON.stringify(kept));
+}

@@ -1,0 +1,56 @@
+import { count, creating, filter, known, link, listed, owner, showArchived } from "../store";
+import { SessionRow } from "./SessionRow";
+
+export function SessionList() {
+  const found = listed.value;
+  return (
+    <aside class="list" aria-label="Sessions">
+      <header class="list-head">
+        <h1>Hitchpost</h1>
+        <span class="badge" title="active and suspended sessions" aria-label={`${count.value} active and suspended sessions`}>
+          {count.value}
+        </span>
+        <span class={`link ${link.value}`} title={LINK_WORDS[link.value]} aria-hidden="true" />
+        {owner.value ? (
+          <button type="button" class="primary" onClick={() => (creating.value = true)}>
+            New
+          </button>
+        ) : null}
+      </header>
+      <input
+        class="filter"
+        type="search"
+        placeholder="Filter"
+        aria-label="Filter sessions"
+        value={filter.value}
+        onInput={(event) => (filter.value = event.currentTarget.value)}
+      />
+      <ul class="rows" onKeyDown={walk}>
+        {found.map((one) => (
+          <SessionRow key={one.id} session={one} />
+        ))}
+      </ul>
+      {known.value && found.length === 0 ? <p class="nothing">{filter.value ? "Nothing fits the filter." : "No sessions."}</p> : null}
+      <label class="archived-toggle">
+        <input
+          type="checkbox"
+          checked={showArchived.value}
+          onChange={(event) => (showArchived.value = event.currentTarget.checked)}
+        />
+        Show archived
+      </label>
+    </aside>
+  );
+}
+
+const LINK_WORDS = { connecting: "connecting", open: "connected", lost: "connection lost", refused: "signed out" };
+
+/** Arrow keys, Home and End go through the rows. */
+function walk(event: KeyboardEvent & { currentTarget: HTMLUListElement }): void {
+  const rows = [...event.currentTarget.querySelectorAll<HTMLElement>(".open-session")];
+  const at = rows.indexOf(document.activeElement as HTMLElement);
+  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
+  if (to === undefined || !rows[to]) return;
+  event.preventDefault();
+  rows[to].focus();
+}

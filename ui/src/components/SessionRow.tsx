@@ -1,0 +1,33 @@
+import type { Session } from "../shapes";
+import { current, now, open } from "../store";
+import { colour, duration, label, place, secondsSince } from "../words";
+import { Dot } from "./Dot";
+
+export function SessionRow({ session }: { session: Session }) {
+  const chosen = current.value === session.id;
+  return (
+    <li class={chosen ? "row chosen" : "row"} data-session={session.id} data-record={session.record}>
+      <Dot session={session} />
+      <button type="button" class="open-session" aria-current={chosen ? "true" : undefined} onClick={() => open(session.id)}>
+        <span class="name" title={session.description || session.name}>
+          {session.name}
+        </span>
+        <span class="where" title={session.workspace.path}>
+          {session.agent} · {place(session)}
+        </span>
+        <Since session={session} />
+        <span class={`label ${colour(session)}`} title={label(session)}>
+          {label(session)}
+        </span>
+      </button>
+    </li>
+  );
+}
+
+function Since({ session }: { session: Session }) {
+  return (
+    <span class="since" title="time in this status">
+      {session.state_changed_at ? duration(secondsSince(session.state_changed_at, now.value)) : ""}
+    </span>
+  );
+}

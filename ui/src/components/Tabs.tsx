@@ -1,0 +1,40 @@
+import { close, current, grid, sessions, tabs } from "../store";
+import { Dot } from "./Dot";
+
+export function Tabs() {
+  const found = tabs.value.flatMap((id) => sessions.value.get(id) ?? []);
+  if (found.length === 0) return null;
+  return (
+    <nav class="tabs" aria-label="Open sessions">
+      <button type="button" class="back" aria-label="Back to the list" onClick={() => ((current.value = null), (grid.value = false))}>
+        ‹
+      </button>
+      <ul>
+        {found.map((one) => {
+          const chosen = current.value === one.id && !grid.value;
+          return (
+            <li key={one.id} class={chosen ? "tab chosen" : "tab"} data-session={one.id}>
+              <Dot session={one} />
+              <button
+                type="button"
+                class="tab-name"
+                aria-current={chosen ? "page" : undefined}
+                onClick={() => ((current.value = one.id), (grid.value = false))}
+              >
+                {one.name}
+              </button>
+              <button type="button" class="tab-close" aria-label={`Close the tab of ${one.name}`} onClick={() => close(one.id)}>
+                ×
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+      {found.length > 1 ? (
+        <button type="button" class="grid-toggle" aria-pressed={grid.value} onClick={() => (grid.value = !grid.value)}>
+          Grid
+        </button>
+      ) : null}
+    </nav>
+  );
+}

@@ -1,0 +1,80 @@
+import { act, cancel, remove } from "../actions";
+import { sessionPath } from "../api";
+import type { Session } from "../shapes";
+import { owner, panel, type Panel } from "../store";
+import { resume } from "../views";
+import { canResume, colour, isLive, label, place } from "../words";
+import { Menu } from "./Menu";
+
+const PANELS: [Panel, string][] = [
+  ["explain", "Why"],
+  ["timeline", "Timeline"],
+  ["diff", "Diff"],
+];
+
+export function Toolbar({ session, onSearch }: { session: Session; onSearch: () => void }) {
+  const live = isLive(session);
+  return (
+    <header class="toolbar">
+      <div class="title">
+        <h2>{session.name}</h2>
+        <span class={`label ${colour(session)}`} title={label(session)}>
+          {label(session)}
+        </span>
+        <span class="where" title={session.workspace.path}>
+          {session.agent} · {place(session)} · run {session.run}
+        </span>
+      </div>
+      <div class="tools">
+        {PANELS.map(([which, word]) => (
+          <button
+            type="button"
+            key={which}
+            aria-pressed={panel.value === which}
+            onClick={() => (panel.value = panel.value === which ? null : which)}
+          >
+            {word}
+          </button>
+        ))}
+        {owner.value && live ? (
+          <button type="button" onClick={() => void act(session, "stop")}>
+            Stop
+          </button>
+        ) : null}
+        {owner.value && live ? (
+          <button type="button" onClick={() => void act(session, "restart")}>
+            Restart
+          </button>
+        ) : null}
+        {owner.value && canResume(session) ? (
+          <button type="button" onClick={() => resume(session.id)}>
+            Resume
+          </button>
+        ) : null}
+        <Menu label={`More for ${session.name}`}>
+          <button type="button" onClick={onSearch}>
+            Search the terminal
+          </button>
+          <a href={sessionPath(session.id, "recording")} download={`${session.name.replace(/[^\w.-]+/g, "-")}.cast`}>
+            Download the recording
+          </a>
+          {owner.value && live ? (
+            <button type="button" onClick={() => cancel(session)}>
+              Cancel…
+            </button>
+          ) : null}
+          {owner.value && !live && session.record !== "archived" ? (
+            <button type="button" onClick={() => void act(session, "archive")}>
+              Archive
+            </button>
+          ) : null}
+          {owner.value && !live ? (
+            <button type="button" class="danger" onClick={() => remove(session)}>
+              Delete…
+            </button>
+          ) : null}
+        </Menu>
+      </div>
+    </header>
+  );
+}

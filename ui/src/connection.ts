@@ -1,0 +1,91 @@
+/** The one WebSocket. It comes back by itself, with growing pauses, and tells when it is there again. */
+
+import { ApiError, ask } from "./api";
+import type { HubMessage, PageMessage } from "./shapes";
+
+const FIRST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 8000;
+
+export type Link = "connecting" | "open" | "lost" | "refused";
+
+export interface Listener {
+  link(state: Link): void;
+  message(message: HubMessage): void;
+  frame(buffer: ArrayBuffer): void;
+}
+
+export class Connection {
+  private socket: WebSocket | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private pause = FIRST_PAUSE_MS;
+  private trying = false;
+
+  constructor(private readonly listener: Listener) {
+    addEventListener("online", () => this.hurry());
+    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.hurry());
+  }
+
+  open(): void {
+    this.listener.link("connecting");
+    void this.try();
+  }
+
+  /** False when there is no connection: what a person typed is then not kept for later, when it may mean harm. */
+  send(message: PageMessage): boolean {
+    if (this.socket?.readyState !== WebSocket.OPEN) return false;
+    this.socket.send(JSON.stringify(message));
+    return true;
+  }
+
+  /** Try now instead of after the pause. */
+  hurry(): void {
+    if (this.timer === undefined) return;
+    this.pause = FIRST_PAUSE_MS;
+    void this.try();
+  }
+
+  private async try(): Promise<void> {
+    if (this.trying) return;
+    this.trying = true;
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    try {
+      const { ticket } = await ask<{ ticket: string }>("POST", "/api/ws-ticket");
+      const address = new URL("/ws", location.href);
+      address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+      address.searchParams.set("ticket", ticket);
+      this.take(new WebSocket(address));
+    } catch (error) {
+      this.trying = false;
+      if (error instanceof ApiError && (error.status === 401 || error.status === 403)) this.listener.link("refused");
+      else this.later();
+    }
+  }
+
+  private take(socket: WebSocket): void {
+    this.socket = socket;
+    socket.binaryType = "arraybuffer";
+    socket.onopen = () => {
+      this.trying = false;
+      this.pause = FIRST_PAUSE_MS;
+      this.listener.link("open");
+    };
+    socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => {
+      if (typeof event.data === "string") this.listener.message(JSON.parse(event.data) as HubMessage);
+      else this.listener.frame(event.data);
+    };
+    socket.onclose = () => {
+      this.trying = false;
+      if (this.socket !== socket) return;
+      this.socket = undefined;
+      this.later();
+    };
+  }
+
+  private later(): void {
+    this.listener.link("lost");
+    const pause = this.pause * (0.75 + Math.random() / 2);
+    this.pause = Math.min(this.pause * 2, LONGEST_PAUSE_MS);
+    this.timer = setTimeout(() => void this.try(), pause);
+  }
+}

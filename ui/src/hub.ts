@@ -1,0 +1,86 @@
+/** Puts the connection, the store and the terminals together. */
+
+import { batch } from "@preact/signals";
+import { ask } from "./api";
+import { Connection } from "./connection";
+import type { HubMessage, Session } from "./shapes";
+import { signIn } from "./signin";
+import * as store from "./store";
+import { attachAll, connectViews, linkLost, onAttached, onFrame, onSize } from "./views";
+
+/** Words such as "idle 2m 15s" change by time alone, which the hub tells only to who asks. */
+const WORDS_EVERY_MS = 5000;
+const TICK_MS = 1000;
+const AGAIN_MS = 1500;
+
+let waiting: HubMessage[] | undefined;
+let changes = 0;
+let retry: ReturnType<typeof setTimeout> | undefined;
+
+const connection = new Connection({
+  link(state) {
+    const which = ++changes;
+    if (state === "open") void refresh().then(() => which === changes && arrived());
+    else {
+      linkLost();
+      store.link.value = state;
+      if (state === "refused") void enter();
+    }
+  },
+  message(message) {
+    if (message.type === "session.attached") onAttached(message);
+    else if (message.type === "terminal.size") onSize(message);
+    else if (waiting) waiting.push(message);
+    else store.apply(message);
+  },
+  frame: onFrame,
+});
+
+export async function begin(): Promise<void> {
+  connectViews((message) => connection.send(message));
+  setInterval(() => (store.now.value = Date.now()), TICK_MS);
+  setInterval(() => document.visibilityState === "visible" && store.link.value === "open" && void refresh(), WORDS_EVERY_MS);
+  addEventListener("hashchange", () => void enter());
+  await enter();
+}
+
+/**
+ * Sign in, as often as it takes. A page may be open before its hub is; a hub that was started anew does not know the
+ * cookie any more, and a link that is opened in any tab signs this one in too.
+ */
+async function enter(): Promise<void> {
+  clearTimeout(retry);
+  const role = await signIn().catch(() => undefined);
+  if (role) {
+    if (!store.role.value) store.restoreCurrent();
+    store.role.value = role;
+    connection.open();
+    return;
+  }
+  if (role === undefined) store.link.value = "lost";
+  else {
+    store.link.value = "refused";
+    store.role.value ??= null;
+  }
+  retry = setTimeout(() => void enter(), AGAIN_MS);
+}
+
+function arrived(): void {
+  store.link.value = "open";
+  attachAll();
+}
+
+/** Everything anew. What is told meanwhile comes after the answer, so nothing older replaces it. */
+async function refresh(): Promise<void> {
+  if (waiting) return;
+  waiting = [];
+  try {
+    const all = await ask<Session[]>("GET", "/api/sessions?all=true");
+    batch(() => store.replaceAll(all));
+  } catch {
+    // the connection notices by itself when the hub is gone
+  }
+  const told = waiting;
+  waiting = undefined;
+  batch(() => told.forEach((message) => store.apply(message)));
+}

@@ -1,0 +1,12 @@
+import "@xterm/xterm/css/xterm.css";
+import "./style/tokens.css";
+import "./style/page.css";
+import "./style/list.css";
+import "./style/session.css";
+import "./style/panels.css";
+import { render } from "preact";
+import { App } from "./components/App";
+import { begin } from "./hub";
+
+render(<App />, document.getElementById("app")!);
+void begin();

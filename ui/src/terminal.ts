@@ -1,0 +1,202 @@
+/** One session's terminal. It outlives the components that show it, and its element moves between them. */
+
+import { FitAddon } from "@xterm/addon-fit";
+import { SearchAddon } from "@xterm/addon-search";
+import { Unicode11Addon } from "@xterm/addon-unicode11";
+import { WebLinksAddon } from "@xterm/addon-web-links";
+import { Terminal } from "@xterm/xterm";
+import { theme } from "./themes";
+
+const HISTORY_LINES = 5000;
+const FONT = 'ui-monospace, "JetBrains Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
+/** What a dead program may have left switched on: screen, margins, mouse, paste, keypad, colours, cursor. */
+const CALM = "\x18\x1b[?1049l\x1b[?1000;1002;1003;1004;1006;2004;1l\x1b>\x1b7\x1b[?6l\x1b[r\x1b8\x1b[?7h\x1b[m\x1b(B\x0f\x1b[?25h";
+/** What a terminal says by itself when a program asks it. */
+const ANSWER = /^(\x1b\[[?>=]?[\d;]*(c|n|R|u|\$y)|\x1b\[[IO]|\x1bP[^]*|\x1b\][^]*)$/;
+
+export interface Keys {
+  typed(data: string): void;
+  answered(data: string): void;
+  resized(cols: number, rows: number): void;
+}
+
+export class SessionTerminal {
+  readonly element = document.createElement("div");
+  readonly term: Terminal;
+  private readonly fitting = new FitAddon();
+  private readonly search = new SearchAddon();
+  private readonly observer: ResizeObserver;
+  private opened = false;
+  private pressed = "";
+  /** Bytes that are written and not yet parsed. */
+  pending = 0;
+  ctrl = false;
+  private freed: () => void = () => {};
+  size = { cols: 80, rows: 24 };
+  private held = false;
+  private waiting: (() => void)[] | undefined;
+
+  constructor(private readonly keys: Keys) {
+    this.element.className = "terminal";
+    this.term = new Terminal({
+      allowProposedApi: true,
+      cursorBlink: false,
+      fontFamily: FONT,
+      fontSize: matchMedia("(max-width: 700px)").matches ? 12 : 13,
+      scrollback: HISTORY_LINES,
+      theme: theme(),
+      minimumContrastRatio: 4.5,
+      linkHandler: { activate: (_, address) => follow(address) },
+    });
+    this.term.loadAddon(this.fitting);
+    this.term.loadAddon(this.search);
+    this.term.loadAddon(new Unicode11Addon());
+    this.term.unicode.activeVersion = "11";
+    this.term.loadAddon(new WebLinksAddon((_, address) => follow(address)));
+    this.term.attachCustomKeyEventHandler((event) => this.onKey(event));
+    this.term.onData((data) => this.onData(data));
+    this.observer = new ResizeObserver(() => this.fit());
+  }
+
+  show(parent: HTMLElement): void {
+    parent.append(this.element);
+    if (!this.opened) {
+      this.opened = true;
+      this.term.open(this.element);
+    }
+    this.observer.observe(parent);
+    this.fit();
+  }
+
+  hide(): void {
+    this.observer.disconnect();
+    this.element.remove();
+  }
+
+  dispose(): void {
+    this.observer.disconnect();
+    this.element.remove();
+    this.term.dispose();
+  }
+
+  /** How large this page would have the terminal. A live one has the size that the hub tells. */
+  fit(): void {
+    const wanted = this.element.isConnected ? this.fitting.proposeDimensions() : undefined;
+    if (!wanted || !(wanted.cols > 1) || !(wanted.rows > 1)) return;
+    if (wanted.cols === this.size.cols && wanted.rows === this.size.rows) return;
+    this.size = { cols: wanted.cols, rows: wanted.rows };
+    if (!this.held) this.term.resize(wanted.cols, wanted.rows);
+    this.keys.resized(wanted.cols, wanted.rows);
+  }
+
+  /** The size that the bytes that follow are meant for. */
+  hold(cols: number, rows: number): void {
+    this.held = true;
+    this.then(() => this.held && this.term.resize(cols, rows));
+  }
+
+  /** Nobody else cares about the size any more. */
+  release(): void {
+    this.then(() => {
+      this.held = false;
+      this.term.resize(this.size.cols, this.size.rows);
+    });
+  }
+
+  /** Do something when all that was written before is shown. */
+  then(work: () => void): void {
+    if (this.waiting) this.waiting.push(() => this.then(work));
+    else this.term.write("", work);
+  }
+
+  allowInput(allowed: boolean): void {
+    this.term.options.disableStdin = !allowed;
+    this.term.options.cursorStyle = allowed ? "block" : "underline";
+    this.element.classList.toggle("read-only", !allowed);
+  }
+
+  reset(data: Uint8Array): void {
+    this.then(() => this.term.reset());
+    this.write(data);
+  }
+
+  write(data: Uint8Array | string): void {
+    const size = data.length;
+    this.pending += size;
+    this.writeNow(data, () => (this.pending -= size));
+  }
+
+  private writeNow(data: Uint8Array | string, done: () => void): void {
+    if (this.waiting) this.waiting.push(() => this.writeNow(data, done));
+    else this.term.write(data, done);
+  }
+
+  /** A line of our own under everything that is shown. Where that is, is known once all is shown; what follows waits. */
+  separate(text: string): void {
+    if (this.waiting) return void this.waiting.push(() => this.separate(text));
+    this.waiting = [];
+    this.term.write(CALM, () => {
+      this.term.write(`${this.underAll()}\x1b[2m${text}\x1b[22m\r\n`);
+      const waiting = this.waiting ?? [];
+      this.waiting = undefined;
+      for (const work of waiting) work();
+    });
+  }
+
+  /** What brings the cursor to a new line under the last one that is not empty. */
+  private underAll(): string {
+    const lines = this.term.buffer.active;
+    let last = lines.length - 1;
+    while (last >= 0 && lines.getLine(last)!.translateToString(true) === "") last--;
+    const row = last - lines.baseY + 1;
+    return row < 1 ? "\x1b[H" : `\x1b[${row};1H\r\n`;
+  }
+
+  find(text: string, back = false): boolean {
+    const how = { incremental: false };
+    return back ? this.search.findPrevious(text, how) : this.search.findNext(text, how);
+  }
+
+  stopFinding(): void {
+    this.search.clearDecorations();
+    this.term.clearSelection();
+  }
+
+  /** Hold Ctrl for the next key, and say when it came. */
+  holdCtrl(held: boolean, freed: () => void): void {
+    this.ctrl = held;
+    this.freed = freed;
+  }
+
+  private onKey(event: KeyboardEvent): boolean {
+    if (event.type !== "keydown") return true;
+    this.pressed = event.key;
+    if (event.ctrlKey && event.shiftKey && event.code === "KeyC" && this.term.hasSelection()) {
+      event.preventDefault();
+      void navigator.clipboard?.writeText(this.term.getSelection());
+      return false;
+    }
+    // Ours: the browser pastes, and the page searches.
+    return !(event.ctrlKey && event.shiftKey && (event.code === "KeyV" || event.code === "KeyF"));
+  }
+
+  private onData(data: string): void {
+    const isAnswer = ANSWER.test(data) && !(data.endsWith("R") && this.pressed === "F3");
+    if (isAnswer) this.keys.answered(data);
+    else if (this.ctrl && data.length === 1) {
+      this.keys.typed(controlled(data));
+      this.holdCtrl(false, this.freed);
+      this.freed();
+    } else this.keys.typed(data);
+  }
+}
+
+/** The control character of a key: Ctrl-C for c. */
+export function controlled(key: string): string {
+  const code = key.toUpperCase().charCodeAt(0);
+  return code >= 64 && code < 96 ? String.fromCharCode(code - 64) : key;
+}
+
+function follow(address: string): void {
+  if (/^https?:\/\//i.test(address)) window.open(address, "_blank", "noopener,noreferrer");
+}

@@ -1,0 +1,166 @@
+/** The open terminals, and what goes between them and the hub. */
+
+import { effect } from "@preact/signals";
+import { frameOf, type Frame } from "./frames";
+import type { Attached, PageMessage } from "./shapes";
+import { link, owner, sessions, tabs } from "./store";
+import { Stream, type Effect } from "./stream";
+import { SessionTerminal } from "./terminal";
+import { onTheme, theme } from "./themes";
+import { isLive, takesInput } from "./words";
+
+/** More than this not yet parsed: the terminal is slower than the program, and the screen as it is then does. */
+const MOST_PENDING = 4 << 20;
+
+let send: (message: PageMessage) => boolean = () => false;
+const views = new Map<string, View>();
+
+class View {
+  readonly stream = new Stream();
+  readonly terminal: SessionTerminal;
+  private asked = false;
+  private lived = false;
+
+  constructor(readonly id: string) {
+    this.terminal = new SessionTerminal({
+      typed: (data) => this.type(data),
+      answered: (data) => void send({ type: "terminal.answer", sessionId: id, data }),
+      resized: (cols, rows) => void (this.asked && send({ type: "terminal.resize", sessionId: id, cols, rows })),
+    });
+  }
+
+  show(parent: HTMLElement): void {
+    this.terminal.show(parent);
+    this.attach();
+  }
+
+  type(data: string): void {
+    const session = sessions.value.get(this.id);
+    if (session && takesInput(session) && owner.value) send({ type: "terminal.input", sessionId: this.id, data });
+  }
+
+  /** Ask for what is not shown yet, once for each connection. */
+  attach(): void {
+    const session = sessions.value.get(this.id);
+    if (this.asked || link.value !== "open" || !session || session.state === "created" || session.run === 0) return;
+    this.say(this.stream.ask(session.run).from);
+  }
+
+  lose(): void {
+    this.asked = false;
+    this.stream.lose();
+  }
+
+  get live(): boolean {
+    const session = sessions.value.get(this.id);
+    return session !== undefined && isLive(session);
+  }
+
+  /** The terminal of a run that has ended may have any size. */
+  notice(live: boolean): void {
+    if (this.lived && !live) this.terminal.release();
+    this.lived = live;
+  }
+
+  attached(told: Attached): void {
+    this.carryOut(this.stream.attached(told));
+  }
+
+  frame(frame: Frame): void {
+    this.carryOut(this.stream.frame(frame));
+    if (this.terminal.pending > MOST_PENDING) this.catchUp();
+  }
+
+  private carryOut(effects: Effect[]): void {
+    for (const one of effects) {
+      if (one.do === "reset") this.replace(one.data);
+      else if (one.do === "write") this.terminal.write(one.data);
+      else if (one.do === "attach") this.say(one.from);
+      else if (one.do === "separate") this.separate(one.run);
+      else this.terminal.write(`\r\n\x1b[2m— ${one.lost} bytes are not in the log any more —\x1b[22m\r\n`);
+    }
+  }
+
+  private replace(screen: Uint8Array): void {
+    this.terminal.reset(screen);
+    if (!this.live) this.terminal.release();
+  }
+
+  private separate(run: number): void {
+    this.terminal.separate(`— run ${run} —`);
+  }
+
+  private say(from: number | undefined): void {
+    const asked = { type: "session.attach" as const, sessionId: this.id, ...this.terminal.size };
+    this.asked = send(from === undefined ? asked : { ...asked, from });
+  }
+
+  /** Leave out what would take too long to show. */
+  private catchUp(): void {
+    this.lose();
+    send({ type: "session.detach", sessionId: this.id });
+    this.stream.next = undefined;
+    this.terminal.then(() => this.attach());
+  }
+}
+
+export function connectViews(sender: (message: PageMessage) => boolean): void {
+  send = sender;
+  effect(() => {
+    const wanted = new Set(tabs.value);
+    for (const [id, view] of views) {
+      if (wanted.has(id)) continue;
+      send({ type: "session.detach", sessionId: id });
+      view.terminal.dispose();
+      views.delete(id);
+    }
+  });
+  effect(() => {
+    const [all, mayType] = [sessions.value, owner.value];
+    for (const [id, view] of views) {
+      const session = all.get(id);
+      view.terminal.allowInput(session !== undefined && takesInput(session) && mayType);
+      if (session) view.attach();
+      if (session) view.notice(isLive(session));
+    }
+  });
+  onTheme(() => views.forEach((view) => (view.terminal.term.options.theme = theme())));
+}
+
+export function viewOf(id: string): View {
+  let view = views.get(id);
+  if (!view) {
+    view = new View(id);
+    views.set(id, view);
+    const session = sessions.value.get(id);
+    view.terminal.allowInput(session !== undefined && takesInput(session) && owner.value);
+    view.notice(view.live);
+  }
+  return view;
+}
+
+export function linkLost(): void {
+  views.forEach((view) => view.lose());
+}
+
+export function attachAll(): void {
+  views.forEach((view) => view.attach());
+}
+
+export function onAttached(told: Attached): void {
+  views.get(told.sessionId)?.attached(told);
+}
+
+export function onSize(told: { sessionId: string; cols: number; rows: number }): void {
+  views.get(told.sessionId)?.terminal.hold(told.cols, told.rows);
+}
+
+export function onFrame(buffer: ArrayBuffer): void {
+  const frame = frameOf(buffer);
+  if (frame) views.forEach((view) => view.frame(frame));
+}
+
+export function resume(id: string): void {
+  send({ type: "session.resume", sessionId: id });
+}
+

@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import type { Session } from "./shapes";
+import { argv, duration, ending, inOrder, label, matches } from "./words";
+
+const session = (fields: Partial<Session>): Session => ({
+  id: "k3v9q0x2m7ab", index: 1, name: "dev", description: "", agent: "claude", runtime: "local", record: "active",
+  workspace: { id: null, path: "/src/shop", branch: null }, run: 1, state: "running", status: "running", label: "running",
+  attention: "working", sandbox_alive: null, session_alive: true, exit: null, created_at: null, started_at: null,
+  state_changed_at: null, last_activity_at: null, supports_resume: false, ...fields,
+});
+const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit"]>>): Session =>
+  session({ ...fields, exit: { code: null, signal: null, core_dumped: false, intent: null, ...exit } });
+
+test("who wants something comes first", () => {
+  const all = [
+    session({ name: "works", index: 1 }),
+    session({ name: "failed", index: 2, state: "failed", status: "failed" }),
+    session({ name: "waits", index: 3, attention: "waiting" }),
+    session({ name: "done", index: 4, state: "completed", status: "completed" }),
+    session({ name: "blocked", index: 5, attention: "blocked" }),
+    session({ name: "old", index: 6, record: "archived", status: "archived" }),
+  ];
+  expect(inOrder(all).map((one) => one.name)).toEqual(["blocked", "waits", "failed", "works", "done", "old"]);
+});
+
+test("an end is told with its code or signal", () => {
+  expect(ending(ended({ state: "failed", status: "failed" }, { code: 1 }))).toBe("Process exited with code 1.");
+  expect(ending(ended({ state: "failed", status: "failed" }, { signal: "SIGSEGV" }))).toBe("Process killed by SIGSEGV.");
+  expect(ending(ended({ state: "completed", status: "completed" }, { code: 0 }))).toBe("Process exited with code 0.");
+  expect(ending(ended({ state: "stopped", status: "stopped" }, { code: 143 }))).toBe("Process stopped.");
+  expect(ending(session({ state: "failed", status: "failed", label: "failed: keeper lost" }))).toBe("Process failed: keeper lost.");
+});
+
+test("durations read as on the command line", () => {
+  expect([0, 45, 185, 3600, 7800, 90000].map(duration)).toEqual(["0s", "45s", "3m 5s", "1h 0m", "2h 10m", "1d 1h"]);
+});
+
+test("a command line becomes words without a shell", () => {
+  expect(argv(`sh -c 'echo "a b"' x\\ y "" $HOME`)).toEqual(["sh", "-c", 'echo "a b"', "x y", "", "$HOME"]);
+  expect(argv("  ")).toEqual([]);
+});
+
+test("the filter wants every word, anywhere", () => {
+  const one = session({ name: "fix-auth", label: "failed: command exited with code 1", status: "failed" });
+  expect(["", "AUTH", "fix failed", "shop", "claude"].every((text) => matches(one, text))).toBe(true);
+  expect(matches(one, "auth codex")).toBe(false);
+});
+
+test("a label says what the agent wants, once", () => {
+  expect(label(session({ attention: "waiting" }))).toBe("running · waiting");
+  expect(label(session({ attention: "blocked", label: "running (blocked 5s)" }))).toBe("running (blocked 5s)");
+});
