@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from hitchpost.api.static import serve_page
+from tests.hubs import HubProcess
 
 
 @pytest.fixture
@@ -61,3 +63,14 @@ def test_a_page_that_was_not_built_says_so(tmp_path: Path) -> None:
     answer = client(tmp_path / "nowhere").get("/")
     assert answer.status_code == 503
     assert "script/ui builds it" in answer.text
+
+
+def test_over_the_gate_a_hashed_file_is_kept_and_the_page_is_not(hub: HubProcess) -> None:
+    with hub.http(None) as anybody:
+        page = anybody.get("/")
+        assert page.headers.get_list("cache-control") == ["no-store"]
+        asset = re.search(r"/assets/[^\"]+\.js", page.text)
+        assert asset is not None, page.text
+        kept = anybody.get(asset.group())
+        assert kept.headers.get_list("cache-control") == ["public, max-age=31536000, immutable"]
+        assert kept.headers["x-content-type-options"] == "nosniff"

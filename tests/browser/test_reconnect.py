@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -90,6 +91,8 @@ KEEP_SOCKETS = """
     };
 """
 
+OPEN_SOCKETS = "count => sockets.length === count && sockets.at(-1).readyState === WebSocket.OPEN"
+
 
 @pytest.mark.ids("F73")
 def test_a_connection_that_breaks_is_repaired_by_itself(ground: Ground, windows: Callable[..., Window]) -> None:
@@ -102,10 +105,8 @@ def test_a_connection_that_breaks_is_repaired_by_itself(ground: Ground, windows:
         window.type(word)
         window.expect_shown(f"{number} <{word}>")
         window.page.evaluate("sockets.at(-1).close()")
+        eventually(partial(window.page.evaluate, OPEN_SOCKETS, number + 1), what="the next connection")
         expect(window.page.locator(".link.open")).to_be_attached()
-        window.page.wait_for_function(
-            f"sockets.length === {number + 1} && sockets.at(-1).readyState === WebSocket.OPEN"
-        )
         expect(window.page.locator(".lost-link")).to_be_hidden()
     window.type("four")
     window.expect_shown("4 <four>")

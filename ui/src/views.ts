@@ -36,7 +36,7 @@ class View {
 
   type(data: string): void {
     const session = sessions.value.get(this.id);
-    if (session && takesInput(session) && owner.value) send({ type: "terminal.input", sessionId: this.id, data });
+    if (this.asked && session && takesInput(session) && owner.value) send({ type: "terminal.input", sessionId: this.id, data });
   }
 
   /** Ask for what is not shown yet, once for each connection. */

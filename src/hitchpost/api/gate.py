@@ -94,7 +94,9 @@ class Gate:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *HEADERS]
+                said = message.get("headers", [])
+                cached = scope["path"].startswith(OPEN_FOLDERS) and any(key == b"cache-control" for key, _ in said)
+                message["headers"] = [*said, *(one for one in HEADERS if not (cached and one[0] == b"cache-control"))]
             await send(message)
 
         await self.app(scope, bounded(receive), with_headers if scope["type"] == "http" else send)

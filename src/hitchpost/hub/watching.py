@@ -64,6 +64,7 @@ class Watch:
         if self._followers:
             link.follow(self.end)
         self._wake()
+        self.tell({"event": "attention"})  # what was reported before we listened
         async for kind, payload in link.frames():
             if kind == wire.POKE:
                 self.end = int.from_bytes(payload[:8], "big")
