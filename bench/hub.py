@@ -20,6 +20,7 @@ from bench.flood import LINE, MB, through_c
 from bench.stage import Session, Stage, cpu_s, median, percentile, program, wait_until
 from bench.table import Row, at_least_share, at_most, at_most_times
 from hitchpost import hubclient
+from hitchpost.shortpath import ShortPath
 
 OUTPUT = 1
 STALLED_CLIENTS = 50
@@ -76,12 +77,8 @@ def hub(stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
 
 @asynccontextmanager
 async def client(stage: Stage) -> AsyncIterator[Any]:
-    folder = os.open(stage.home, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        path = f"/proc/self/fd/{folder}/{hubclient.SOCKET}"
+    with ShortPath(stage.home, hubclient.SOCKET) as path:
         made = await websockets.unix_connect(path, "ws://hub/ws", max_size=None, compression=None)
-    finally:
-        os.close(folder)
     try:
         yield made
     finally:
@@ -235,14 +232,12 @@ async def stalled(stage: Stage, process: subprocess.Popen[bytes], size: int) -> 
     session = stage.session(program(), "flood", str(size // LINE * LINE))
     session.start()
     made = []
-    folder = os.open(stage.home, os.O_RDONLY | os.O_DIRECTORY)
     for _ in range(STALLED_CLIENTS):
-        path = f"/proc/self/fd/{folder}/{hubclient.SOCKET}"
-        connection = await websockets.unix_connect(path, "ws://hub/ws", max_size=None, max_queue=1, compression=None)
-        await attached(connection, session)
-        connection.transport.pause_reading()
-        made.append(connection)
-    os.close(folder)
+        with ShortPath(stage.home, hubclient.SOCKET) as path:
+            stuck = await websockets.unix_connect(path, "ws://hub/ws", max_size=None, max_queue=1, compression=None)
+        await attached(stuck, session)
+        stuck.transport.pause_reading()
+        made.append(stuck)
     async with client(stage) as connection:
         await attached(connection, session)
         await say(connection, "terminal.input", sessionId=session.id, data="g")

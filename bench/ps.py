@@ -13,7 +13,7 @@ from bench.stage import Stage, command_s, hitch, median, program, wait_until
 from bench.table import Row, at_most_times
 from hitchpost import lightjson
 from hitchpost.model import run as runs
-from hitchpost.state import files, home
+from hitchpost.state import files, home, statefile
 from hitchpost.state.index import INDEX
 
 LIVE = 5
@@ -111,16 +111,16 @@ def write_sessions(stage: Stage, first: int, count: int) -> None:
             "created_at": created_at,
             "branch": chance.choice((None, f"fix-{number}")),
         }
-        value = files.new_state(session, "", 1, files.stamp(ended)) | {"state": state}
+        value = statefile.new_state(session, "", 1, files.stamp(ended)) | {"state": state}
         end = {"schema": files.SCHEMA, "code": code, "signal": None, "intent": None, "ended_at": files.stamp(ended)}
         run = {"schema": files.SCHEMA, "run": 1, "argv": record["argv"], "boot_id": files.boot_id()}
         run |= {"started_at": files.stamp(ended - 3_900), "keeper": {"pid": 1, "start": 1}}
         steps = [runs.CREATED, runs.STARTING, runs.RUNNING, state]
         told = [
-            files.story_line("state", 1, "keeper", files.stamp(ended), {"from": old, "to": new, "reason": reason})
+            statefile.story_line("state", 1, "keeper", files.stamp(ended), {"from": old, "to": new, "reason": reason})
             for old, new in pairwise(steps)
         ]
-        created = files.story_line("created", 1, "cli", created_at, {"record": record})
+        created = statefile.story_line("created", 1, "cli", created_at, {"record": record})
         folder = os.path.join(stage.home, "sessions", session)
         os.makedirs(os.path.join(folder, "runs", "1", "output"), 0o700)
         for name, text in (

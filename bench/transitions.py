@@ -11,7 +11,7 @@ from bench.stage import Stage, median
 from bench.table import Row, at_least_share
 from hitchpost import lightjson
 from hitchpost.model import run as runs
-from hitchpost.state import files
+from hitchpost.state import files, statefile
 from hitchpost.state.manager import Manager
 
 SHARE = 0.7
@@ -80,7 +80,7 @@ def begin(folder: str) -> None:
 
     Written over the old one: to cut or replace a file makes the file system write it out at once.
     """
-    value = lightjson.dumps(files.new_state("0" * 12, "", 1, files.stamp()))
+    value = lightjson.dumps(statefile.new_state("0" * 12, "", 1, files.stamp()))
     fd = os.open(os.path.join(folder, files.STATE), os.O_WRONLY | os.O_CREAT, 0o600)
     os.write(fd, value.ljust(STATE_BYTES).encode())
     os.close(fd)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bench.stage import Session, Stage, program
 from bench.table import Row, exactly
 from hitchpost.model import run as runs
-from hitchpost.state import files
+from hitchpost.state import files, statefile
 
 AT_ONCE = 10
 SIGNALS = [
@@ -42,7 +42,7 @@ def is_told(session: Session, how: int) -> bool:
     session.wait_for_keeper_to_leave()
     end = files.read_object(os.path.join(session.run_folder, "exit.json"))
     status = files.read_bytes(os.path.join(session.run_folder, "exit_status"))
-    state = files.read_state(session.folder)
+    state = statefile.read_state(session.folder)
     by_signal = how < 0
     return (end["code"], end["signal_number"], end["intent"], status, state["run"], state["state"]) == (
         None if by_signal else how,

@@ -18,7 +18,8 @@ import websockets
 
 from hitchpost import hubclient
 from hitchpost.api.tokens import create_bearer
-from tests.ground import Ground, Truth, alive
+from hitchpost.shortpath import ShortPath
+from tests.ground import Ground
 from tests.support import Hitch, eventually
 
 SNAPSHOT, OUTPUT, GAP = 0, 1, 2
@@ -96,12 +97,8 @@ class HubProcess:
     async def ws(self, role: str = "owner") -> AsyncIterator[Socket]:
         """A WebSocket over the Unix socket for the owner, over TCP with a token for others."""
         if role == "owner":
-            folder = os.open(self.home, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                path = f"/proc/self/fd/{folder}/hub.sock"
+            with ShortPath(self.home, hubclient.SOCKET) as path:
                 made = await websockets.unix_connect(path, "ws://hub/ws", max_size=None, compression=None)
-            finally:
-                os.close(folder)
         else:
             headers = {"Authorization": f"Bearer {self.token(role)}"}
             address = self.url.replace("http", "ws") + "/ws"
@@ -179,6 +176,3 @@ def hub_of(ground: Ground) -> Iterator[HubProcess]:
         if made.process is not None and made.process.poll() is None:
             made.process.send_signal(signal.SIGCONT)
             made.stop()
-
-
-__all__ = ["Frame", "HubProcess", "Socket", "Truth", "alive", "hub_of"]

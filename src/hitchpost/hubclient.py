@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import socket
 from typing import Any
 
 from hitchpost.errors import HitchpostError, UsageError
+from hitchpost.shortpath import ShortPath
 
 SOCKET, LOCK, FILE, LOG = "hub.sock", "hub.lock", "hub.json", "hub.log"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -51,14 +51,12 @@ def connect(home: str, timeout_s: float) -> socket.socket:
     """Raises ``OSError`` when nobody listens."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(timeout_s)
-    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        sock.connect(f"/proc/self/fd/{folder}/{SOCKET}")
+        with ShortPath(home, SOCKET) as path:
+            sock.connect(path)
     except OSError:
         sock.close()
         raise
-    finally:
-        os.close(folder)
     return sock
 
 

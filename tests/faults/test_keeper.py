@@ -154,11 +154,18 @@ def keepers(session: Truth) -> list[Process]:
 
 
 def kill_after(session: Truth, delay_s: float, going_on: Callable[[], bool]) -> None:
-    """Kill the session's keeper some time after it appears."""
+    """Kill the session's keeper some time after it appears.
+
+    It forks once when it begins, and a look at all processes can miss both halves: so until the command is over.
+    """
     while not keepers(session) and going_on():
         pass
     threading.Event().wait(delay_s)
-    while found := [process for process in keepers(session) if not process.is_zombie]:
+    busy = True
+    while busy:
+        busy = going_on()
+        found = [process for process in keepers(session) if not process.is_zombie]
+        busy = busy or bool(found)
         for process in found:
             try:
                 os.kill(process.pid, signal.SIGKILL)

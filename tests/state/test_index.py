@@ -10,7 +10,7 @@ import pytest
 
 from hitchpost.model import run as runs
 from hitchpost.ops.listing import listing
-from hitchpost.state import files, index
+from hitchpost.state import files, index, statefile
 from hitchpost.state.index import TICK_NS, Index
 from hitchpost.state.manager import Manager
 from hitchpost.values import asdict
@@ -163,7 +163,7 @@ def many(memory_home: Path) -> Path:
     top = home / "sessions"
     top.mkdir(mode=0o700)
     template = json.dumps({"schema": 1, **asdict(record("X" * 12, 0, "NAME"))})
-    state = json.dumps(files.new_state("X" * 12, "", 1, "2026-01-02T03:04:05Z") | {"state": "STATE"})
+    state = json.dumps(statefile.new_state("X" * 12, "", 1, "2026-01-02T03:04:05Z") | {"state": "STATE"})
     for number in range(COUNT):
         name = f"{number:012d}"
         os.mkdir(top / name, 0o700)

@@ -20,6 +20,7 @@ from hitchpost.errors import Refused
 from hitchpost.hub.core import Hub
 from hitchpost.hub.janitor import Janitor
 from hitchpost.hubclient import FILE, LOCK, SOCKET, check_host
+from hitchpost.shortpath import ShortPath
 from hitchpost.state import files
 from hitchpost.state.home import open_home
 
@@ -149,13 +150,12 @@ def _listen_locally(home: str) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path = os.path.join(home, SOCKET)
     files.discard(path)
-    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     before = os.umask(0o177)
     try:
-        sock.bind(f"/proc/self/fd/{folder}/{SOCKET}")
+        with ShortPath(home, SOCKET) as short:
+            sock.bind(short)
     finally:
         os.umask(before)
-        os.close(folder)
     sock.listen(1024)
     return sock
 

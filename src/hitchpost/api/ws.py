@@ -7,7 +7,6 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import structlog
 from fastapi import WebSocket
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.websockets import WebSocketDisconnect
@@ -29,7 +28,6 @@ MOST_EVENTS = 2000
 MOST_INPUT_BYTES = 1 << 20
 TRY_AGAIN_LATER = 1013
 LAST_LINE_S = 5.0
-log = structlog.get_logger()
 
 
 class Message(BaseModel):

@@ -90,14 +90,13 @@ def from_hub(home: str, path: str) -> bytes | None:
     """The hub's answer, when one is there and answers at once: it knows all of it already."""
     from _socket import AF_UNIX, SOCK_STREAM, socket
 
-    try:
-        folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return None
+    from hitchpost.shortpath import ShortPath
+
     asked = socket(AF_UNIX, SOCK_STREAM)
     asked.settimeout(HUB_ANSWERS_S)
     try:
-        asked.connect(f"/proc/self/fd/{folder}/hub.sock")
+        with ShortPath(home, "hub.sock") as short:
+            asked.connect(short)
         asked.send(f"GET {path} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n".encode())
         parts = []
         while part := asked.recv(1 << 20):
@@ -105,7 +104,6 @@ def from_hub(home: str, path: str) -> bytes | None:
     except OSError:
         return None
     finally:
-        os.close(folder)
         asked.close()
     head, _, body = b"".join(parts).partition(b"\r\n\r\n")
     whole = b"\r\ncontent-length: %d\r\n" % len(body) in head.lower() + b"\r\n"

@@ -15,6 +15,7 @@ from hitchpost.cli.common import terminal_size
 from hitchpost.cli.ps import as_lines, rows_from_hub
 from hitchpost.cli.text import width
 from hitchpost.ops.listing import Row, listing
+from hitchpost.shortpath import ShortPath
 from hitchpost.state.home import open_home
 
 EVERY_S = 1.0
@@ -111,15 +112,12 @@ class HubGone(Exception):
 def source(home: str, everything: bool) -> Files | HubEvents:
     if not os.path.exists(os.path.join(home, "hub.sock")):
         return Files(home, everything)
-    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        path = f"/proc/self/fd/{folder}/hub.sock"
-        connection = unix_connect(path, "ws://hub/ws", compression=None, max_size=None, open_timeout=2)
+        with ShortPath(home, "hub.sock") as path:
+            connection = unix_connect(path, "ws://hub/ws", compression=None, max_size=None, open_timeout=2)
         return HubEvents(home, everything, connection)
     except (OSError, TimeoutError, WebSocketException):
         return Files(home, everything)
-    finally:
-        os.close(folder)
 
 
 def _redraw(home: str, everything: bool) -> NoReturn:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator
 from typing import Any
 
 from hitchpost import wire
+from hitchpost.shortpath import ShortPath
 
 TIMEOUT_S = 5.0
 
@@ -31,13 +31,9 @@ class KeeperLink:
     async def connect(cls, run_folder: str, *, role: str = "control", cols: int = 0, rows: int = 0) -> KeeperLink:
         """Raises ``KeeperGone``."""
         try:
-            folder = os.open(run_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as error:
-            raise KeeperGone(str(error)) from None
-        try:
-            path = f"/proc/self/fd/{folder}/{wire.SOCKET}"
             async with asyncio.timeout(TIMEOUT_S):
-                link = cls(*await asyncio.open_unix_connection(path))
+                with ShortPath(run_folder, wire.SOCKET) as path:
+                    link = cls(*await asyncio.open_unix_connection(path))
                 hello = {"v": wire.VERSION, "role": role, "cols": cols, "rows": rows, "read_only": False}
                 link.send(wire.HELLO, json.dumps(hello).encode())
                 async for kind, payload in link.frames():
@@ -46,8 +42,6 @@ class KeeperLink:
                         return link
         except (OSError, TimeoutError) as error:
             raise KeeperGone(str(error)) from None
-        finally:
-            os.close(folder)
         raise KeeperGone("the keeper closed the connection")
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -72,7 +72,7 @@ class Registry:
         self.ended: Counter[str] = Counter()
         self._subscribers: list[Callable[[Event], None]] = []
         self._threads = ThreadPoolExecutor(8, "look")
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
         self._unwatched: set[str] = set()
         self._again: set[str] = set()
 
@@ -92,8 +92,8 @@ class Registry:
         except TimeoutError:
             log.warning("adoption goes on in the background", seconds=ADOPTION_BUDGET_S)
             for name in names:
-                if name not in self.sessions:
-                    self._soon(name)
+                if (one := self.sessions.get(name)) is None or one.seen is None:
+                    self._soon(name, quiet=True)
         self.ready_in_s = time.monotonic() - began
         self._task(self._slowly())
         live = sum(one.watch is not None for one in self.sessions.values())
@@ -261,14 +261,14 @@ class Registry:
             self._soon(os.path.basename(folder))
 
     async def _slowly(self) -> None:
-        """What the kernel could not promise to tell of, and what only time changes, is looked at now and then."""
+        """What the kernel could not promise to tell of is looked at now and then."""
         while True:
             await asyncio.sleep(SLOW_LOOK_S)
             for session in list(self._unwatched):
                 await self.look_at(session)
 
-    def _soon(self, session: str) -> None:
-        self._task(self._look_logged(session))
+    def _soon(self, session: str, *, quiet: bool = False) -> None:
+        self._task(self.look_at(session, quiet=quiet))
 
     def _look_again(self, session: str) -> None:
         """What failed for want of a descriptor or a lock may work in a moment, and nothing else would tell of it."""
@@ -280,10 +280,7 @@ class Registry:
         self._again.discard(session)
         self._soon(session)
 
-    async def _look_logged(self, session: str) -> None:
-        await self.look_at(session)
-
-    def _task(self, work: Any) -> None:
+    def _task(self, work: Coroutine[Any, Any, object]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

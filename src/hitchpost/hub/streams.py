@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from hitchpost import output, wire
-from hitchpost.hub.keepers import KeeperGone, KeeperLink
+from hitchpost.hub.keepers import KeeperLink
 from hitchpost.hub.watching import Watch
 from hitchpost.screen import Replay, open_screen
 
@@ -23,7 +23,6 @@ MOST_BEHIND_BYTES = 16 << 20
 LOOK_EVERY_BYTES = 256 * 1024
 NO_DESCRIPTOR_PAUSE_S = 0.1
 MOST_SCREENS = 64
-LONGEST_SIDE = 10_000
 
 Send = Callable[[int, int, bytes], Awaitable[None]]
 """Sends a frame: its kind, the offset of its first byte, and its bytes."""
@@ -235,6 +234,3 @@ class Viewer:
         self.shown_size = self.screens.size(self.folder) or (self.cols, self.rows)
         await send(SNAPSHOT, offset, data)
         return offset
-
-
-__all__ = ["KeeperGone", "Keys", "Screens", "Viewer"]

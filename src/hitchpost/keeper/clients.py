@@ -12,6 +12,7 @@ import select
 from _socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
 from hitchpost import lightjson, wire
+from hitchpost.shortpath import ShortPath
 from hitchpost.state import files
 
 TYPE_CHECKING = False
@@ -47,13 +48,9 @@ class Clients:
         self.poll = poll
         self.by_fd: dict[int, Client] = {}
         self._socket = socket(AF_UNIX, SOCK_STREAM, 0)
-        folder = os.open(run_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        with ShortPath(run_folder, wire.SOCKET) as path:
             files.discard(self.path)
-            # a socket's path ends at 107 bytes; through the open folder every home is short
-            self._socket.bind(f"/proc/self/fd/{folder}/{wire.SOCKET}")
-        finally:
-            os.close(folder)
+            self._socket.bind(path)
         os.chmod(self.path, 0o600)
         self._socket.listen(64)
         self._socket.setblocking(False)

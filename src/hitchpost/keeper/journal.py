@@ -9,7 +9,7 @@ from hitchpost import wire
 from hitchpost.keeper.complaint import complain
 from hitchpost.keeper.spec import Spec
 from hitchpost.model import run as runs
-from hitchpost.state import files
+from hitchpost.state import files, statefile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ class Journal:
             try:
                 with files.SessionLock(folder):
                     spare = self.spare(2)
-                    files.change_state(folder, run, new, actor="keeper", reason=reason, evidence=evidence, spare=spare)
+                    statefile.change_state(
+                        folder, run, new, actor="keeper", reason=reason, evidence=evidence, spare=spare
+                    )
                 return
             except REFUSALS as error:
                 refusal, final = str(error), True
@@ -125,7 +127,7 @@ class Journal:
         try:
             with files.SessionLock(folder, timeout_s=0):
                 at = files.stamp(last_output)
-                files.record_activity(folder, self.spec.run, _fnv1a(tail), at, files.stamp())
+                statefile.record_activity(folder, self.spec.run, _fnv1a(tail), at, files.stamp())
         except (*REFUSALS, *FAULTS) as error:
             complain(f"cannot record activity: {error}")
 

@@ -6,6 +6,7 @@ import os
 from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SOCK_STREAM, socket
 
 from hitchpost import lightjson, wire
+from hitchpost.shortpath import ShortPath
 
 MOST_FDS = 64
 
@@ -45,12 +46,11 @@ class Spec:
 def receive_spec(run_folder: str) -> Spec:
     """The spec from the starter that waits at its socket. A pane inherits nothing, so descriptors come this way."""
     starter = socket(AF_UNIX, SOCK_STREAM, 0)
-    folder = os.open(run_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        starter.connect(f"/proc/self/fd/{folder}/{wire.START_SOCKET}")
+        with ShortPath(run_folder, wire.START_SOCKET) as path:
+            starter.connect(path)
         _, messages, _, _ = starter.recvmsg(1, CMSG_SPACE(4 * MOST_FDS), MSG_CMSG_CLOEXEC)
     finally:
-        os.close(folder)
         starter.close()
     fds = [int.from_bytes(data[at : at + 4], "little") for _, _, data in messages for at in range(0, len(data), 4)]
     if len(fds) < 3:

@@ -42,13 +42,7 @@ class Wish:
 def create(home: str, wish: Wish, settings: Settings, *, new_id: Callable[[], str] = new_id) -> Record:
     """Write the record of a new session. Raises ``NameTaken`` or ``UsageError``; nothing is left behind then."""
     open_home()
-    folder = os.path.realpath(wish.folder)
-    try:
-        place = os.stat(folder)
-    except OSError as error:
-        raise UsageError(f"cannot work in {wish.folder}: {os.strerror(error.errno or 0).lower()}") from None
-    if not os.path.isdir(folder):
-        raise UsageError(f"cannot work in {wish.folder}: it is not a folder")
+    folder, place = working_folder(wish.folder)
     if wish.name is not None:
         check_name(wish.name)
     if len(wish.description) > LONGEST_DESCRIPTION:
@@ -88,6 +82,18 @@ def create(home: str, wish: Wish, settings: Settings, *, new_id: Callable[[], st
             raise NameTaken(record.name, holder)
         _write(home, record)
     return record
+
+
+def working_folder(wanted: str) -> tuple[str, os.stat_result]:
+    """The folder's own path, and what names it for ever. Raises ``UsageError`` when nobody can work there."""
+    folder = os.path.realpath(wanted)
+    try:
+        place = os.stat(folder)
+    except OSError as error:
+        raise UsageError(f"cannot work in {wanted}: {os.strerror(error.errno or 0).lower()}") from None
+    if not os.path.isdir(folder):
+        raise UsageError(f"cannot work in {wanted}: it is not a folder")
+    return folder, place
 
 
 def check_name(name: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from hitchpost.errors import HitchpostError, NoSuchWorkspace, Refused, UsageError
+from hitchpost.errors import HitchpostError, NoSuchWorkspace, Refused
 from hitchpost.model import run as runs
+from hitchpost.ops.create import working_folder
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen
 from hitchpost.state import files, records, story
@@ -57,7 +58,7 @@ def choose(
     known = None if workspace is None else _named(home, workspace)
     if known is None:
         wanted = folder if workspace is None else workspace
-        where, place = _folder(wanted)
+        where, place = working_folder(wanted)
         known = store.at(home, place.st_dev, place.st_ino)
         if known is None and exclusive:
             _refuse_neighbours(home, where)
@@ -87,17 +88,6 @@ def _named(home: str, wanted: str) -> Workspace | None:
         raise
     was_here = not known.managed and not known.is_present and os.path.isdir(wanted)
     return None if was_here else known
-
-
-def _folder(wanted: str) -> tuple[str, os.stat_result]:
-    folder = os.path.realpath(wanted)
-    try:
-        place = os.stat(folder)
-    except OSError as error:
-        raise UsageError(f"cannot work in {wanted}: {os.strerror(error.errno or 0).lower()}") from None
-    if not os.path.isdir(folder):
-        raise UsageError(f"cannot work in {wanted}: it is a file")
-    return folder, place
 
 
 def _refuse_neighbours(home: str, folder: str) -> None:

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from hitchpost import wire
+from hitchpost.shortpath import ShortPath
 from hitchpost.state import files
 
 TIMEOUT_S = 5.0
@@ -46,11 +47,8 @@ class Link:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.settimeout(timeout_s)
         try:
-            folder = os.open(run_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                sock.connect(f"/proc/self/fd/{folder}/{wire.SOCKET}")
-            finally:
-                os.close(folder)
+            with ShortPath(run_folder, wire.SOCKET) as path:
+                sock.connect(path)
             hello = {"v": wire.VERSION, "role": role, "cols": cols, "rows": rows, "read_only": read_only}
             sock.sendall(wire.frame(wire.HELLO, json.dumps(hello).encode()))
             link = cls(sock, {}, bytearray())

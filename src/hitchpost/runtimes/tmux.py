@@ -18,6 +18,7 @@ from hitchpost.errors import RuntimeMissing
 from hitchpost.model import run as runs
 from hitchpost.runtimes import local
 from hitchpost.runtimes.base import Health, Launch, Started
+from hitchpost.shortpath import ShortPath
 from hitchpost.state import files
 from hitchpost.state.home import run_folder
 from hitchpost.values import replace
@@ -134,11 +135,8 @@ def server_pid(session_folder: str) -> int | None:
     sock = socket(AF_UNIX, SOCK_STREAM)
     sock.settimeout(ANSWER_S)
     try:
-        folder = os.open(session_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            sock.connect(f"/proc/self/fd/{folder}/{wire.TMUX_SOCKET}")
-        finally:
-            os.close(folder)
+        with ShortPath(session_folder, wire.TMUX_SOCKET) as path:
+            sock.connect(path)
         credentials = sock.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
     except OSError:
         return None
@@ -215,11 +213,8 @@ def _free_pane(session_folder: str) -> str | None:
 def _listen(folder: str) -> socket:
     files.discard(os.path.join(folder, wire.START_SOCKET))
     sock = socket(AF_UNIX, SOCK_STREAM)
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        sock.bind(f"/proc/self/fd/{fd}/{wire.START_SOCKET}")
-    finally:
-        os.close(fd)
+    with ShortPath(folder, wire.START_SOCKET) as path:
+        sock.bind(path)
     sock.listen(1)
     return sock
 

@@ -15,11 +15,9 @@ import os
 import time
 
 from hitchpost import lightjson
-from hitchpost.model import run as runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
 
 SCHEMA = 1
@@ -350,105 +348,3 @@ def read_object(path: str) -> dict[str, object]:
 
 def write_object(path: str, value: dict[str, object], *, spare: str | None = None, durable: bool = True) -> None:
     replace_file(path, (lightjson.dumps(value) + "\n").encode(), spare=spare, durable=durable)
-
-
-# The state file -------------------------------------------------------------------------------------------------
-
-_STATE_TYPES = {
-    "state_changed_at": str,
-    "updated_by": int,
-    "session_id": str,
-    "workspace_id": str,
-    "run": int,
-}
-_ACTIVITY = {"last_activity_hash": int, "last_activity_at": str, "last_checked_at": str}
-
-
-def checked_state(path: str, value: dict[str, object]) -> dict[str, object]:
-    """``value`` when it is a whole state file. Raises ``Unreadable`` with the first thing that is wrong."""
-    if value.get("state") not in tuple(runs.TRANSITIONS):
-        raise Unreadable(path, f"expected a state, but got {value.get('state')!r}")
-    for key, kind in _STATE_TYPES.items():
-        if type(value.get(key)) is not kind:
-            raise Unreadable(path, f"expected {key} to be {kind.__name__}, but got {value.get(key)!r}")
-    for key, kind in _ACTIVITY.items():
-        if key in value and type(value[key]) is not kind:
-            raise Unreadable(path, f"expected {key} to be {kind.__name__}, but got {value[key]!r}")
-    return value
-
-
-def read_state(folder: str) -> dict[str, object]:
-    path = f"{folder}/{STATE}"
-    return checked_state(path, read_object(path))
-
-
-def new_state(session_id: str, workspace_id: str, run: int, now: str) -> dict[str, object]:
-    return {
-        "schema": SCHEMA,
-        "run": run,
-        "state": runs.CREATED,
-        "state_changed_at": now,
-        "updated_by": os.getpid(),
-        "session_id": session_id,
-        "workspace_id": workspace_id,
-    }
-
-
-def story_line(event: str, run: int, actor: str, now: str, fields: dict[str, object]) -> str:
-    return lightjson.dumps({"at": now, "event": event, "run": run, "actor": actor, "pid": os.getpid(), **fields})
-
-
-def change_state(
-    folder: str,
-    run: int,
-    new: str,
-    *,
-    actor: str,
-    reason: str = "",
-    evidence: dict[str, object] | None = None,
-    now: str | None = None,
-    spare: str | None = None,
-    before: Callable[[str, str], None] | None = None,
-    value: dict[str, object] | None = None,
-) -> dict[str, object]:
-    """Move run ``run`` to ``new``. The caller holds the session's lock; the change is durable when this returns.
-
-    The story is written first, so a lost state file can be rebuilt from it. A story that cannot grow (full disk) does
-    not stop the state from being true. ``before`` is called with the old and the new state and may veto by raising.
-    ``value`` is the state as the caller has just read it, for one who understands older files too.
-    """
-    if value is None:
-        value = read_state(folder)
-    if value["run"] != run:
-        raise WrongRun(run, int(str(value["run"])))
-    old = str(value["state"])
-    runs.check(old, new)
-    if before is not None:
-        before(old, new)
-    moment = now or stamp()
-    fields: dict[str, object] = {"from": old, "to": new, "reason": reason}
-    if evidence:
-        fields["evidence"] = evidence
-    try:
-        append_line(f"{folder}/{STORY}", story_line("state", run, actor, moment, fields))
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-    value.update(schema=SCHEMA, state=new, state_changed_at=moment, updated_by=os.getpid())
-    write_object(f"{folder}/{STATE}", value, spare=spare)
-    return value
-
-
-def record_activity(
-    folder: str, run: int, digest: int, at: str, checked_at: str, value: dict[str, object] | None = None
-) -> None:
-    """Note when output was last seen and its hash. A fact, not a change: it is not forced to the disk.
-
-    The caller holds the session's lock; ``value`` is as in ``change_state``.
-    """
-    if value is None:
-        value = read_state(folder)
-    if value["run"] != run:
-        raise WrongRun(run, int(str(value["run"])))
-    value.update(last_activity_hash=digest, last_activity_at=at, last_checked_at=checked_at)
-    write_object(f"{folder}/{STATE}", value, durable=False)

@@ -54,9 +54,13 @@ def open_home(*, create: bool = True) -> str:
 
 
 def new_id() -> str:
-    import secrets
-
-    return "".join(secrets.choice(ID_LETTERS) for _ in range(ID_LENGTH))
+    """From the kernel itself: ``secrets`` would bring a library of hashes with it."""
+    number = int.from_bytes(os.urandom(32), "big")
+    letters = ""
+    for _ in range(ID_LENGTH):
+        number, letter = divmod(number, len(ID_LETTERS))
+        letters += ID_LETTERS[letter]
+    return letters
 
 
 def is_id(text: str) -> bool:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from hitchpost.model import run as runs
-from hitchpost.state import files, quarantine, story
+from hitchpost.state import files, quarantine, statefile, story
 from hitchpost.state.migrations import STATE_STEPS, migrated
 from hitchpost.values import fields, value
 
@@ -47,7 +47,7 @@ class Manager:
 
     def create(self, session_id: str, workspace_id: str, **told: object) -> State:
         """Write the first state of a new session: run 1, ``created``. What is ``told`` goes into the story with it."""
-        value = files.new_state(session_id, workspace_id, 1, files.stamp())
+        value = statefile.new_state(session_id, workspace_id, 1, files.stamp())
         story.tell(self.folder, "created", run=1, actor=self.actor, **told)
         self._write(value)
         return _state(value)
@@ -64,7 +64,7 @@ class Manager:
             with files.SessionLock(self.folder):
                 return self.transition(new, run=run, reason=reason, evidence=evidence, locked=True)
         try:
-            value = files.change_state(
+            value = statefile.change_state(
                 self.folder,
                 run,
                 new,
@@ -91,7 +91,7 @@ class Manager:
     def record_activity(self, digest: int, at: str, *, run: int) -> None:
         """Note the hash and time of the newest output. What it means is for others to say."""
         with files.SessionLock(self.folder):
-            files.record_activity(self.folder, run, digest, at, files.stamp(), self._read())
+            statefile.record_activity(self.folder, run, digest, at, files.stamp(), self._read())
 
     def next_run(self, *, reason: str = "") -> State:
         """Put the ended run's state beside its other files and begin the next. The caller holds the session's lock."""
@@ -102,7 +102,7 @@ class Manager:
         kept = os.path.join(self.folder, "runs", str(run))
         os.makedirs(kept, mode=0o700, exist_ok=True)
         files.write_object(os.path.join(kept, files.STATE), value)
-        following = files.new_state(str(value["session_id"]), str(value["workspace_id"]), run + 1, files.stamp())
+        following = statefile.new_state(str(value["session_id"]), str(value["workspace_id"]), run + 1, files.stamp())
         story.tell(self.folder, "run", run=run + 1, actor=self.actor, reason=reason)
         self._write(following)
         return _state(following)
@@ -132,7 +132,7 @@ class Manager:
 
     def _read(self) -> dict[str, object]:
         path = f"{self.folder}/{files.STATE}"
-        return files.checked_state(path, migrated(files.read_object(path), STATE_STEPS))
+        return statefile.checked_state(path, migrated(files.read_object(path), STATE_STEPS))
 
     def _write(self, value: dict[str, object]) -> None:
         files.write_object(os.path.join(self.folder, files.STATE), value)

@@ -6,12 +6,12 @@ import os
 
 from hitchpost import lightjson
 from hitchpost.model import run as runs
-from hitchpost.state import files
+from hitchpost.state import files, statefile
 
 
 def tell(folder: str, event: str, *, run: int, actor: str, **fields: object) -> None:
     """Add a line. The caller holds the session's lock."""
-    line = files.story_line(event, run, actor, files.stamp(), fields)
+    line = statefile.story_line(event, run, actor, files.stamp(), fields)
     files.append_line(os.path.join(folder, files.STORY), line)
 
 
@@ -38,7 +38,7 @@ def rebuilt_state(folder: str, session: str, workspace: str) -> dict[str, object
     for line in read(folder):
         run, at, new = line.get("run"), str(line["at"]), line.get("to")
         if line["event"] in ("created", "run") and isinstance(run, int):
-            value = files.new_state(session, workspace, run, at)
+            value = statefile.new_state(session, workspace, run, at)
         elif line["event"] == "state" and value is not None and value["run"] == run and new in tuple(runs.TRANSITIONS):
             value["state"], value["state_changed_at"] = new, at
     return value
