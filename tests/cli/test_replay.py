@@ -141,7 +141,7 @@ def test_a_live_run_is_exported_as_far_as_it_is(ground: Ground) -> None:
 def test_a_size_that_changed_is_in_the_recording(ground: Ground) -> None:
     from hitchpost.runtimes.link import Link
 
-    session = ground.begin_sh("echo one; while [ ! -e go ]; do sleep 0.02; done; echo two")
+    session = ground.begin_sh("echo one; while [ ! -e go ]; do sleep 0.02; done; sleep 0.1; echo two")
     eventually(lambda: session.output() == b"one\r\n", what="output")
     with Link.connect(str(session.run()), role="attach", cols=100, rows=40) as link:
         assert (link.welcome["cols"], link.welcome["rows"]) == (100, 40)
@@ -201,7 +201,7 @@ def test_the_terminal_is_as_before_when_the_recording_is_over(asking: Truth, hit
 )
 def test_the_terminal_is_as_before_when_somebody_stops_it(ground: Ground, key: bytes, number: int, code: int) -> None:
     session = ground.begin_sh(
-        r"printf '\033[?1049h\033[?25l\033[41mone'; while [ ! -e go ]; do sleep 0.02; done; echo two"
+        r"printf '\033[?1049h\033[?25l\033[41mone'; while [ ! -e go ]; do sleep 0.02; done; sleep 0.1; echo two"
     )
     eventually(lambda: b"one" in session.output(), what="output")
     (ground.place / "go").touch()

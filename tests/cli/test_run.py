@@ -73,7 +73,7 @@ def test_a_folder_that_is_not_there_is_a_usage_error_and_leaves_no_session(hitch
 def test_a_file_is_no_folder_to_work_in(ground: Ground) -> None:
     file = ground.place / "file"
     file.write_text("")
-    assert "is a file" in ground.hitch("run", "--workspace", file, "--", "true", check=2).err
+    assert "it is not a folder" in ground.hitch("run", "--workspace", file, "--", "true", check=2).err
 
 
 def test_a_folder_that_cannot_be_entered_is_named(ground: Ground) -> None:

@@ -1,10 +1,13 @@
 """``python -m hitchpost.api`` is the hub's process, as ``hitch up`` starts it."""
 
+import gc
 import os
 import sys
 
-from hitchpost.api.server import Address, run
-from hitchpost.errors import HitchpostError
+gc.disable()  # what is imported stays: looking through it while it comes is a tenth of the start
+
+from hitchpost.api.server import Address, run  # noqa: E402
+from hitchpost.errors import HitchpostError  # noqa: E402
 
 if __name__ == "__main__":
     try:

@@ -75,6 +75,7 @@ class Registry:
         self._tasks: set[asyncio.Task[object]] = set()
         self._unwatched: set[str] = set()
         self._again: set[str] = set()
+        self._asked: set[str] = set()
 
     # life -------------------------------------------------------------------------------------------------------
 
@@ -157,6 +158,7 @@ class Registry:
             if not self._changes.watch(session_folder(self.home, session)):
                 self._unwatched.add(session)
         async with one.lock:
+            self._asked.discard(session)
             try:
                 seen = await self._in_thread(look, self.home, session)
                 if seen.facts.keeper_alive is False and seen.facts.state in runs.LIVE:
@@ -268,7 +270,10 @@ class Registry:
                 await self.look_at(session)
 
     def _soon(self, session: str, *, quiet: bool = False) -> None:
-        self._task(self.look_at(session, quiet=quiet))
+        """One end of a run is told by its keeper and by three files: a look that has not begun sees all of it."""
+        if session not in self._asked:
+            self._asked.add(session)
+            self._task(self.look_at(session, quiet=quiet))
 
     def _look_again(self, session: str) -> None:
         """What failed for want of a descriptor or a lock may work in a moment, and nothing else would tell of it."""
