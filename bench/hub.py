@@ -16,6 +16,7 @@ from typing import Any
 import websockets
 
 from bench import rivals
+from bench.exits import Clock, one_bare_exit
 from bench.flood import LINE, MB, through_c
 from bench.stage import Session, Stage, cpu_s, median, percentile, program, wait_until
 from bench.table import Row, at_least_share, at_most, at_most_times
@@ -36,6 +37,7 @@ def measure(*, quick: bool) -> list[Row]:
             rows += asyncio.run(crashes(stage, 5 if quick else 100))
             rows += asyncio.run(resumes(stage, 5 if quick else 50))
             rows += asyncio.run(stalled(stage, process, 20 * MB if quick else 400 * MB))
+            rows += asyncio.run(reconnects(stage, 20 if quick else 500))
     return rows if quick else rows + beside_rivals(rows)
 
 
@@ -183,9 +185,11 @@ async def echoes(stage: Stage, count: int, beside: tuple[int, ...]) -> list[Row]
 
 
 async def crashes(stage: Stage, count: int) -> list[Row]:
-    took_ms = []
+    """Beside what a parent must do at least: hear of an exit, collect it, write a file and force it to the disk."""
+    took_ms, bare_ms = [], []
+    clock = Clock(os.path.join(stage.folder, "crash-clock"), count)
     async with client(stage) as connection:
-        for _ in range(count):
+        for number in range(count):
             session = stage.session(program(), "sleep")
             session.start()
             pid = agent(session)
@@ -194,9 +198,11 @@ async def crashes(stage: Stage, count: int) -> list[Row]:
             os.kill(pid, signal.SIGKILL)
             await event(connection, "terminal.exit", session.id)
             took_ms.append((time.perf_counter() - began) * 1000)
+            bare_ms.append(one_bare_exit(stage, clock, number))
+    clock.close()
     return [
-        Row(f"crash → client told, p{share * 100:g}", f"{count} crashes", percentile(took_ms, share), "ms", None, "",
-            at_most(20, "ms") if share > 0.5 else None)
+        Row(f"crash → client told, p{share * 100:g}", f"{count} crashes", percentile(took_ms, share), "ms",
+            percentile(bare_ms, share), "pidfd, waitpid, write + fsync", at_most(20, "ms") if share > 0.5 else None)
         for share in (0.5, 0.99)
     ]  # fmt: skip
 
@@ -255,6 +261,27 @@ async def stalled(stage: Stage, process: subprocess.Popen[bytes], size: int) -> 
     return [Row("memory of the hub, most", sample, most_mb, "MB", None, "", at_most(150, "MB"))]
 
 
+async def reconnects(stage: Stage, count: int) -> list[Row]:
+    """All clients come back at once and want the screen of a session that is full of text."""
+    session = stage.session("sh", "-c", "seq 20000; echo done; read x")
+    session.start()
+
+    async def reconnect() -> None:
+        async with client(stage) as connection:
+            await attached(connection, session)
+            seen = b""
+            while b"done" not in seen:
+                message = await connection.recv()
+                seen += message[13:] if isinstance(message, bytes) else b""
+
+    await reconnect()
+    began = time.perf_counter()
+    await asyncio.gather(*(reconnect() for _ in range(count)))
+    took_s = time.perf_counter() - began
+    session.stop()
+    return [Row("reconnected, with the screen", f"{count} clients at once", took_s, "s", None, "", None)]
+
+
 def adopted(stage: Stage, count: int) -> list[Row]:
     """How long until a hub that starts beside live sessions knows all of them."""
     sessions = stage.sessions(count, program(), "sleep")
@@ -266,7 +293,17 @@ def adopted(stage: Stage, count: int) -> list[Row]:
             took_s = time.perf_counter() - began
     for session in sessions:
         session.stop()
-    return [Row("hub started, all sessions adopted", f"{count} live sessions", took_s, "s", None, "", at_most(2, "s"))]
+    sample = f"{count} live sessions"
+    return [
+        Row("hub started, all sessions adopted", sample, took_s, "s", None, "", at_most(2, "s")),
+        Row("sessions adopted per second", sample, count / adoption_s(stage), "/s", None, "", None),
+    ]
+
+
+def adoption_s(stage: Stage) -> float:
+    """As the hub itself says in its log."""
+    with open(os.path.join(stage.folder, "hub.log")) as file:
+        return next(float(line["seconds"]) for line in map(json.loads, file) if line.get("event") == "adopted")
 
 
 def agent(session: Session) -> int:

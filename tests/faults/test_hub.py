@@ -10,11 +10,13 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -257,7 +259,57 @@ def past(ground: Ground, source: Truth, count: int) -> None:
         (folder / "state.json").write_text(json.dumps({**state, "session_id": name}))
 
 
-@pytest.mark.ids("F35", "F41")
+@contextmanager
+def loop_traced(hub: HubProcess, log: Path) -> Iterator[None]:
+    """Lists what the event loop's own thread asks of the disk; what other threads ask is their business."""
+    watched = "trace=%file,getdents64,fsync,fdatasync,flock,ftruncate,read,pread64"
+    words = ["strace", "-y", "-qq", "-p", str(hub_pid(hub)), "-o", str(log), "-e", watched]
+    tracer = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    eventually(lambda: f"TracerPid:\t{tracer.pid}\n" in Path(f"/proc/{hub_pid(hub)}/status").read_text(), what="strace")
+    try:
+        yield
+    finally:
+        tracer.terminate()
+        tracer.wait()
+
+
+@pytest.mark.ids("F35")
+def test_whatever_the_disk_does_the_event_loop_does_not_wait_for_it(ground: Ground, hub: HubProcess) -> None:
+    old = ground.begin_sh(ECHO, name="old")
+    log = ground.place / "trace"
+
+    async def scene() -> None:
+        async with hub.ws() as client:
+            channel = (await client.attach(old.id))["channel"]
+            await client.say("terminal.input", sessionId=old.id, data="one\r")
+            await client.until_shown(channel, b"<one>")
+            new = await asyncio.to_thread(lambda: ground.begin_sh("read line; exit 3", name="new"))
+            await client.until("session.created", new.id)
+            await client.attach(new.id)
+            await client.say("terminal.input", sessionId=new.id, data="\r")
+            await client.until("terminal.exit", new.id, exitCode=3)
+            await client.say("session.resume", sessionId=new.id)
+            await client.until("session.attached", new.id, run=2)
+            await asyncio.to_thread(ask_everything, new.id)
+            await client.until("session.removed", new.id)
+
+    def ask_everything(session: str) -> None:
+        here = f"/api/sessions/{session}"
+        for path in ("/api/health", "/api/sessions?all=true", here, f"{here}/explain", f"{here}/story", "/api/status"):
+            hub.ask("GET", path)
+        hub.ask("POST", f"{here}/prompt", {"text": "done"})
+        hub.ask("POST", f"{here}/stop")
+        hub.ask("POST", f"{here}/resume")
+        hub.ask("DELETE", f"{here}?force=true")
+
+    with loop_traced(hub, log):
+        asyncio.run(scene())
+    calls = log.read_text().splitlines()
+    assert [call for call in calls if str(ground.home) in call and not call.startswith("connect(")] == []
+    ground.end(old)
+
+
+@pytest.mark.ids("F41")
 def test_the_hub_answers_at_once_while_it_has_much_to_look_at(ground: Ground, hub: HubProcess) -> None:
     source = ground.begin_sh("exit 0", name="source")
     source.ended()

@@ -9,9 +9,10 @@ import os
 import random
 import signal
 import struct
+import subprocess
 import termios
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -164,7 +165,7 @@ def test_hundreds_of_clients_that_reconnect_at_once_each_get_their_bytes(ground:
     eventually(lambda: dev.output() == data)
     hub.kill()
     hub.start()
-    offsets = [random.Random(number).randrange(len(data)) for number in range(300)]
+    offsets = [random.Random(number).randrange(len(data)) for number in range(500)]
 
     async def reconnect(offset: int) -> bool:
         async with hub.ws() as client:
@@ -269,6 +270,28 @@ def test_an_offset_that_the_log_does_not_have_gives_the_screen(ground: Ground, h
     ground.end(dev)
 
 
+@asynccontextmanager
+async def pipes_to_cat() -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
+    cat = await asyncio.create_subprocess_exec("cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert cat.stdin is not None
+    assert cat.stdout is not None
+    to_cat, from_cat = cat.stdin, cat.stdout
+
+    async def bounce() -> bytes:
+        to_cat.write(b"x\n")
+        return await from_cat.readline()
+
+    try:
+        yield bounce
+    finally:
+        to_cat.close()
+        await cat.wait()
+
+
+def p99(values: list[float]) -> float:
+    return sorted(values)[int(len(values) * 0.99)]
+
+
 @pytest.mark.ids("F75", "E-9", "E-1")
 def test_one_of_four_floods_is_killed_and_nobody_else_notices(ground: Ground, hub: HubProcess) -> None:
     blocks = [random.Random(number).randbytes(600_000) for number in range(4)]
@@ -295,9 +318,11 @@ def test_one_of_four_floods_is_killed_and_nobody_else_notices(ground: Ground, hu
             )
             return tape
 
-    async def echo(over: asyncio.Event) -> list[float]:
+    async def echo(over: asyncio.Event) -> tuple[list[float], list[float]]:
+        """How long a line takes through the hub, and as an anchor through two pipes to ``cat`` at the same time."""
         took: list[float] = []
-        async with hub.ws() as client:
+        anchor: list[float] = []
+        async with hub.ws() as client, pipes_to_cat() as bounce:
             channel = (await client.attach(quiet.id))["channel"]
             while not client.frames:  # the first screen of a hub's life is slower than an echo
                 await client.read()
@@ -307,25 +332,28 @@ def test_one_of_four_floods_is_killed_and_nobody_else_notices(ground: Ground, hu
                 await client.until_shown(channel, f"<{len(took)}>".encode())
                 took.append(time.perf_counter() - began)
                 client.frames.clear()
-        return took
+                began = time.perf_counter()
+                await bounce()
+                anchor.append(time.perf_counter() - began)
+        return took, anchor
 
-    async def scene() -> tuple[list[Tape], list[float]]:
+    async def scene() -> tuple[list[Tape], tuple[list[float], list[float]]]:
         over = asyncio.Event()
         typing = asyncio.create_task(echo(over))
         tapes = await asyncio.gather(*map(watch, floods, blocks))
         over.set()
         return tapes, await typing
 
-    tapes, took = asyncio.run(scene())
+    tapes, (took, anchor) = asyncio.run(scene())
     for tape, flood, block in zip(tapes[:3], floods, blocks, strict=False):
         assert tape.jumps == 0
         digests = {hashlib.sha256(each).hexdigest() for each in (tape.whole, flood.output(), READY + block * rounds)}
         assert len(digests) == 1
     assert tapes[3].agrees_with(victim.output())
     assert victim.ended() == "failed"
-    took.sort()
     assert len(took) > 20
-    assert took[int(len(took) * 0.99)] < 0.1
+    # six processes take their turns for one echo, two for the anchor: on a busy machine each turn is late
+    assert p99(took) < 0.1 + 3 * p99(anchor)
     for session in (*floods[:3], quiet):
         ground.end(session)
 

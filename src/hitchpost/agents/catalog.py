@@ -6,6 +6,7 @@ import os
 import signal
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 
 from hitchpost.errors import UsageError
@@ -30,11 +31,13 @@ class Agent:
         return (*self.argv, *extra, *words)
 
 
+@cache
 def names() -> list[str]:
     folder = resources.files("hitchpost.agents") / "catalog"
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
+@cache
 def load(name: str) -> Agent:
     """Raises ``UsageError`` for a name that no file describes."""
     if name not in names():

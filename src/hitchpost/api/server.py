@@ -26,6 +26,8 @@ from hitchpost.state import files
 from hitchpost.state.home import open_home
 
 LEAVE_S = 5
+SWITCH_S = 0.0005
+"""How long a thread that looks at files or feeds an emulator may make the event loop wait; Python's own are 5 ms."""
 
 log = structlog.get_logger()
 
@@ -48,6 +50,7 @@ class Server(uvicorn.Server):
 def run(address: Address) -> int:
     """Serve until SIGTERM or SIGINT. Raises ``Refused`` when another hub has the home."""
     check_host(address.host)
+    sys.setswitchinterval(SWITCH_S)
     home = open_home()
     lock = take_lock(home)
     _log_plainly()

@@ -78,7 +78,7 @@ class Hub:
 
     async def create(self, request: Request) -> tuple[Tracked, list[str]]:
         check_room()
-        most = config.load().sessions_max
+        most = (await self.do(config.load)).sessions_max
         live = sum(one.watch is not None for one in self.registry.sessions.values())
         if live >= most:
             raise Refused(f"{live} sessions run already; the setting sessions_max allows {most}")
@@ -109,12 +109,14 @@ class Hub:
 
     async def restart(self, session: str) -> tuple[Tracked, list[str]]:
         check_room()
-        begun = await self.do(restart, self.home, session, config.load(), caller=os.environ)
+        settings = await self.do(config.load)
+        begun = await self.do(restart, self.home, session, settings, caller=os.environ)
         return await self.after(session), list(begun.notes)
 
     async def resume(self, session: str) -> tuple[Tracked, list[str]]:
         check_room()
-        begun = await self.do(resume, self.home, session, config.load(), caller=os.environ, actor="hub")
+        settings = await self.do(config.load)
+        begun = await self.do(resume, self.home, session, settings, caller=os.environ, actor="hub")
         return await self.after(session), list(begun.notes)
 
     async def cancel(self, session: str) -> Tracked:

@@ -32,7 +32,7 @@ class KeeperLink:
         """Raises ``KeeperGone``."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                with ShortPath(run_folder, wire.SOCKET) as path:
+                with await asyncio.to_thread(ShortPath, run_folder, wire.SOCKET) as path:
                     link = cls(*await asyncio.open_unix_connection(path))
                 hello = {"v": wire.VERSION, "role": role, "cols": cols, "rows": rows, "read_only": False}
                 link.send(wire.HELLO, json.dumps(hello).encode())

@@ -155,7 +155,8 @@ class Registry:
         if one is None:
             one = self.sessions[session] = Tracked(session)
             # first the watch, then the look: what changes in between is told
-            if not self._changes.watch(session_folder(self.home, session)):
+            folder = session_folder(self.home, session)
+            if not await self._in_thread(self._changes.watch, folder):
                 self._unwatched.add(session)
         async with one.lock:
             self._asked.discard(session)

@@ -159,19 +159,18 @@ class Viewer:
         self._sent = -1
         self._moved = asyncio.Event()
 
-    @property
-    def end(self) -> int:
-        """From the log itself: the watch knows it only as far as somebody waits for more."""
+    async def bounds(self) -> tuple[int, int]:
+        """Of the log itself: the watch knows its end only as far as somebody waits for more."""
         try:
-            return output.bounds(self.folder)[1]
+            return await asyncio.to_thread(output.bounds, self.folder)
         except OSError:
-            return max(self._sent, self.watch.end if self.watch is not None else 0)
+            return 0, max(self._sent, self.watch.end if self.watch is not None else 0)
 
     async def caught_up(self, timeout_s: float) -> None:
         """Wait until the client was sent all that the log has now; a slow one is waited for only so long."""
-        end = self.end
         try:
             async with asyncio.timeout(timeout_s):
+                _, end = await self.bounds()
                 while self._sent < end:
                     await self._moved.wait()
         except TimeoutError:
@@ -188,12 +187,14 @@ class Viewer:
             self._moved = asyncio.Event()
 
         try:
-            if offset is None or not output.bounds(self.folder)[0] <= offset <= self.end:
+            first, end = await self.bounds()
+            if offset is None or not first <= offset <= end:
                 offset = await self._screen(send)
             self._sent = reader.offset = look_at = offset
             while True:
                 if reader.offset >= look_at:
-                    if self.end - reader.offset > MOST_BEHIND_BYTES:
+                    _, end = await self.bounds()
+                    if end - reader.offset > MOST_BEHIND_BYTES:
                         reader.offset = await self._screen(send)
                     look_at = reader.offset + LOOK_EVERY_BYTES
                 chunk = reader.read_at_once(TURN_BYTES) or await self._read(reader)
@@ -227,10 +228,12 @@ class Viewer:
         """Wait for output beyond ``offset``; False when there will be none."""
         if self.watch is not None and await self.watch.beyond(offset):
             return True
-        return self.end > offset
+        _, end = await self.bounds()
+        return end > offset
 
     async def _screen(self, send: Send) -> int:
-        offset, data = await self.screens.snapshot(self.folder, self.end, self.cols, self.rows)
+        _, end = await self.bounds()
+        offset, data = await self.screens.snapshot(self.folder, end, self.cols, self.rows)
         self.shown_size = self.screens.size(self.folder) or (self.cols, self.rows)
         await send(SNAPSHOT, offset, data)
         return offset

@@ -13,8 +13,6 @@ from hitchpost.runtimes.link import is_kept
 
 MOST_PAUSE_S = 1.0
 
-NOT_YET_S = 0.02
-
 
 class Watch:
     """Tells ``tell`` every event of the keeper, and ``{"event": "closed"}`` at the end.
@@ -39,10 +37,10 @@ class Watch:
                 await self._hear(self._link)
         except KeeperGone:
             pass
-        finally:
-            self.over = True
-            self.end = max(self.end, output.bounds(f"{self.run_folder}/{wire.OUTPUT}")[1])
-            self._wake()
+        _, end = await asyncio.to_thread(output.bounds, f"{self.run_folder}/{wire.OUTPUT}")
+        self.end = max(self.end, end)
+        self.over = True
+        self._wake()
         self.tell({"event": "closed"})
 
     async def _connected(self) -> KeeperLink:
@@ -52,7 +50,7 @@ class Watch:
             try:
                 return await KeeperLink.connect(self.run_folder)
             except KeeperGone:
-                if not is_kept(self.run_folder):
+                if not await asyncio.to_thread(is_kept, self.run_folder):
                     raise
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, MOST_PAUSE_S)
