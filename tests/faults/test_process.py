@@ -640,14 +640,25 @@ def test_F50_a_session_without_its_folder_is_orphaned_within_2_s_and_not_killed(
 
 @pytest.mark.ids("F50")
 def test_a_folder_that_was_away_for_a_moment_orphans_nobody(ground: Ground, workshop: Path) -> None:
-    dev = ground.begin("sleep", "1000", place=workshop)
+    """Away for a twentieth of a second again and again, and never when the keeper looks a second time."""
     away = workshop.with_name("away")
-    end = time.monotonic() + 2.5
-    while time.monotonic() < end:
-        workshop.rename(away)
-        threading.Event().wait(0.05)
-        away.rename(workshop)
-        threading.Event().wait(0.15)
+
+    def longest_absence_s() -> float:
+        longest_s = 0.0
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            began = time.monotonic()
+            workshop.rename(away)
+            threading.Event().wait(0.05)
+            away.rename(workshop)
+            longest_s = max(longest_s, time.monotonic() - began)
+            threading.Event().wait(0.25)
+        return longest_s
+
+    dev = ground.begin("sleep", "1000", place=workshop)
+    while longest_absence_s() > 0.15:  # on a busy machine a moment can be long: then it was rightly missed
+        ground.end(dev)
+        dev = ground.begin("sleep", "1000", place=workshop)
     assert dev.state == "running"
     assert dev.states() == ["starting", "running"]
     ground.stop(dev)
