@@ -70,6 +70,16 @@ class NoSuchWorkspace(HitchpostError):
         self.wanted = wanted
 
 
+class NoSuchToken(HitchpostError):
+    """Raised when no token and no signed-in browser has the id that was typed."""
+
+    exit_code = 3
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"no token {wanted!r}; hitch token ls lists them")
+        self.wanted = wanted
+
+
 class AmbiguousWorkspace(HitchpostError):
     """Raised when the beginning of an id fits several workspaces."""
 

@@ -46,15 +46,8 @@ def test_a_killed_hub_is_found_again_with_every_byte(
     ground.hitch("send", "dev", "two")
     eventually(lambda: b"2 <two>" in dev.output())
     hub.start(port=port)
-
-    # a new hub knows no cookie: a link in any tab of the browser lets this page in again
-    expect(window.page.locator(".lost-link")).to_contain_text("hitch up prints a link")
-    window.expect_shown("1 <one>")
-    other = window.context.new_page()
-    other.goto(window.link())
     expect(window.page.locator(".lost-link")).to_be_hidden()
     window.expect_shown("2 <two>")
-    window.page.bring_to_front()
     window.type("three")
     window.expect_shown("3 <three>")
     lines = [line for line in window.lines() if line]
@@ -78,9 +71,32 @@ def test_a_run_that_began_while_the_page_was_away_goes_under_the_last(
     assert dev.ended() == "failed"
     ground.hitch("restart", "dev")
     hub.start(port=port)
-    window.context.new_page().goto(window.link())
     window.expect_shown("— run 2 —")
     eventually(lambda: window.lines().count("hello from a run") == 2)
+    ground.end(dev)
+
+
+def test_a_page_that_was_signed_out_is_let_in_by_a_link_in_another_tab(
+    ground: Ground, windows: Callable[..., Window]
+) -> None:
+    dev = ground.begin_sh(COUNT, name="dev")
+    window = windows()
+    window.sign_in()
+    window.open_session("dev")
+    window.type("one")
+    window.expect_shown("1 <one>")
+    other = window.context.new_page()
+    other.goto(window.hub.url)
+    other.get_by_role("button", name="Sign out").click()
+    expect(other.locator("main")).to_contain_text("hitch up prints a link")
+    expect(window.page.locator(".lost-link")).to_contain_text("hitch up prints a link")
+    window.expect_shown("1 <one>")
+    other.goto(window.link())
+    expect(window.page.locator(".lost-link")).to_be_hidden()
+    window.page.bring_to_front()
+    window.type("two")
+    window.expect_shown("2 <two>")
+    assert shown_bytes(window, dev).endswith(b"2 <two>\r\n")
     ground.end(dev)
 
 

@@ -107,6 +107,10 @@ def bearer(hub: HubProcess, role: str = "owner") -> tuple[str, str]:
     return "Authorization", f"Bearer {hub.token(role)}"
 
 
+def cookie_name(hub: HubProcess) -> str:
+    return f"hitchpost-{hub.url.rpartition(':')[2]}"
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A browser's page that has signed in."""
@@ -117,7 +121,7 @@ class Page:
 
     @property
     def signed(self) -> Headers:
-        return (("Cookie", f"hitchpost={self.cookie}"),)
+        return (("Cookie", f"{cookie_name(self.hub)}={self.cookie}"),)
 
     @property
     def ours(self) -> Headers:
@@ -139,7 +143,7 @@ def launch(hub: HubProcess, code: str, headers: Headers = (JSON,)) -> Reply:
 def sign_in(hub: HubProcess) -> Page:
     answer = launch(hub, launch_code(hub))
     assert answer.status == 200, answer
-    given = re.match(r"hitchpost=([^;]+);", answer.header("Set-Cookie") or "")
+    given = re.match(rf"{cookie_name(hub)}=([^;]+);", answer.header("Set-Cookie") or "")
     assert given is not None, answer
     return Page(hub, given[1], answer.json()["csrf"])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hitchpost.api.tokenfile import BROWSER_S
 from hitchpost.api.tokens import CODE_S, OWNER, TICKET_S, Tokens
 from tests.hubs import HubProcess
 from tests.security.attacks import (
@@ -15,6 +16,7 @@ from tests.security.attacks import (
     Headers,
     ask,
     bearer,
+    cookie_name,
     host_of,
     knock,
     launch,
@@ -58,12 +60,12 @@ WRONG: list[Headers] = [
     [("Authorization", "Bearer wrong"), ("Authorization", "Bearer {token}")],
     [("X-Authorization", "Bearer {token}")],
     [("Proxy-Authorization", "Bearer {token}")],
-    [("Cookie", "hitchpost={token}")],
-    [("Cookie", "hitchpost=")],
-    [("Cookie", 'hitchpost="')],
-    [("Cookie", "hitchpost")],
+    [("Cookie", "{cookie}={token}")],
+    [("Cookie", "{cookie}=")],
+    [("Cookie", '{cookie}="')],
+    [("Cookie", "{cookie}")],
     [("Cookie", "=; ;;, \\")],
-    [("Cookie", "hitchpost=wrong; hitchpost=wrong")],
+    [("Cookie", "{cookie}=wrong; {cookie}=wrong")],
     [("X-Forwarded-For", "127.0.0.1"), ("Forwarded", "for=127.0.0.1;proto=https")],
 ]
 
@@ -88,7 +90,10 @@ def test_S1_every_method_on_every_path_without_credentials_is_refused(hub: HubPr
 @pytest.mark.ids("S1")
 def test_S1_wrong_credentials_are_no_credentials(hub: HubProcess) -> None:
     for headers in WRONG:
-        filled = [(name, value.replace("{token}", hub.token())) for name, value in headers]
+        filled = [
+            (name, value.replace("{token}", hub.token()).replace("{cookie}", cookie_name(hub)))
+            for name, value in headers
+        ]
         for way in (("GET", "/api/sessions"), ("POST", "/api/sessions"), ("WS", "/ws")):
             answer = walk(hub, way, [*filled, ("Origin", hub.url)])
             assert (headers, answer.status, answer.code) == (headers, 401, "not_signed_in")
@@ -131,7 +136,7 @@ def test_S1_a_launch_code_works_once_and_its_cookie_lets_our_page_change_things(
     assert answer.status == 200
     assert answer.json()["role"] == "owner"
     cookie, *attributes = (answer.header("Set-Cookie") or "").split("; ")
-    assert cookie.startswith("hitchpost=")
+    assert cookie.startswith(f"{cookie_name(hub)}=")
     assert {part.lower() for part in attributes} == {"httponly", "samesite=strict", "path=/", "max-age=2592000"}
     me = ask(hub, "GET", "/api/me", [("Cookie", cookie)])
     assert me.json() == answer.json()
@@ -169,7 +174,7 @@ def test_S1_a_token_that_is_taken_back_is_worth_nothing_at_once(hub: HubProcess)
 @pytest.mark.ids("S1")
 def test_S1_codes_and_tickets_expire(home: Path) -> None:
     now = 1000.0
-    tokens = Tokens(str(home), clock=lambda: now)
+    tokens = Tokens(str(home), clock=lambda: now, wall=lambda: 1.8e9 + now)
     code, late_code = tokens.new_code(), tokens.new_code()
     ticket, late_ticket = tokens.new_ticket(OWNER), tokens.new_ticket(OWNER)
     now += TICKET_S - 1
@@ -183,7 +188,9 @@ def test_S1_codes_and_tickets_expire(home: Path) -> None:
     now += 2
     assert tokens.redeem(late_code) is None
     assert (CODE_S, TICKET_S) == (60, 30)
-    now += 31 * 24 * 3600
+    now = 1000 + CODE_S - 2 + BROWSER_S
+    assert tokens.of_cookie(cookie) == OWNER
+    now += 1
     assert tokens.of_cookie(cookie) is None
 
 

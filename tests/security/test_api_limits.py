@@ -16,7 +16,19 @@ from hitchpost.api.ws import MOST_CLIENTS
 from hitchpost.hubclient import HubRefused
 from tests.ground import Ground
 from tests.hubs import HubProcess, hub_of
-from tests.security.attacks import JSON, ask, bearer, connected, knock, launch, launch_code, raw, sign_in, until_running
+from tests.security.attacks import (
+    JSON,
+    ask,
+    bearer,
+    connected,
+    cookie_name,
+    knock,
+    launch,
+    launch_code,
+    raw,
+    sign_in,
+    until_running,
+)
 from tests.support import eventually
 
 
@@ -27,7 +39,7 @@ def test_S14_too_many_wrong_secrets_are_slowed_down_and_right_ones_are_not(hub: 
         assert ask(hub, "GET", "/api/me", [("Authorization", f"Bearer wrong{number}")]).status == 401
     for answer in (
         ask(hub, "GET", "/api/me", [("Authorization", "Bearer another")]),
-        ask(hub, "GET", "/api/me", [("Cookie", "hitchpost=another")]),
+        ask(hub, "GET", "/api/me", [("Cookie", f"{cookie_name(hub)}=another")]),
         knock(hub, "/ws?ticket=another", [("Origin", hub.url)]),
     ):
         assert (answer.status, answer.code, answer.header("Retry-After")) == (429, "too_many_guesses", "60")

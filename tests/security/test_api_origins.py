@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.hubs import HubProcess
-from tests.security.attacks import JSON, PAGES, ask, bearer, host_of, knock, raw, sign_in, walk, ways
+from tests.security.attacks import JSON, PAGES, ask, bearer, cookie_name, host_of, knock, raw, sign_in, walk, ways
 
 HOSTS = [
     "evil.example",
@@ -152,7 +152,7 @@ def test_S3_a_ticket_is_for_one_connection_of_the_page_that_asked_for_it(hub: Hu
 @pytest.mark.ids("S3")
 def test_S3_a_ticket_opens_nothing_but_a_websocket(hub: HubProcess) -> None:
     ticket = sign_in(hub).ticket()
-    for headers in ([("Authorization", f"Bearer {ticket}")], [("Cookie", f"hitchpost={ticket}")]):
+    for headers in ([("Authorization", f"Bearer {ticket}")], [("Cookie", f"{cookie_name(hub)}={ticket}")]):
         assert ask(hub, "GET", f"/api/sessions?ticket={ticket}", headers).status == 401
 
 

@@ -45,8 +45,8 @@ export async function begin(): Promise<void> {
 }
 
 /**
- * Sign in, as often as it takes. A page may be open before its hub is; a hub that was started anew does not know the
- * cookie any more, and a link that is opened in any tab signs this one in too.
+ * Sign in, as often as it takes. A page may be open before its hub is; one that was signed out is let in again by a
+ * link that is opened in any tab.
  */
 async function enter(): Promise<void> {
   clearTimeout(retry);

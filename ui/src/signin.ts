@@ -1,6 +1,7 @@
 /** Signing in: a code in the address, once; after that the cookie. */
 
 import { ApiError, ask, useToken } from "./api";
+import { notify } from "./store";
 
 interface SignedIn {
   role: string;
@@ -25,6 +26,16 @@ async function launched(code: string): Promise<SignedIn> {
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) return ask<SignedIn>("GET", "/api/me");
     throw error;
+  }
+}
+
+/** Sign every tab of this browser out. */
+export async function signOut(): Promise<void> {
+  try {
+    await ask("POST", "/api/sign-out");
+    location.reload();
+  } catch (error) {
+    notify((error as Error).message);
   }
 }
 

@@ -18,10 +18,10 @@ from hitchpost.agents import catalog
 from hitchpost.api import schemas, workspaces
 from hitchpost.api.errors import as_dict, status_of
 from hitchpost.api.explain import Explain
-from hitchpost.api.gate import COOKIE
 from hitchpost.api.metrics import Metrics
 from hitchpost.api.static import serve_page
-from hitchpost.api.tokens import COOKIE_S, OWNER, Tokens, csrf_of
+from hitchpost.api.tokenfile import BROWSER_S
+from hitchpost.api.tokens import OWNER, Tokens, csrf_of
 from hitchpost.api.ws import WebSockets
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.hub.core import Hub
@@ -81,6 +81,8 @@ class Routes:
 
     def __init__(self, hub: Hub, tokens: Tokens) -> None:
         self.hub, self.tokens = hub, tokens
+        self.metrics = Metrics(hub)
+        self.websockets = WebSockets(hub, self.metrics)
         self.url = ""
 
     # the hub itself ---------------------------------------------------------------------------------------------
@@ -110,13 +112,24 @@ class Routes:
         return {"url": self.url, "launch_url": f"{self.url}#code={self.tokens.new_code()}"}
 
     async def launch(self, response: Response, body: schemas.Launch) -> dict[str, str]:
-        cookie = self.tokens.redeem(body.code)
+        cookie = await self.hub.do(self.tokens.redeem, body.code)
         if cookie is None:
             if self.tokens.guessed(body.code):
                 raise HTTPException(429, "too many wrong codes; try again in a minute")
             raise HTTPException(401, "this code was used already, or is older than a minute")
-        response.set_cookie(COOKIE, cookie, max_age=int(COOKIE_S), httponly=True, samesite="strict", path="/")
+        name, age_s = self.tokens.cookie_name, int(BROWSER_S)
+        response.set_cookie(name, cookie, max_age=age_s, httponly=True, samesite="strict", path="/")
         return {"role": OWNER, "csrf": csrf_of(cookie)}
+
+    async def sign_out(self, request: Request) -> Response:
+        """The cookie is worth nothing afterwards, and no page that has it stays connected."""
+        cookie = request.state.cookie
+        if cookie:
+            await self.hub.do(self.tokens.sign_out, cookie)
+            await self.websockets.close_those_of(cookie)
+        response = Response(status_code=204)
+        response.delete_cookie(self.tokens.cookie_name, httponly=True, samesite="strict", path="/")
+        return response
 
     async def me(self, request: Request) -> dict[str, str]:
         cookie = request.state.cookie
@@ -297,6 +310,7 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     get("/status", response_model=schemas.Status)(routes.status)
     get("/me", response_model=schemas.SignedIn)(routes.me)
     post("/launch", response_model=schemas.SignedIn)(routes.launch)
+    post("/sign-out", status_code=204)(routes.sign_out)
     post("/launch-code", response_model=schemas.Code, dependencies=[Depends(only_local)])(routes.launch_code)
     post("/ws-ticket", response_model=schemas.Ticket)(routes.ws_ticket)
     get("/sessions", response_model=list[schemas.Session])(routes.sessions)
@@ -326,13 +340,12 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     post(f"{agent}/restart-session", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_restart)
     api.include_router(workspaces.router(hub, owner))
     app.include_router(api)
-    metrics = Metrics(hub)
 
     async def scrape() -> Response:
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(routes.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     app.get("/metrics", **only_text)(scrape)
-    app.add_api_websocket_route("/ws", WebSockets(hub, metrics).serve)
+    app.add_api_websocket_route("/ws", routes.websockets.serve)
     serve_page(app)
     _answer_errors(app)
     return app, routes

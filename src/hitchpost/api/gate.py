@@ -16,7 +16,6 @@ from starlette.exceptions import HTTPException
 from hitchpost.api.errors import error_body
 from hitchpost.api.tokens import GUESS_S, OWNER, Tokens, csrf_of
 
-COOKIE = "hitchpost"
 CSRF_HEADER = b"x-hitchpost-csrf"
 SAFE_METHODS = ("GET", "HEAD")
 MOST_BODY_BYTES = 4 << 20
@@ -74,6 +73,7 @@ class Gate:
     def serve_at(self, port: int, names: tuple[str, ...] = ("127.0.0.1", "localhost", "[::1]")) -> None:
         self.hosts = frozenset(f"{name}:{port}" for name in names)
         self.origins = frozenset(f"http://{host}" for host in self.hosts)
+        self.tokens.serve_at(port)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -89,7 +89,7 @@ class Gate:
             # who asks cannot be known now, which is not the same as not being known
             await refuse(scope, receive, send, Refusal(503, "system", f"cannot read the tokens: {error.strerror}"))
             return
-        cookie = "" if headers.one(b"authorization") is not None else headers.cookie()
+        cookie = "" if headers.one(b"authorization") is not None else headers.cookie(self.tokens.cookie_name)
         scope["state"] = {**scope.get("state", {}), "role": role, "local": False, "cookie": cookie}
 
         async def with_headers(message: Message) -> None:
@@ -121,7 +121,7 @@ class Gate:
             if method not in SAFE_METHODS:
                 self._check_body(headers)
             return bearer
-        cookie = headers.cookie()
+        cookie = headers.cookie(self.tokens.cookie_name)
         role = self.tokens.of_cookie(cookie)
         if role is None:
             raise self._wrong(cookie, "sign in first", "hitch up prints a URL that signs you in")
@@ -140,7 +140,7 @@ class Gate:
             raise Refusal(403, "forbidden_origin", "a WebSocket needs an Origin")
         tickets = parse_qs(scope.get("query_string", b"").decode("ascii", "replace")).get("ticket", [])
         ticket = tickets[0] if len(tickets) == 1 else ""
-        role = self.tokens.of_ticket(ticket, headers.cookie())
+        role = self.tokens.of_ticket(ticket, headers.cookie(self.tokens.cookie_name))
         if role is None:
             raise self._wrong(ticket, "a WebSocket needs a ticket", "POST /api/ws-ticket gives one")
         return role
@@ -186,10 +186,10 @@ class Headers:
         found = [item for key, item in self._items if key == name]
         return None if not found else found[0].decode("latin-1") if len(found) == 1 else "\0"
 
-    def cookie(self) -> str:
+    def cookie(self, name: str) -> str:
         """Our cookie; empty when there is none."""
         try:
-            morsel = SimpleCookie(self.one(b"cookie") or "").get(COOKIE)
+            morsel = SimpleCookie(self.one(b"cookie") or "").get(name)
         except CookieError:
             return ""
         return morsel.value if morsel is not None else ""

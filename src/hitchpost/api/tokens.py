@@ -1,37 +1,47 @@
 """Who may ask: one-time codes for the launch URL, cookies, bearer tokens, and tickets for WebSockets.
 
-Secrets are kept in memory; of bearer tokens, which outlive the hub, the file has only digests.
+Codes and tickets are kept in memory. Bearer tokens and cookies outlive the hub: their digests are in a file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 import time
 from collections.abc import Callable
 
+import structlog
+
+from hitchpost.api.tokenfile import BROWSER, SCRIPT, TokenFile, digest
 from hitchpost.state import files
 
 CODE_S = 60.0
 TICKET_S = 30.0
-COOKIE_S = 30 * 24 * 3600.0
 MOST_GUESSES = 20
 GUESS_S = 60.0
 OWNER, VIEWER = "owner", "viewer"
-FILE = "tokens.json"
+
+log = structlog.get_logger()
 
 
 class Tokens:
     """Every kind of secret, with the role that it gives."""
 
-    def __init__(self, home: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self.path, self.clock = os.path.join(home, FILE), clock
+    def __init__(
+        self, home: str, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
+    ) -> None:
+        self.clock = clock
+        self.file = TokenFile(home, wall)
+        self.cookie_name = "hitchpost"
         self._codes: dict[str, float] = {}
         self._tickets: dict[str, tuple[float, str]] = {}
-        self._cookies: dict[str, tuple[float, str]] = {}
+        self._unwritten: dict[str, str] = {}
         self._guesses: dict[str, float] = {}
+
+    def serve_at(self, port: int) -> None:
+        """Browsers send a cookie to every port of a host: a name with the port keeps the cookies of two hubs apart."""
+        self.cookie_name = f"hitchpost-{port}"
 
     def new_code(self) -> str:
         """For one launch within a minute."""
@@ -42,17 +52,25 @@ class Tokens:
         return code
 
     def redeem(self, code: str) -> str | None:
-        """A cookie for a code, once."""
+        """A cookie for a code, once. It waits for the disk; one that cannot be written down lasts as the hub does."""
         until = self._codes.pop(digest(code), 0.0)
         if self.clock() >= until:
             return None
         cookie = secrets.token_urlsafe(32)
-        self._cookies[digest(cookie)] = (self.clock() + COOKIE_S, OWNER)
+        try:
+            self.file.add(BROWSER, cookie, OWNER)
+        except (OSError, files.Unreadable, files.NewerSchema, files.LockTimeout) as error:
+            log.warning("a sign-in could not be written down", why=str(error))
+            self._unwritten[digest(cookie)] = OWNER
         return cookie
 
     def of_cookie(self, cookie: str) -> str | None:
-        until, role = self._cookies.get(digest(cookie), (0.0, ""))
-        return role if self.clock() < until else None
+        return self._unwritten.get(digest(cookie)) or self.file.role(BROWSER, cookie)
+
+    def sign_out(self, cookie: str) -> None:
+        """Raises what writing raises: nobody is to believe that a cookie is worth nothing which still is."""
+        if self._unwritten.pop(digest(cookie), None) is None:
+            self.file.remove(digest(cookie))
 
     def new_ticket(self, role: str, cookie: str = "") -> str:
         """For one WebSocket within half a minute, of the page that has the cookie."""
@@ -82,11 +100,7 @@ class Tokens:
         return False
 
     def of_bearer(self, token: str) -> str | None:
-        known = digest(token)
-        for one, role in read_bearers(self.path).items():
-            if hmac.compare_digest(one, known):
-                return role
-        return None
+        return self.file.role(SCRIPT, token)
 
 
 def csrf_of(cookie: str) -> str:
@@ -94,30 +108,8 @@ def csrf_of(cookie: str) -> str:
     return hmac.new(cookie.encode(), b"hitchpost csrf", hashlib.sha256).hexdigest()
 
 
-def digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
-
-
-def read_bearers(path: str) -> dict[str, str]:
-    try:
-        value = files.read_object(path).get("tokens")
-    except (FileNotFoundError, files.Unreadable, files.NewerSchema):
-        return {}
-    if not isinstance(value, dict):
-        return {}
-    return {str(key): str(item["role"]) for key, item in value.items() if isinstance(item, dict) and "role" in item}
-
-
 def create_bearer(home: str, name: str, role: str) -> str:
     """A new token for scripts. It is shown once; the file has its digest."""
-    path = os.path.join(home, FILE)
     token = secrets.token_urlsafe(32)
-    with files.Lock(f"{path}.lock"):
-        try:
-            known = files.read_object(path).get("tokens")
-        except FileNotFoundError:
-            known = {}
-        kept = dict(known) if isinstance(known, dict) else {}
-        kept[digest(token)] = {"name": name, "role": role, "created_at": files.stamp()}
-        files.write_object(path, {"schema": files.SCHEMA, "tokens": kept})
+    TokenFile(home).add(SCRIPT, token, role, name)
     return token

@@ -27,6 +27,7 @@ MOST_CLIENTS = 600
 MOST_EVENTS = 2000
 MOST_INPUT_BYTES = 1 << 20
 TRY_AGAIN_LATER = 1013
+NOT_ALLOWED = 1008
 LAST_LINE_S = 5.0
 
 
@@ -80,6 +81,10 @@ class WebSockets:
         finally:
             self.open.discard(connection)
             self.metrics.clients = len(self.open)
+
+    async def close_those_of(self, cookie: str) -> None:
+        for one in [one for one in self.open if one.websocket.state.cookie == cookie]:
+            await one.websocket.close(NOT_ALLOWED, "signed out")
 
 
 class Connection:

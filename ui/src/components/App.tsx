@@ -32,7 +32,7 @@ export function App() {
 
 const LINK_TEXTS: Record<string, string> = {
   lost: "Connection to the hub lost. Trying again; sessions go on.",
-  refused: "The hub was started anew: hitch up prints a link that signs this page in again. Sessions go on.",
+  refused: "This page is signed out: hitch up prints a link that signs it in again. Sessions go on.",
 };
 
 function LostLink() {

@@ -1,4 +1,5 @@
 import { count, creating, filter, known, link, listed, owner, showArchived } from "../store";
+import { signOut } from "../signin";
 import { SessionRow } from "./SessionRow";
 
 export function SessionList() {
@@ -31,14 +32,19 @@ export function SessionList() {
         ))}
       </ul>
       {known.value && found.length === 0 ? <p class="nothing">{filter.value ? "Nothing fits the filter." : "No sessions."}</p> : null}
-      <label class="archived-toggle">
-        <input
-          type="checkbox"
-          checked={showArchived.value}
-          onChange={(event) => (showArchived.value = event.currentTarget.checked)}
-        />
-        Show archived
-      </label>
+      <footer class="list-foot">
+        <label class="archived-toggle">
+          <input
+            type="checkbox"
+            checked={showArchived.value}
+            onChange={(event) => (showArchived.value = event.currentTarget.checked)}
+          />
+          Show archived
+        </label>
+        <button type="button" class="sign-out" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      </footer>
     </aside>
   );
 }
