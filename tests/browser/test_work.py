@@ -48,16 +48,24 @@ def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProce
 
 def test_what_is_wrong_is_said_beside_its_field(ground: Ground, window: Window) -> None:
     dev = ground.begin_sh(ECHO, name="dev")
+    programs = ground.place / "programs"
+    programs.mkdir()
+    for name in ("bash", "cat"):
+        (programs / name).symlink_to(f"/bin/{name}")
+    ground.configure(f'[env]\nPATH = "{programs}"')
     page = window.page
     page.locator(".list-head").get_by_role("button", name="New").click()
     dialog = page.get_by_role("dialog")
     start = dialog.get_by_role("button", name="Start")
     dialog.get_by_label("Folder", exact=True).fill(str(ground.place))
+    agents = dialog.get_by_label("Agent", exact=True)
+    expect(agents).to_have_value("bash")
+    expect(agents.locator("option").first).to_have_text("Bash")
+    expect(agents.get_by_text("(not installed)")).to_have_count(5)
+    agents.select_option("aider")
+    expect(dialog.locator("#agent-about")).to_have_text("pip install aider-chat")
     start.click()
-    expect(dialog.locator("#agent-about")).to_have_text("Say which agent to run.")
-    dialog.get_by_label("Agent", exact=True).fill("nobody")
-    start.click()
-    expect(dialog.locator("#agent-about")).to_contain_text("nobody")
+    expect(dialog.locator("#agent-about.trouble")).to_contain_text("aider")
     dialog.get_by_label("a command").check()
     dialog.get_by_label("Command", exact=True).fill("cat")
     dialog.get_by_label("Name").fill("dev")
@@ -69,7 +77,7 @@ def test_what_is_wrong_is_said_beside_its_field(ground: Ground, window: Window) 
     expect(dialog.locator("#folder-about")).to_contain_text("nowhere")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
-    assert window.names() == ["dev"]
+    assert window.names() == ["aider-place", "dev"]
     ground.end(dev)
 
 

@@ -1,7 +1,7 @@
 /** The one WebSocket. It comes back by itself, with growing pauses, and tells when it is there again. */
 
 import { ApiError, ask } from "./api";
-import type { HubMessage, PageMessage } from "./shapes";
+import type { HubMessage, PageMessage } from "./messages";
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 8000;

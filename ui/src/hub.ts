@@ -3,7 +3,8 @@
 import { batch } from "@preact/signals";
 import { ask } from "./api";
 import { Connection } from "./connection";
-import type { HubMessage, Session } from "./shapes";
+import type { HubMessage } from "./messages";
+import type { Session } from "./shapes";
 import { signIn } from "./signin";
 import * as store from "./store";
 import { attachAll, connectViews, linkLost, onAttached, onFrame, onSize } from "./views";

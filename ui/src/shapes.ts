@@ -1,66 +1,60 @@
-/** What the hub sends. Fields and words that are not known here are to be ignored. */
+/**
+ * What REST takes and gives, made by `script/ui shapes` from the hub's OpenAPI; not to be edited.
+ * Fields and words that are not known here are to be ignored.
+ */
 
-export interface Session {
+/** CR-070's view of a session. `state` may be a word that a client does not know. */
+export interface AgentView {
   id: string;
-  index: number;
   name: string;
-  description: string;
-  agent: string;
-  runtime: string;
-  record: string;
-  workspace: { id: string | null; path: string; branch: string | null };
-  run: number;
+  display_name: string;
   state: string;
-  status: string;
-  label: string;
-  attention: string;
-  sandbox_alive: boolean | null;
   session_alive: boolean | null;
-  exit: { code: number | null; signal: string | null; core_dumped: boolean; intent: string | null } | null;
-  created_at: string | null;
-  started_at: string | null;
-  state_changed_at: string | null;
-  last_activity_at: string | null;
-  supports_resume: boolean;
+  sandbox_alive: boolean | null;
+  container?: string | null;
 }
 
-export interface Attached {
-  type: "session.attached";
-  sessionId: string;
-  channel: number;
-  run: number;
-  cols: number;
-  rows: number;
-  offset: number;
+/** What a session can be made of on the hub's machine. */
+export interface Catalog {
+  agents: CatalogAgent[];
+  runtimes: CatalogRuntime[];
 }
 
-export type HubMessage =
-  | Attached
-  | { type: "session.created" | "session.updated" | "session.status"; sessionId: string; session: Session }
-  | { type: "session.removed"; sessionId: string; session: Session }
-  | { type: "terminal.exit"; sessionId: string; exitCode: number | null; signal?: string; run: number }
-  | { type: "terminal.size"; sessionId: string; cols: number; rows: number }
-  | { type: "error"; code: string; message: string; sessionId?: string };
-
-export type PageMessage =
-  | { type: "session.attach"; sessionId: string; cols: number; rows: number; from?: number; readOnly?: boolean }
-  | { type: "session.detach" | "session.resume"; sessionId: string }
-  | { type: "terminal.input" | "terminal.answer"; sessionId: string; data: string }
-  | { type: "terminal.resize"; sessionId: string; cols: number; rows: number };
-
-export interface StoryLine {
-  at: string;
-  event: string;
-  [field: string]: unknown;
+/** `path` is where its program is; null when it is not installed, and `install` then says how to. */
+export interface CatalogAgent {
+  name: string;
+  title: string;
+  argv: string[];
+  path: string | null;
+  install: string;
 }
 
+/** `missing` is why it cannot be used; empty when it can. */
+export interface CatalogRuntime {
+  name: string;
+  available: boolean;
+  missing: string;
+}
+
+/** Lines are counted for text only. `status` is git's letter. */
 export interface ChangedFile {
   path: string;
-  status?: string;
-  added?: number | null;
-  deleted?: number | null;
-  untracked?: boolean;
-  [field: string]: unknown;
+  old_path: string | null;
+  status: string;
+  added: number | null;
+  deleted: number | null;
+  binary: boolean;
+  untracked: boolean;
+}
+
+export interface Changes {
+  name?: string | null;
+  description?: string | null;
+}
+
+export interface Code {
+  url: string;
+  launch_url: string;
 }
 
 export interface Difference {
@@ -71,8 +65,210 @@ export interface Difference {
   patch: string;
 }
 
+export interface Error {
+  code: string;
+  message: string;
+  hint?: string;
+}
+
+export interface ErrorBody {
+  error: Error;
+}
+
+export interface Exit {
+  code: number | null;
+  signal: string | null;
+  core_dumped: boolean;
+  intent: string | null;
+  ended_at: string | null;
+}
+
 export interface Explanation {
-  rule: string;
+  session: Session;
   at: string;
-  facts: { fact: string; value: string; source: string; at: string | null }[];
+  rule: string;
+  facts: Fact[];
+}
+
+export interface Export {
+  version: number;
+  exported_at: string;
+  sessions: Session[];
+}
+
+/** `source` is a file of the session's folder, or what was looked at. */
+export interface Fact {
+  fact: string;
+  value: string;
+  source: string;
+  at: string | null;
+}
+
+export interface Health {
+  ok: boolean;
+  version: string;
+  pid: number;
+  uptime_s: number;
+  sessions: number;
+  live: number;
+}
+
+export interface Launch {
+  code: string;
+}
+
+export interface Made {
+  workspace: WorkspaceView;
+  notes: string[];
+}
+
+/** An agent of the catalog, or any command; `folder` is where a branch or a relative path is looked for. */
+export interface NewSession {
+  agent?: string | null;
+  command?: string[];
+  folder: string;
+  branch?: string | null;
+  workspace?: string | null;
+  exclusive?: boolean;
+  share?: boolean;
+  name?: string | null;
+  description?: string;
+  runtime?: string;
+  prompt?: string | null;
+  env?: Record<string, unknown>;
+  cols?: number;
+  rows?: number;
+}
+
+/** A worktree on a branch, new or there already, of the repository that `folder` is in. */
+export interface NewWorkspace {
+  folder: string;
+  branch: string;
+}
+
+export interface Prompt {
+  text: string;
+  enter?: boolean;
+  force?: boolean;
+}
+
+export interface PromptAnswer {
+  delivered: boolean;
+  offset: number;
+  started: boolean;
+  session: Session;
+}
+
+/** The state-machine page's answer: its own word, and our whole shape. */
+export interface RecordAnswer {
+  sessionId: string;
+  status: string;
+  resumed?: boolean;
+  cancelled?: boolean;
+  notes?: string[];
+  session: Session;
+}
+
+export interface Removed {
+  id: string;
+  snapshot: string | null;
+}
+
+export interface Run {
+  run: number;
+  state: string;
+  [field: string]: unknown;
+}
+
+export interface Screen {
+  text: string;
+  offset: number;
+}
+
+/** The one shape of a session, the same as `hitch ps --json` prints. */
+export interface Session {
+  id: string;
+  index: number;
+  name: string;
+  description: string;
+  agent: string;
+  runtime: string;
+  record: string;
+  workspace: Workspace;
+  run: number;
+  state: string;
+  status: string;
+  label: string;
+  attention: string;
+  sandbox_alive: boolean | null;
+  session_alive: boolean | null;
+  exit: Exit | null;
+  created_at: string | null;
+  started_at: string | null;
+  state_changed_at: string | null;
+  last_activity_at: string | null;
+  supports_resume: boolean;
+}
+
+export interface SessionWithNotes {
+  session: Session;
+  notes?: string[];
+}
+
+export interface SignedIn {
+  role: string;
+  csrf: string;
+}
+
+export interface Status {
+  hub: Health;
+  counts: Record<string, number>;
+  agents: AgentView[];
+  sessions: Session[];
+}
+
+export interface StopWish {
+  reason?: string;
+}
+
+export interface StoryLine {
+  at: string;
+  event: string;
+  [field: string]: unknown;
+}
+
+export interface Ticket {
+  ticket: string;
+}
+
+export interface Workspace {
+  id: string | null;
+  path: string;
+  branch: string | null;
+}
+
+export interface WorkspaceUser {
+  session: string;
+  name: string;
+  run: number;
+  reader: boolean;
+  since: string;
+}
+
+export interface WorkspaceView {
+  id: string;
+  name: string;
+  path: string;
+  repo: string | null;
+  branch: string | null;
+  base: string | null;
+  managed: boolean;
+  capacity: number;
+  created_at: string;
+  removed_at: string | null;
+  setup_done: boolean;
+  state: string;
+  text: string;
+  users: WorkspaceUser[];
+  snapshots: string[];
 }

@@ -2,7 +2,8 @@
 
 import { computed, signal } from "@preact/signals";
 import type { Link } from "./connection";
-import type { HubMessage, Session } from "./shapes";
+import type { HubMessage } from "./messages";
+import type { Session } from "./shapes";
 import { inOrder, isListed, matches } from "./words";
 
 export type Panel = "explain" | "timeline" | "diff";

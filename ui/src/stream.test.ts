@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { GAP, OUTPUT, SNAPSHOT, frameOf, type Frame } from "./frames";
-import type { Attached } from "./shapes";
+import type { Attached } from "./messages";
 import { Stream } from "./stream";
 
 const bytes = (text: string) => new TextEncoder().encode(text);

@@ -5,7 +5,7 @@
  */
 
 import { GAP, OUTPUT, SNAPSHOT, lostIn, type Frame } from "./frames";
-import type { Attached } from "./shapes";
+import type { Attached } from "./messages";
 
 export type Effect =
   | { do: "reset"; data: Uint8Array }

@@ -2,7 +2,7 @@
 
 import { effect } from "@preact/signals";
 import { frameOf, type Frame } from "./frames";
-import type { Attached, PageMessage } from "./shapes";
+import type { Attached, PageMessage } from "./messages";
 import { link, owner, sessions, tabs } from "./store";
 import { Stream, type Effect } from "./stream";
 import { SessionTerminal } from "./terminal";

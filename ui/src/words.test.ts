@@ -9,7 +9,7 @@ const session = (fields: Partial<Session>): Session => ({
   state_changed_at: null, last_activity_at: null, supports_resume: false, ...fields,
 });
 const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit"]>>): Session =>
-  session({ ...fields, exit: { code: null, signal: null, core_dumped: false, intent: null, ...exit } });
+  session({ ...fields, exit: { code: null, signal: null, core_dumped: false, intent: null, ended_at: null, ...exit } });
 
 test("who wants something comes first", () => {
   const all = [

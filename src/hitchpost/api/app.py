@@ -16,6 +16,7 @@ import hitchpost
 from hitchpost import output, wire
 from hitchpost.agents import catalog
 from hitchpost.api import schemas, workspaces
+from hitchpost.api.catalog import Catalog
 from hitchpost.api.errors import as_dict, status_of
 from hitchpost.api.explain import Explain
 from hitchpost.api.metrics import Metrics
@@ -313,9 +314,10 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     post("/sign-out", status_code=204)(routes.sign_out)
     post("/launch-code", response_model=schemas.Code, dependencies=[Depends(only_local)])(routes.launch_code)
     post("/ws-ticket", response_model=schemas.Ticket)(routes.ws_ticket)
+    get("/catalog", response_model=schemas.Catalog)(Catalog(hub).answer)
     get("/sessions", response_model=list[schemas.Session])(routes.sessions)
     post("/sessions", response_model=schemas.SessionWithNotes, status_code=201, dependencies=[Owner])(routes.create)
-    get("/sessions/export")(routes.export)
+    get("/sessions/export", response_model=schemas.Export)(routes.export)
     only_text: dict[str, Any] = {"response_class": PlainTextResponse, "responses": TEXT_ERRORS}
     get("/sessions/lines", dependencies=[Depends(only_local)], **only_text)(routes.lines)
     get(one, response_model=schemas.Session)(routes.session)
@@ -331,8 +333,8 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     get(f"{one}/runs", response_model=list[schemas.Run])(routes.runs)
     get(f"{one}/screen", response_model=schemas.Screen)(routes.screen)
     get(f"{one}/recording", response_class=Asciicast, responses=TEXT_ERRORS)(routes.recording)
-    get(f"{one}/diff")(routes.diff)
-    get(f"{one}/explain")(Explain(hub).answer)
+    get(f"{one}/diff", response_model=schemas.Difference)(routes.diff)
+    get(f"{one}/explain", response_model=schemas.Explanation)(Explain(hub).answer)
     get("/agents", response_model=list[schemas.AgentView])(routes.agents)
     get(agent, response_model=schemas.AgentView)(routes.agent)
     post(f"{agent}/start", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_start)

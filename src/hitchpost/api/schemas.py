@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -223,4 +223,87 @@ class Screen(BaseModel):
     offset: int
 
 
-Json = dict[str, Any]
+class ChangedFile(BaseModel):
+    """Lines are counted for text only. ``status`` is git's letter."""
+
+    path: str
+    old_path: str | None
+    status: str
+    added: int | None
+    deleted: int | None
+    binary: bool
+    untracked: bool
+
+
+class Difference(BaseModel):
+    base: str | None
+    head: str | None
+    branch: str | None
+    files: list[ChangedFile]
+    patch: str
+
+
+class Fact(BaseModel):
+    """``source`` is a file of the session's folder, or what was looked at."""
+
+    fact: str
+    value: str
+    source: str
+    at: str | None
+
+
+class Explanation(BaseModel):
+    session: Session
+    at: str
+    rule: str
+    facts: list[Fact]
+
+
+class Export(BaseModel):
+    version: int
+    exported_at: str
+    sessions: list[Session]
+
+
+class CatalogAgent(BaseModel):
+    """``path`` is where its program is; null when it is not installed, and ``install`` then says how to."""
+
+    name: str
+    title: str
+    argv: list[str]
+    path: str | None
+    install: str
+
+
+class CatalogRuntime(BaseModel):
+    """``missing`` is why it cannot be used; empty when it can."""
+
+    name: str
+    available: bool
+    missing: str
+
+
+class Catalog(BaseModel):
+    """What a session can be made of on the hub's machine."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "agents": [
+                        {
+                            "name": "claude",
+                            "title": "Claude Code",
+                            "argv": ["claude"],
+                            "path": None,
+                            "install": "npm install -g @anthropic-ai/claude-code",
+                        }
+                    ],
+                    "runtimes": [{"name": "local", "available": True, "missing": ""}],
+                }
+            ]
+        }
+    )
+
+    agents: list[CatalogAgent]
+    runtimes: list[CatalogRuntime]

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+from dataclasses import asdict
 
 import click
 
-from hitchpost.agents import catalog
+from hitchpost import settings as config
 from hitchpost.cli.common import json_option, print_json
 from hitchpost.cli.text import table
+from hitchpost.ops import offer
 
 
 @click.command("agents")
 @json_option
 def command(as_json: bool) -> None:
     """List the agents that `hitch run` knows, and whether each is installed."""
-    found = [(agent, shutil.which(agent.argv[0])) for agent in map(catalog.load, catalog.names())]
+    found = offer.agents(os.environ, config.load())
     if as_json:
-        print_json(
-            [
-                {
-                    "name": agent.name,
-                    "title": agent.title,
-                    "argv": list(agent.argv),
-                    "path": path,
-                    "install": agent.install,
-                }
-                for agent, path in found
-            ]
-        )
+        print_json([{**asdict(one), "argv": list(one.argv)} for one in found])
         return
     rows = [("AGENT", "TITLE", "PROGRAM")]
-    rows += [(agent.name, agent.title, path or f"not installed: {agent.install}") for agent, path in found]
+    rows += [(one.name, one.title, one.path or f"not installed: {one.install}") for one in found]
     click.echo("\n".join(table(rows)))

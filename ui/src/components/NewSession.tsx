@@ -1,12 +1,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, ask } from "../api";
-import type { Session } from "../shapes";
+import { agentOptions, chosenOf, runtimeOptions } from "../catalog";
+import { useFetched } from "../fetched";
+import type { Catalog, NewSession as Wish, SessionWithNotes, WorkspaceView } from "../shapes";
 import { creating, notify, open, sessions } from "../store";
 import { argv } from "../words";
 import { Field } from "./Field";
+import { Select } from "./Select";
 
-const AGENTS = ["claude", "codex", "gemini", "opencode", "aider", "bash"];
-const RUNTIMES = ["local", "tmux"];
+const NOTHING: Catalog = { agents: [], runtimes: [{ name: "local", available: true, missing: "" }] };
 const FIELDS = ["agent", "command", "folder", "branch", "workspace", "runtime", "name", "prompt"] as const;
 type FieldName = (typeof FIELDS)[number];
 type Trouble = { field: FieldName | "top"; text: string } | null;
@@ -30,6 +32,10 @@ function Form() {
   const [place, setPlace] = useState<Place>("folder");
   const [trouble, setTrouble] = useState<Trouble>(null);
   const [busy, setBusy] = useState(false);
+  const [agent, setAgent] = useState("");
+  const [runtime, setRuntime] = useState("");
+  const { value: catalog = NOTHING, trouble: unknown } = useFetched<Catalog>("/api/catalog", "");
+  const [agents, runtimes] = [agentOptions(catalog), runtimeOptions(catalog)];
   const of = (field: FieldName | "top") => (trouble?.field === field ? trouble.text : "");
 
   const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
@@ -39,7 +45,7 @@ function Form() {
     const command = argv(text("command"));
     const missing = what === "agent" ? !text("agent") && "agent" : command.length === 0 && "command";
     if (missing) return setTrouble({ field: missing, text: `Say which ${missing} to run.` });
-    const wanted = {
+    const wanted: Wish = {
       ...(what === "agent" ? { agent: text("agent") } : { command }),
       folder: text("folder"),
       ...(place === "branch" ? { branch: text("branch") } : {}),
@@ -50,14 +56,15 @@ function Form() {
     };
     setBusy(true);
     try {
-      const made = await ask<{ session: Session; notes: string[] }>("POST", "/api/sessions", wanted);
+      const made = await ask<SessionWithNotes>("POST", "/api/sessions", wanted);
       localStorage.setItem("folder", wanted.folder);
+      if (wanted.agent) localStorage.setItem("agent", wanted.agent);
       sessions.value = new Map(sessions.value).set(made.session.id, made.session);
-      made.notes.forEach((note) => notify(note, "note"));
+      made.notes?.forEach((note) => notify(note, "note"));
       creating.value = false;
       open(made.session.id);
     } catch (error) {
-      setTrouble(troubleOf(error as Error, place));
+      setTrouble(troubleOf(error as Error, what, place));
     }
     setBusy(false);
   };
@@ -76,7 +83,15 @@ function Form() {
         <Choice name="what" value="command" chosen={what} choose={setWhat} text="a command" />
       </fieldset>
       {what === "agent" ? (
-        <Field name="agent" label="Agent" trouble={of("agent")} list={AGENTS} autoFocus />
+        <Select
+          name="agent"
+          label="Agent"
+          options={agents}
+          chosen={chosenOf(agents, agent, localStorage.getItem("agent"))}
+          choose={setAgent}
+          trouble={of("agent") || unknown}
+          autoFocus
+        />
       ) : (
         <Field name="command" label="Command" trouble={of("command")} hint="its words, with quotes as in a shell; no shell runs it" autoFocus />
       )}
@@ -88,18 +103,17 @@ function Form() {
         <Choice name="place" value="workspace" chosen={place} choose={setPlace} text="in a workspace" />
       </fieldset>
       {place === "branch" ? <Field name="branch" label="Branch" trouble={of("branch")} required /> : null}
-      {place === "workspace" ? <Field name="workspace" label="Workspace" trouble={of("workspace")} required /> : null}
+      {place === "workspace" ? <WorkspaceField trouble={of("workspace")} /> : null}
       <div class="two">
         <Field name="name" label="Name" trouble={of("name")} hint="optional" />
-        <div class="field">
-          <label for="new-runtime">Runtime</label>
-          <select id="new-runtime" name="runtime">
-            {RUNTIMES.map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
-          <small class="trouble">{of("runtime")}</small>
-        </div>
+        <Select
+          name="runtime"
+          label="Runtime"
+          options={runtimes}
+          chosen={chosenOf(runtimes, runtime, "local")}
+          choose={setRuntime}
+          trouble={of("runtime")}
+        />
       </div>
       <Field name="prompt" label="First prompt" trouble={of("prompt")} hint="optional" long />
       <div class="buttons">
@@ -114,6 +128,12 @@ function Form() {
   );
 }
 
+function WorkspaceField({ trouble }: { trouble: string }) {
+  const { value = [] } = useFetched<WorkspaceView[]>("/api/workspaces", "");
+  const names = value.filter((one) => one.removed_at === null).map((one) => one.name);
+  return <Field name="workspace" label="Workspace" trouble={trouble} list={names} required />;
+}
+
 function Choice<T extends string>(of: { name: string; value: T; chosen: T; choose: (value: T) => void; text: string }) {
   return (
     <label>
@@ -124,10 +144,12 @@ function Choice<T extends string>(of: { name: string; value: T; chosen: T; choos
 }
 
 /** The field that an error is about, as far as its words tell. */
-function troubleOf(error: Error, place: Place): Trouble {
+function troubleOf(error: Error, what: "agent" | "command", place: Place): Trouble {
   const text = error.message;
   if (!(error instanceof ApiError)) return { field: "top", text };
   if (error.code === "name_taken") return { field: "name", text };
+  if (error.code === "start_failed") return { field: what, text };
+  if (error.code === "runtime_missing") return { field: "runtime", text };
   const named = FIELDS.find((field) => text.startsWith(`${field}:`) || text.startsWith(`${field}.`));
   if (named) return { field: named, text };
   if (error.status === 422 || error.status === 409) {

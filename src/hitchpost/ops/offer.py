@@ -1,0 +1,54 @@
+"""What can be started on this machine: the catalog's agents and the runtimes, and what is missing of them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hitchpost import settings as config
+from hitchpost.agents import catalog
+from hitchpost.errors import RuntimeMissing
+from hitchpost.runtimes import base
+from hitchpost.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedAgent:
+    """``path`` is where its program is; None when it is not installed, and ``install`` then says how to."""
+
+    name: str
+    title: str
+    argv: tuple[str, ...]
+    path: str | None
+    install: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedRuntime:
+    """``missing`` is why it cannot be used; empty when it can."""
+
+    name: str
+    available: bool
+    missing: str
+
+
+def agents(caller: Mapping[str, str], settings: Settings) -> list[OfferedAgent]:
+    """Programs are looked for where a run started by ``caller`` would look for them."""
+    path = {**caller, **config.environment(settings)}.get("PATH")
+    known = map(catalog.load, catalog.names())
+    return [
+        OfferedAgent(one.name, one.title, one.argv, shutil.which(one.argv[0], path=path), one.install) for one in known
+    ]
+
+
+def runtimes() -> list[OfferedRuntime]:
+    return [_runtime(name) for name in base.RUNTIMES]
+
+
+def _runtime(name: str) -> OfferedRuntime:
+    try:
+        base.load(name).check()
+    except RuntimeMissing as error:
+        return OfferedRuntime(name, available=False, missing=str(error))
+    return OfferedRuntime(name, available=True, missing="")

@@ -1,0 +1,50 @@
+"""``/api/catalog``: what can be started on the hub's machine."""
+
+from __future__ import annotations
+
+import os
+
+from tests.ground import Ground
+from tests.hubs import HubProcess
+
+
+def test_what_is_installed_is_told_as_a_run_would_find_it(ground: Ground, hub: HubProcess) -> None:
+    found = hub.ask("GET", "/api/catalog")
+    assert found["agents"] == ground.hitch("agents", "--json").json()
+    assert [one["name"] for one in found["agents"]] == ["aider", "bash", "claude", "codex", "gemini", "opencode"]
+    assert [one["name"] for one in found["runtimes"]] == ["local", "tmux"]
+    programs = ground.place / "programs"
+    programs.mkdir()
+    (programs / "claude").symlink_to("/bin/true")
+    ground.configure(f'[env]\nPATH = "{programs}"')
+    agents = {one["name"]: one for one in hub.ask("GET", "/api/catalog")["agents"]}
+    assert agents["claude"] == {
+        "name": "claude",
+        "title": "Claude Code",
+        "argv": ["claude"],
+        "path": os.path.join(programs, "claude"),
+        "install": "npm install -g @anthropic-ai/claude-code",
+    }
+    assert [name for name, one in agents.items() if one["path"] is None] == [
+        "aider",
+        "bash",
+        "codex",
+        "gemini",
+        "opencode",
+    ]
+
+
+def test_a_runtime_that_is_missing_says_why(ground: Ground, hub: HubProcess) -> None:
+    hub.stop()
+    programs = ground.place / "programs"
+    programs.mkdir()
+    hub.start(PATH=str(programs))
+    local, tmux = hub.ask("GET", "/api/catalog")["runtimes"]
+    assert local == {"name": "local", "available": True, "missing": ""}
+    assert (tmux["name"], tmux["available"]) == ("tmux", False)
+    assert "tmux is not installed" in tmux["missing"]
+
+
+def test_a_viewer_may_read_the_catalog(hub: HubProcess) -> None:
+    with hub.http("viewer") as client:
+        assert client.get("/api/catalog").status_code == 200

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from script.shapes import FILE, document, interface, type_of, written
+
+
+def test_the_page_has_the_shapes_that_the_hub_has() -> None:
+    assert FILE.read_text() == written(document()["components"]["schemas"]), "script/ui shapes writes them anew"
+
+
+def test_every_kind_of_field_gets_its_type() -> None:
+    schema = {
+        "description": "What ``one`` is.\n\nMore of it.",
+        "properties": {
+            "id": {"type": "string"},
+            "exit": {"anyOf": [{"$ref": "#/components/schemas/Exit"}, {"type": "null"}]},
+            "sizes": {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
+            "counts": {"type": "object", "additionalProperties": {"type": "number"}},
+        },
+        "required": ["id", "exit"],
+        "additionalProperties": True,
+    }
+    assert interface("One", schema).splitlines() == [
+        "/** What `one` is. */",
+        "export interface One {",
+        "  id: string;",
+        "  exit: Exit | null;",
+        "  sizes?: (number | null)[];",
+        "  counts?: Record<string, number>;",
+        "  [field: string]: unknown;",
+        "}",
+    ]
+    with pytest.raises(ValueError, match="no TypeScript"):
+        type_of({"type": "whatever"})
