@@ -118,11 +118,21 @@ static int drain(int64_t expected, char **argv) {
     return 0;
 }
 
+// talk MS: a line every so many milliseconds.
+static int talk(int ms) {
+    for (long number = 1;; number++) {
+        printf("\x1b[3%ldmtalk\x1b[m %ld: a line as an agent that works would write it\r\n", number % 6 + 1, number);
+        fflush(stdout);
+        usleep(ms * 1000);
+    }
+}
+
 int main(int count, char **argv) {
     const char *name = count > 1 ? argv[1] : "";
     if (!strcmp(name, "leave")) return leave(atoi(argv[2]));
     if (!strcmp(name, "stamp")) return stamp(argv[2], atol(argv[3]), atoi(argv[4]));
     if (!strcmp(name, "flood")) return flood(atoll(argv[2]));
+    if (!strcmp(name, "talk")) return talk(atoi(argv[2]));
     if (!strcmp(name, "echo")) return echo();
     if (!strcmp(name, "drain")) return drain(atoll(argv[2]), argv + 3);
     if (!strcmp(name, "say")) {

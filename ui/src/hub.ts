@@ -40,7 +40,7 @@ const connection = new Connection({
 export async function begin(): Promise<void> {
   connectViews((message) => connection.send(message));
   setInterval(() => (store.now.value = Date.now()), TICK_MS);
-  setInterval(() => document.visibilityState === "visible" && store.link.value === "open" && void refresh(), WORDS_EVERY_MS);
+  setInterval(() => document.visibilityState === "visible" && store.link.value === "open" && store.live.value && void refresh(), WORDS_EVERY_MS);
   addEventListener("hashchange", () => void enter());
   await enter();
 }

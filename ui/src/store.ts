@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import type { Link } from "./connection";
 import type { HubMessage } from "./messages";
 import type { Session } from "./shapes";
-import { inOrder, isListed, matches } from "./words";
+import { inOrder, isListed, isLive, matches } from "./words";
 
 export type Panel = "explain" | "timeline" | "diff";
 export interface Notice {
@@ -33,6 +33,8 @@ export const notices = signal<readonly Notice[]>([]);
 export const now = signal(Date.now());
 
 export const owner = computed(() => role.value === "owner");
+/** Whether there are any whose words change by time alone. */
+export const live = computed(() => [...sessions.value.values()].some(isLive));
 export const count = computed(() => [...sessions.value.values()].filter(isListed).length);
 export const listed = computed(() => {
   const wanted = filter.value.trim();
@@ -45,11 +47,20 @@ export const listed = computed(() => {
 });
 export const shown = computed(() => (current.value === null ? undefined : sessions.value.get(current.value)));
 
+/** What did not change stays the very same object, so nothing of it is drawn again. */
 export function replaceAll(all: readonly Session[]): void {
-  sessions.value = new Map(all.map((one) => [one.id, one]));
+  const before = sessions.value;
+  sessions.value = new Map(all.map((one) => [one.id, unchanged(before.get(one.id), one)]));
   known.value = true;
   for (const tab of tabs.value) if (!sessions.value.has(tab)) close(tab);
 }
+
+function unchanged(before: Session | undefined, after: Session): Session {
+  return before && drawn(before) === drawn(after) ? before : after;
+}
+
+/** All of a session but when it last wrote something, which nothing shows. */
+const drawn = (session: Session): string => JSON.stringify({ ...session, last_activity_at: null });
 
 export function apply(message: HubMessage): void {
   switch (message.type) {

@@ -3,23 +3,34 @@
 import { effect } from "@preact/signals";
 import { frameOf, type Frame } from "./frames";
 import type { Attached, PageMessage } from "./messages";
-import { link, owner, sessions, tabs } from "./store";
+import { redrawLess } from "./redraw";
+import { grid, link, owner, sessions, tabs } from "./store";
 import { Stream, type Effect } from "./stream";
 import { SessionTerminal } from "./terminal";
 import { onTheme, theme } from "./themes";
+import { Turns } from "./turns";
 import { isLive, takesInput } from "./words";
 
 /** More than this not yet parsed: the terminal is slower than the program, and the screen as it is then does. */
 const MOST_PENDING = 4 << 20;
+/** How often a terminal that nobody sees takes what came for it: it still has to answer what its program asks. */
+const UNSEEN_EVERY_MS = 250;
 
 let send: (message: PageMessage) => boolean = () => false;
 const views = new Map<string, View>();
+const parking = document.createElement("div");
 
 class View {
   readonly stream = new Stream();
   readonly terminal: SessionTerminal;
   private asked = false;
   private lived = false;
+  private shown = false;
+  private drawn = false;
+  /** Output that waits for this view's turn. */
+  private later: Uint8Array[] = [];
+  private laterBytes = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly id: string) {
     this.terminal = new SessionTerminal({
@@ -30,8 +41,19 @@ class View {
   }
 
   show(parent: HTMLElement): void {
+    this.flush();
+    this.shown = true;
     this.terminal.show(parent);
+    if (!this.drawn) redrawLess(this.terminal.term);
+    this.drawn = true;
     this.attach();
+  }
+
+  /** It stays in the document: a terminal outside of it does not notice that nobody sees it, and goes on drawing. */
+  hide(): void {
+    this.shown = false;
+    this.terminal.hide();
+    parking.append(this.terminal.element);
   }
 
   type(data: string): void {
@@ -58,7 +80,10 @@ class View {
 
   /** The terminal of a run that has ended may have any size. */
   notice(live: boolean): void {
-    if (this.lived && !live) this.terminal.release();
+    if (this.lived && !live) {
+      this.flush();
+      this.terminal.release();
+    }
     this.lived = live;
   }
 
@@ -68,13 +93,49 @@ class View {
 
   frame(frame: Frame): void {
     this.carryOut(this.stream.frame(frame));
-    if (this.terminal.pending > MOST_PENDING) this.catchUp();
+    if (this.terminal.pending + this.laterBytes > MOST_PENDING) this.catchUp();
+  }
+
+  resize(cols: number, rows: number): void {
+    this.flush();
+    this.terminal.hold(cols, rows);
+  }
+
+  /** Give the terminal what came for it. Whatever else is done to it comes after that. */
+  flush(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    turns.forget(this);
+    const [later, size] = [this.later, this.laterBytes];
+    if (size === 0) return;
+    this.later = [];
+    this.laterBytes = 0;
+    this.terminal.write(later.length === 1 ? later[0]! : joined(later, size));
+  }
+
+  dispose(): void {
+    clearTimeout(this.timer);
+    turns.forget(this);
+    this.terminal.dispose();
+  }
+
+  /** The terminal that a person types into, or looks at alone, waits for nobody. */
+  private write(data: Uint8Array): void {
+    this.later.push(data);
+    this.laterBytes += data.length;
+    if (!this.shown) this.timer ??= setTimeout(() => this.flush(), UNSEEN_EVERY_MS);
+    else if (!grid.value || this.terminal.element.contains(document.activeElement)) this.flush();
+    else turns.ask(this);
   }
 
   private carryOut(effects: Effect[]): void {
     for (const one of effects) {
+      if (one.do === "write") {
+        this.write(one.data);
+        continue;
+      }
+      this.flush();
       if (one.do === "reset") this.replace(one.data);
-      else if (one.do === "write") this.terminal.write(one.data);
       else if (one.do === "attach") this.say(one.from);
       else if (one.do === "separate") this.separate(one.run);
       else this.terminal.write(`\r\n\x1b[2m— ${one.lost} bytes are not in the log any more —\x1b[22m\r\n`);
@@ -98,20 +159,35 @@ class View {
   /** Leave out what would take too long to show. */
   private catchUp(): void {
     this.lose();
+    this.flush();
     send({ type: "session.detach", sessionId: this.id });
     this.stream.next = undefined;
     this.terminal.then(() => this.attach());
   }
 }
 
+const turns = new Turns<View>((view) => view.flush());
+
+function joined(parts: Uint8Array[], size: number): Uint8Array {
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
 export function connectViews(sender: (message: PageMessage) => boolean): void {
   send = sender;
+  parking.hidden = true;
+  document.body.append(parking);
   effect(() => {
     const wanted = new Set(tabs.value);
     for (const [id, view] of views) {
       if (wanted.has(id)) continue;
       send({ type: "session.detach", sessionId: id });
-      view.terminal.dispose();
+      view.dispose();
       views.delete(id);
     }
   });
@@ -152,7 +228,7 @@ export function onAttached(told: Attached): void {
 }
 
 export function onSize(told: { sessionId: string; cols: number; rows: number }): void {
-  views.get(told.sessionId)?.terminal.hold(told.cols, told.rows);
+  views.get(told.sessionId)?.resize(told.cols, told.rows);
 }
 
 export function onFrame(buffer: ArrayBuffer): void {

@@ -8,7 +8,7 @@ export function TerminalBox({ id, name, focus }: { id: string; name: string; foc
     const view = viewOf(id);
     view.show(place.current!);
     if (focus && matchMedia("(hover: hover)").matches) view.terminal.term.focus();
-    return () => view.terminal.hide();
+    return () => view.hide();
   }, [id]);
   return <div class="terminal-box" ref={place} role="group" aria-label={`Terminal of ${name}`} />;
 }
