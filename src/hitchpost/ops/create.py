@@ -39,7 +39,9 @@ class Wish:
     share: bool = False
 
 
-def create(home: str, wish: Wish, settings: Settings, *, new_id: Callable[[], str] = new_id) -> Record:
+def create(
+    home: str, wish: Wish, settings: Settings, *, actor: str = "cli", new_id: Callable[[], str] = new_id
+) -> Record:
     """Write the record of a new session. Raises ``NameTaken`` or ``UsageError``; nothing is left behind then."""
     open_home()
     folder, place = working_folder(wish.folder)
@@ -80,7 +82,7 @@ def create(home: str, wish: Wish, settings: Settings, *, new_id: Callable[[], st
         holder = next((row["id"] for row in rows if row["name"] == record.name), None)
         if holder is not None:
             raise NameTaken(record.name, holder)
-        _write(home, record)
+        _write(home, record, actor)
     return record
 
 
@@ -137,13 +139,13 @@ def _half_made(home: str) -> list[str]:
     ]
 
 
-def _write(home: str, record: Record) -> None:
+def _write(home: str, record: Record, actor: str) -> None:
     """Make the folder under another name and move it into place."""
     made = os.path.join(sessions_folder(home), NEW + record.id)
     os.mkdir(made, 0o700)
     try:
         with files.Lock(os.path.join(made, files.LOCK)):
-            Manager(made).create(record.id, record.workspace_id or "", record=asdict(record))
+            Manager(made, actor=actor).create(record.id, record.workspace_id or "", record=asdict(record))
             records.write(made, record)
             os.rename(made, session_folder(home, record.id))
             files.sync_folder(sessions_folder(home))

@@ -74,7 +74,7 @@ def launch(
         exclusive=place.workspace is not None and not request.share,
         share=request.share,
     )
-    record = create(home, wish, settings)
+    record = create(home, wish, settings, actor=actor)
     try:
         begun = start(home, record.id, settings, caller=caller, extra_env=request.env, size=request.size, actor=actor)
     except WorkspaceBusy:
