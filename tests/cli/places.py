@@ -11,6 +11,7 @@ import pytest
 from hitchpost.agents import catalog
 from hitchpost.ops.create import Wish, create
 from hitchpost.settings import Settings
+from hitchpost.state.home import new_id
 from tests.support import Hitch
 
 SHAPE = {
@@ -51,8 +52,7 @@ def new_session(
 ) -> str:
     """A session that has never been started; its id."""
     wish = Wish(catalog.unknown(("true",)), ("true",), str(place), name, description)
-    more = {} if id is None else {"new_id": lambda: id}
-    return create(str(home), wish, Settings(), **more).id
+    return create(str(home), wish, Settings(), new_id=new_id if id is None else lambda: id).id
 
 
 def as_owner_only(hitch: Hitch) -> Hitch:
