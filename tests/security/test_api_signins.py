@@ -9,15 +9,27 @@ from pathlib import Path
 
 import pytest
 from websockets.exceptions import ConnectionClosedError
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
 from hitchpost.api.tokenfile import BROWSER, BROWSER_S, MOST_BROWSERS, SCRIPT, TokenFile
 from hitchpost.api.tokens import OWNER, VIEWER, Tokens
 from tests.ground import Ground
 from tests.hubs import HubProcess, hub_of
-from tests.security.attacks import ask, bearer, cookie_name, knock, sign_in
+from tests.security.attacks import Page, ask, bearer, cookie_name, knock, sign_in
 from tests.support import Hitch
+
+
+def socket_of(page: Page) -> ClientConnection:
+    address = f"{page.hub.url.replace('http', 'ws')}/ws?ticket={page.ticket()}"
+    return connect(address, origin=Origin(page.hub.url), additional_headers=list(page.signed))
+
+
+def closed_with(socket: ClientConnection) -> int:
+    with pytest.raises(ConnectionClosedError) as closed:
+        socket.recv(timeout=20)
+    assert closed.value.rcvd is not None
+    return closed.value.rcvd.code
 
 
 @pytest.mark.ids("S1", "S15", "F30")
@@ -37,16 +49,12 @@ def test_a_cookie_outlives_a_killed_hub_and_only_its_digest_is_on_disk(hub: HubP
 @pytest.mark.ids("S1")
 def test_signing_out_is_for_good_and_closes_what_the_page_had_open(hub: HubProcess) -> None:
     page, other = sign_in(hub), sign_in(hub)
-    address = f"{hub.url.replace('http', 'ws')}/ws?ticket={page.ticket()}"
-    with connect(address, origin=Origin(hub.url), additional_headers=list(page.signed)) as socket:
+    with socket_of(page) as socket:
         assert ask(hub, "POST", "/api/sign-out", [*page.signed, ("Origin", hub.url)]).status == 403
         answer = ask(hub, "POST", "/api/sign-out", page.ours)
         assert answer.status == 204
         assert (answer.header("Set-Cookie") or "").startswith(f'{cookie_name(hub)}=""; ')
-        with pytest.raises(ConnectionClosedError) as closed:
-            socket.recv(timeout=20)
-    assert closed.value.rcvd is not None
-    assert closed.value.rcvd.code == 1008
+        assert closed_with(socket) == 1008
     assert ask(hub, "GET", "/api/me", page.signed).status == 401
     assert ask(hub, "GET", "/api/me", other.signed).status == 200
     assert ask(hub, "POST", "/api/sign-out", [bearer(hub)]).status == 204
@@ -62,11 +70,15 @@ def test_the_command_lists_who_is_let_in_and_takes_it_back(hub: HubProcess, hitc
         "browser": ("", "owner"),
     }
     assert hitch("token", "ls").out.splitlines()[0].split() == ["ID", "KIND", "NAME", "ROLE", "CREATED", "EXPIRES"]
-    hitch("token", "rm", found["browser"]["id"])
-    assert ask(hub, "GET", "/api/me", page.signed).status == 401
-    assert ask(hub, "GET", "/api/me", [script]).status == 200
-    hitch("token", "rm", found["script"]["id"])
-    assert ask(hub, "GET", "/api/me", [script]).status == 401
+    address = f"{hub.url.replace('http', 'ws')}/ws"
+    with socket_of(page) as browsers, connect(address, additional_headers=[script]) as scripts:
+        hitch("token", "rm", found["browser"]["id"])
+        assert ask(hub, "GET", "/api/me", page.signed).status == 401
+        assert ask(hub, "GET", "/api/me", [script]).status == 200
+        assert closed_with(browsers) == 1008
+        hitch("token", "rm", found["script"]["id"])
+        assert ask(hub, "GET", "/api/me", [script]).status == 401
+        assert closed_with(scripts) == 1008
     assert hitch("token", "ls", "--json").json() == []
     for wrong in (found["script"]["id"], "", "a"):
         assert "hitch token ls" in hitch("token", "rm", wrong, check=3).err

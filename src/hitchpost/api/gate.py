@@ -58,7 +58,13 @@ class Trusted:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
-            scope["state"] = {**scope.get("state", {}), "role": OWNER, "local": True, "cookie": ""}
+            scope["state"] = {
+                **scope.get("state", {}),
+                "role": OWNER,
+                "local": True,
+                "cookie": "",
+                "still_known": lambda: True,
+            }
         await self.app(scope, bounded(receive), send)
 
 
@@ -90,7 +96,8 @@ class Gate:
             await refuse(scope, receive, send, Refusal(503, "system", f"cannot read the tokens: {error.strerror}"))
             return
         cookie = "" if headers.one(b"authorization") is not None else headers.cookie(self.tokens.cookie_name)
-        scope["state"] = {**scope.get("state", {}), "role": role, "local": False, "cookie": cookie}
+        state = {"role": role, "local": False, "cookie": cookie, "still_known": lambda: self._still_known(headers)}
+        scope["state"] = {**scope.get("state", {}), **state}
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -155,6 +162,13 @@ class Gate:
         if role is None:
             raise self._wrong(token.strip(), "this token is not known", "hitch token create makes one")
         return role
+
+    def _still_known(self, headers: Headers) -> bool:
+        """Whether who was let in would be let in now. Who came with a ticket alone has nothing that could be asked."""
+        authorization, cookie = headers.one(b"authorization"), headers.cookie(self.tokens.cookie_name)
+        if authorization is not None:
+            return self.tokens.of_bearer(authorization.partition(" ")[2].strip()) is not None
+        return not cookie or self.tokens.of_cookie(cookie) is not None
 
     def _wrong(self, secret: str, message: str, hint: str) -> Refusal:
         """The answer to a secret that is not known. No secret is no guess."""

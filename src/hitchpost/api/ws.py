@@ -28,6 +28,7 @@ MOST_EVENTS = 2000
 MOST_INPUT_BYTES = 1 << 20
 TRY_AGAIN_LATER = 1013
 NOT_ALLOWED = 1008
+KNOWN_EVERY_S = 2.0
 LAST_LINE_S = 5.0
 
 
@@ -100,6 +101,7 @@ class Connection:
     async def run(self) -> None:
         leave = self.hub.registry.subscribe(self._heard)
         events = asyncio.create_task(self._tell_events())
+        known = asyncio.create_task(self._close_when_not_known())
         try:
             while True:
                 message = await self.websocket.receive()
@@ -112,10 +114,23 @@ class Connection:
         finally:
             leave()
             events.cancel()
+            known.cancel()
             for deed in self._deeds:
                 deed.cancel()
             for session in list(self.views):
                 await self._detach(session)
+
+    async def _close_when_not_known(self) -> None:
+        """A token that was taken back, or a browser that was signed out, has nothing open for long."""
+        while True:
+            await asyncio.sleep(KNOWN_EVERY_S)
+            try:
+                known = self.websocket.state.still_known()
+            except OSError:
+                continue  # it cannot be told now
+            if not known:
+                await self.websocket.close(NOT_ALLOWED, "not signed in any more")
+                return
 
     # telling ----------------------------------------------------------------------------------------------------
 
