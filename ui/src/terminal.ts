@@ -2,13 +2,9 @@
 
 import { FitAddon } from "@xterm/addon-fit";
 import { SearchAddon } from "@xterm/addon-search";
-import { Unicode11Addon } from "@xterm/addon-unicode11";
-import { WebLinksAddon } from "@xterm/addon-web-links";
-import { Terminal } from "@xterm/xterm";
-import { theme } from "./themes";
+import type { Terminal } from "@xterm/xterm";
+import { newTerminal } from "./xterm";
 
-const HISTORY_LINES = 5000;
-const FONT = 'ui-monospace, "JetBrains Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
 /** What a dead program may have left switched on: screen, margins, mouse, paste, keypad, colours, cursor. */
 const CALM = "\x18\x1b[?1049l\x1b[?1000;1002;1003;1004;1006;2004;1l\x1b>\x1b7\x1b[?6l\x1b[r\x1b8\x1b[?7h\x1b[m\x1b(B\x0f\x1b[?25h";
 /** What a terminal says by itself when a program asks it. */
@@ -22,7 +18,7 @@ export interface Keys {
 
 export class SessionTerminal {
   readonly element = document.createElement("div");
-  readonly term: Terminal;
+  readonly term: Terminal = newTerminal();
   private readonly fitting = new FitAddon();
   private readonly search = new SearchAddon();
   private readonly observer: ResizeObserver;
@@ -38,21 +34,8 @@ export class SessionTerminal {
 
   constructor(private readonly keys: Keys) {
     this.element.className = "terminal";
-    this.term = new Terminal({
-      allowProposedApi: true,
-      cursorBlink: false,
-      fontFamily: FONT,
-      fontSize: matchMedia("(max-width: 700px)").matches ? 12 : 13,
-      scrollback: HISTORY_LINES,
-      theme: theme(),
-      minimumContrastRatio: 4.5,
-      linkHandler: { activate: (_, address) => follow(address) },
-    });
     this.term.loadAddon(this.fitting);
     this.term.loadAddon(this.search);
-    this.term.loadAddon(new Unicode11Addon());
-    this.term.unicode.activeVersion = "11";
-    this.term.loadAddon(new WebLinksAddon((_, address) => follow(address)));
     this.term.attachCustomKeyEventHandler((event) => this.onKey(event));
     this.term.onData((data) => this.onData(data));
     this.observer = new ResizeObserver(() => this.fit());
@@ -195,8 +178,4 @@ export class SessionTerminal {
 export function controlled(key: string): string {
   const code = key.toUpperCase().charCodeAt(0);
   return code >= 64 && code < 96 ? String.fromCharCode(code - 64) : key;
-}
-
-function follow(address: string): void {
-  if (/^https?:\/\//i.test(address)) window.open(address, "_blank", "noopener,noreferrer");
 }

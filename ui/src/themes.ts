@@ -16,6 +16,8 @@ const wide = matchMedia("(prefers-color-scheme: light)");
 
 export const theme = (): ITheme => (wide.matches ? LIGHT : DARK);
 
-export function onTheme(tell: () => void): void {
+/** Returns what ends the telling. */
+export function onTheme(tell: () => void): () => void {
   wide.addEventListener("change", tell);
+  return () => wide.removeEventListener("change", tell);
 }

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 import hitchpost
 from hitchpost import output, wire
 from hitchpost.agents import catalog
-from hitchpost.api import schemas, workspaces
+from hitchpost.api import replay, schemas, workspaces
 from hitchpost.api.catalog import Catalog
 from hitchpost.api.errors import as_dict, status_of
 from hitchpost.api.explain import Explain
@@ -341,6 +341,7 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     post(f"{agent}/stop", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_stop)
     post(f"{agent}/restart-session", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_restart)
     api.include_router(workspaces.router(hub, owner))
+    api.include_router(replay.router(hub))
     app.include_router(api)
 
     async def scrape() -> Response:

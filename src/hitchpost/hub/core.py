@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from hitchpost import settings as config
 from hitchpost.errors import Refused
 from hitchpost.hub.registry import Registry, Tracked
+from hitchpost.hub.replays import Replays
 from hitchpost.hub.streams import Keys, Screens, Viewer
 from hitchpost.model import run as runs
 from hitchpost.model.record import InvalidRecordChange
@@ -49,6 +50,7 @@ class Hub:
         self.home = home
         self.registry = Registry(home)
         self.screens = Screens()
+        self.replays = Replays()
         self.began = time.monotonic()
         self._keys: dict[tuple[str, int], Keys] = {}
         self._ops = ThreadPoolExecutor(OPS_AT_ONCE, "ops")
@@ -63,6 +65,7 @@ class Hub:
             keys.close()
         await self.registry.close()
         self.screens.close()
+        self.replays.close()
         self._ops.shutdown(wait=False, cancel_futures=True)
 
     # operations -------------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 import { useState } from "preact/hooks";
+import { replaying } from "../replay";
 import type { Session } from "../shapes";
 import { EndBar } from "./EndBar";
 import { KeyBar } from "./KeyBar";
+import { PlayerBox } from "./PlayerBox";
 import { PromptBox } from "./PromptBox";
 import { SearchBar } from "./SearchBar";
 import { TerminalBox } from "./TerminalBox";
@@ -14,14 +16,23 @@ export function SessionPane({ session }: { session: Session }) {
     event.preventDefault();
     setSearching(true);
   };
+  const moment = replaying.value?.session === session.id ? replaying.value : null;
   return (
     <section class="pane" aria-label={session.name} onKeyDown={onKeyDown}>
       <Toolbar session={session} onSearch={() => setSearching(!searching)} />
-      {searching ? <SearchBar id={session.id} onClose={() => setSearching(false)} /> : null}
+      {moment ? <PlayerBox session={session} moment={moment} /> : <Present session={session} searching={searching} onFound={() => setSearching(false)} />}
+    </section>
+  );
+}
+
+function Present({ session, searching, onFound }: { session: Session; searching: boolean; onFound: () => void }) {
+  return (
+    <>
+      {searching ? <SearchBar id={session.id} onClose={onFound} /> : null}
       <TerminalBox id={session.id} name={session.name} focus />
       <EndBar session={session} />
       <KeyBar session={session} />
       <PromptBox session={session} />
-    </section>
+    </>
   );
 }

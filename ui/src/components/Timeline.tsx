@@ -1,11 +1,11 @@
 import { sessionPath } from "../api";
 import { useFetched } from "../fetched";
+import { replaying } from "../replay";
 import type { Session, StoryLine } from "../shapes";
+import { panel } from "../store";
+import { evidence, headline, runOf, said } from "../story";
 
-/** Told elsewhere, or more than anybody wants to read here. */
-const TOLD = new Set(["at", "event", "run", "from", "to", "reason", "actor", "by", "schema", "record", "pid"]);
-
-/** The session's story, the latest first, with the evidence for each change. */
+/** The session's story, the latest first, with the evidence for each change. A click goes back to that moment. */
 export function Timeline({ session }: { session: Session }) {
   const { value, trouble } = useFetched<StoryLine[]>(sessionPath(session.id, "story"), `${session.run} ${session.label} ${session.record}`);
   if (trouble) return <p class="trouble">{trouble}</p>;
@@ -13,10 +13,7 @@ export function Timeline({ session }: { session: Session }) {
     <ol class="timeline">
       {[...(value ?? [])].reverse().map((line, at) => (
         <li key={(value?.length ?? 0) - at} class={typeof line["to"] === "string" ? `to-${line["to"]}` : ""}>
-          <time dateTime={line.at} title={line.at}>
-            {new Date(line.at).toLocaleTimeString()}
-          </time>
-          <strong>{headline(line)}</strong>
+          <Headline session={session} line={line} />
           {said(line["reason"]) ? <p>{said(line["reason"])}</p> : null}
           <p class="evidence">{evidence(line)}</p>
         </li>
@@ -25,24 +22,33 @@ export function Timeline({ session }: { session: Session }) {
   );
 }
 
-function headline(line: StoryLine): string {
-  const change = line["to"] ? (line["from"] ? `${said(line["from"])} → ${said(line["to"])}` : said(line["to"])) : line.event;
-  return line["run"] ? `${change} (run ${said(line["run"])})` : change;
+function Headline({ session, line }: { session: Session; line: StoryLine }) {
+  const words = (
+    <>
+      <strong>{headline(line)}</strong>
+      <time dateTime={line.at} title={line.at}>
+        {new Date(line.at).toLocaleTimeString()}
+      </time>
+    </>
+  );
+  const run = runOf(line);
+  if (run === 0) return <div class="moment">{words}</div>;
+  const chosen = replaying.value?.session === session.id && replaying.value.at === line.at;
+  return (
+    <button
+      type="button"
+      class="moment"
+      title="Replay the terminal from here"
+      aria-current={chosen ? "true" : undefined}
+      onClick={() => replay({ session: session.id, run, at: line.at })}
+    >
+      {words}
+    </button>
+  );
 }
 
-function evidence(line: StoryLine): string {
-  const who = line["actor"] ?? line["by"];
-  return [...(who ? [`by ${said(who)}`] : []), ...pairs(line)].join(" · ");
-}
-
-/** Names and values, those of objects in objects too. */
-function pairs(fields: object): string[] {
-  return Object.entries(fields).flatMap(([key, item]: [string, unknown]) => {
-    if (TOLD.has(key) || item === null || item === "") return [];
-    return typeof item === "object" && !Array.isArray(item) ? pairs(item) : [`${key} ${said(item)}`];
-  });
-}
-
-function said(item: unknown): string {
-  return item === null || item === undefined ? "" : typeof item === "object" ? JSON.stringify(item) : String(item);
+function replay(moment: { session: string; run: number; at: string }): void {
+  replaying.value = moment;
+  // there the panel covers what is replayed
+  if (matchMedia("(max-width: 1000px)").matches) panel.value = null;
 }

@@ -1,0 +1,111 @@
+"""A moment of the timeline is shown as it was, and played from there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tests.browser.windows import Window, expect
+from tests.ground import Ground, Truth
+from tests.support import eventually
+
+SCRIPT = """trap 'printf "\\033[2J\\033[Hthe end\\n"; exit 0' TERM
+printf '\\033]8;;javascript:window.harm=1\\033\\\\bad\\033]8;;\\033\\\\'
+printf '\\033]0;<img src=x onerror=window.harm=2>\\007\\033[c'
+echo before; while :; do read x; done"""
+
+
+def stopped(ground: Ground) -> Truth:
+    """A session whose screen was another one before it was stopped."""
+    dev = ground.begin_sh(SCRIPT, name="dev")
+    eventually(lambda: b"before" in dev.output())
+    ground.end(dev)
+    return dev
+
+
+def go_to(window: Window, moment: str) -> None:
+    """Click a moment of the timeline, and wait until it is shown."""
+    window.page.locator(".timeline").get_by_role("button", name=moment).click()
+    expect(window.page.locator(".player")).to_have_attribute("data-settled", "true")
+
+
+def test_a_click_on_a_moment_shows_the_terminal_as_it_was(ground: Ground, window: Window) -> None:
+    dev = stopped(ground)
+    page = window.page
+    window.open_session("dev")
+    page.get_by_role("button", name="Timeline").click()
+    go_to(window, "running → stopping")
+    player = page.get_by_role("region", name="Replay of dev, run 1")
+    window.expect_shown("before")
+    expect(window.rows).not_to_contain_text("the end")
+    expect(player.locator(".clock")).to_have_text(re.compile(r"\d\d?:\d\d:\d\d"))
+    assert player.locator(".ticks i").count() >= 4
+
+    # the other way round, and what was written cannot do anything
+    go_to(window, "stopping → stopped")
+    window.expect_shown("the end")
+    expect(window.rows).not_to_contain_text("before")
+    go_to(window, "running → stopping")
+    window.expect_shown("before")
+    box = window.rows.locator("> div").first.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 5, box["y"] + 5)
+    assert len(window.context.pages) == 1
+    assert page.evaluate("window.harm") is None
+    page.keyboard.type("x")
+    assert window.wires[-1].asked("terminal.input", dev.id) == []
+
+    # played to its end, with the keyboard
+    player.focus()
+    player.get_by_label("Speed").select_option("8")
+    player.focus()
+    page.keyboard.press("Space")
+    window.expect_shown("the end")
+    expect(player.get_by_role("button", name="Play")).to_be_visible()
+    page.keyboard.press("Home")
+    expect(player).to_have_attribute("data-settled", "true")
+    expect(player.get_by_label("Moment")).to_have_value("0")
+    page.keyboard.press("ArrowRight")
+    expect(player).to_have_attribute("data-settled", "true")
+    window.expect_shown("the end")
+    page.keyboard.press("Escape")
+    expect(player).to_have_count(0)
+    expect(page.locator(".end-bar")).to_have_text("Process stopped. Click to restart.")
+
+
+def test_a_long_recording_is_fetched_in_parts(ground: Ground, window: Window) -> None:
+    dev = ground.begin_sh("for i in $(seq 9); do seq 1 20000; done; echo all of it; read x; exit 1", name="dev")
+    eventually(lambda: b"all of it" in dev.output(), timeout_s=30)
+    ground.hitch("send", "dev", "x")
+    assert dev.ended() == "failed"
+    asked: list[str] = []
+    window.page.on("request", lambda request: asked.append(request.url))
+    window.open_session("dev")
+    window.page.get_by_role("button", name="Timeline").click()
+    go_to(window, "starting → running")
+    player = window.page.locator(".player")
+    player.get_by_label("Speed").select_option("8")
+    player.get_by_role("button", name="Play").click()
+    window.expect_shown("all of it")
+    expect(player.get_by_role("button", name="Play")).to_be_visible()
+    lines = [line for line in window.lines() if line]
+    end = lines.index("all of it")
+    assert lines[:end] == [str(number) for number in range(20001 - end, 20001)]
+    assert len([url for url in asked if "from=" in url]) >= len(dev.output()) // (256 * 1024) - 1
+
+
+def test_on_a_phone_the_player_has_the_whole_page(ground: Ground, windows: Callable[..., Window]) -> None:
+    stopped(ground)
+    window = windows(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    window.sign_in()
+    window.open_session("dev")
+    window.page.get_by_role("button", name="Timeline").click()
+    go_to(window, "running → stopping")
+    expect(window.page.locator(".side-panel")).to_have_count(0)
+    window.expect_shown("before")
+    assert window.page.evaluate("document.documentElement.scrollWidth") == 390
+    for part in (".controls", ".player > header", ".player .xterm-screen"):
+        box = window.page.locator(part).bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390

@@ -1,0 +1,31 @@
+/** A terminal as all of ours are: what a program writes may look like anything, and do nothing. */
+
+import { Unicode11Addon } from "@xterm/addon-unicode11";
+import { WebLinksAddon } from "@xterm/addon-web-links";
+import { Terminal } from "@xterm/xterm";
+import { theme } from "./themes";
+
+const HISTORY_LINES = 5000;
+const FONT = 'ui-monospace, "JetBrains Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
+
+export function newTerminal(): Terminal {
+  const term = new Terminal({
+    allowProposedApi: true,
+    cursorBlink: false,
+    fontFamily: FONT,
+    fontSize: matchMedia("(max-width: 700px)").matches ? 12 : 13,
+    scrollback: HISTORY_LINES,
+    theme: theme(),
+    minimumContrastRatio: 4.5,
+    linkHandler: { activate: (_, address) => follow(address) },
+  });
+  term.loadAddon(new Unicode11Addon());
+  term.unicode.activeVersion = "11";
+  term.loadAddon(new WebLinksAddon((_, address) => follow(address)));
+  return term;
+}
+
+/** Only web addresses lead anywhere. */
+function follow(address: string): void {
+  if (/^https?:\/\//i.test(address)) window.open(address, "_blank", "noopener,noreferrer");
+}
