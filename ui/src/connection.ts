@@ -1,6 +1,7 @@
 /** The one WebSocket. It comes back by itself, with growing pauses, and tells when it is there again. */
 
 import { ApiError, ask } from "./api";
+import type { WatchWish, WorkspaceChanged } from "./changes";
 import type { HubMessage, PageMessage } from "./messages";
 
 const FIRST_PAUSE_MS = 200;
@@ -10,7 +11,7 @@ export type Link = "connecting" | "open" | "lost" | "refused";
 
 export interface Listener {
   link(state: Link): void;
-  message(message: HubMessage): void;
+  message(message: HubMessage | WorkspaceChanged): void;
   frame(buffer: ArrayBuffer): void;
 }
 
@@ -31,7 +32,7 @@ export class Connection {
   }
 
   /** False when there is no connection: what a person typed is then not kept for later, when it may mean harm. */
-  send(message: PageMessage): boolean {
+  send(message: PageMessage | WatchWish): boolean {
     if (this.socket?.readyState !== WebSocket.OPEN) return false;
     this.socket.send(JSON.stringify(message));
     return true;
@@ -71,7 +72,7 @@ export class Connection {
       this.listener.link("open");
     };
     socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => {
-      if (typeof event.data === "string") this.listener.message(JSON.parse(event.data) as HubMessage);
+      if (typeof event.data === "string") this.listener.message(JSON.parse(event.data) as HubMessage | WorkspaceChanged);
       else this.listener.frame(event.data);
     };
     socket.onclose = () => {

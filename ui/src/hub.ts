@@ -2,6 +2,7 @@
 
 import { batch } from "@preact/signals";
 import { ask } from "./api";
+import { connectChanges, onChanged, watchAgain } from "./changes";
 import { Connection } from "./connection";
 import type { HubMessage } from "./messages";
 import type { Session } from "./shapes";
@@ -31,6 +32,7 @@ const connection = new Connection({
   message(message) {
     if (message.type === "session.attached") onAttached(message);
     else if (message.type === "terminal.size") onSize(message);
+    else if (message.type === "workspace.changed") onChanged(message);
     else if (waiting) waiting.push(message);
     else store.apply(message);
   },
@@ -39,6 +41,7 @@ const connection = new Connection({
 
 export async function begin(): Promise<void> {
   connectViews((message) => connection.send(message));
+  connectChanges((wish) => connection.send(wish));
   setInterval(() => (store.now.value = Date.now()), TICK_MS);
   setInterval(() => document.visibilityState === "visible" && store.link.value === "open" && store.live.value && void refresh(), WORDS_EVERY_MS);
   addEventListener("hashchange", () => void enter());
@@ -69,6 +72,7 @@ async function enter(): Promise<void> {
 function arrived(): void {
   store.link.value = "open";
   attachAll();
+  watchAgain();
 }
 
 /** Everything anew. What is told meanwhile comes after the answer, so nothing older replaces it. */

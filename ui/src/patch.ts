@@ -1,24 +1,54 @@
-/** The lines of a patch, each with its kind. */
+/** The lines of a patch, each with its kind and its place. */
 
 export interface PatchLine {
-  kind: "file" | "hunk" | "added" | "deleted" | "same";
+  kind: "file" | "hunk" | "added" | "deleted" | "same" | "note";
   text: string;
+  path: string;
+  /** In the file as it is; for a deleted line, as it was. 0 where there is none. */
+  line: number;
 }
 
 export function hunksOf(patch: string, most: number): { lines: PatchLine[]; left: number } {
-  const all = patch.replace(/\n$/, "").split("\n");
   const lines: PatchLine[] = [];
-  let inHunk = false;
-  for (const text of all) {
+  let [path, inHunk, was, is] = ["", false, 0, 0];
+  for (const text of patch.replace(/\n$/, "").split("\n")) {
     if (text.startsWith("diff --git ")) {
       inHunk = false;
-      lines.push({ kind: "file", text });
+      lines.push({ kind: "file", text, path: "", line: 0 });
     } else if (text.startsWith("@@")) {
       inHunk = true;
-      lines.push({ kind: "hunk", text });
-    } else if (inHunk) {
-      lines.push({ kind: text.startsWith("+") ? "added" : text.startsWith("-") ? "deleted" : "same", text });
-    } else if (text.startsWith("Binary")) lines.push({ kind: "same", text });
+      const numbers = /^@@ -(\d+)(?:,\d+)? \+(\d+)/.exec(text);
+      [was, is] = [Number(numbers?.[1] ?? 0), Number(numbers?.[2] ?? 0)];
+      lines.push({ kind: "hunk", text, path, line: 0 });
+    } else if (!inHunk) {
+      const named = /^(?:---|\+\+\+) (.+)$/.exec(text)?.[1];
+      if (named && named !== "/dev/null") path = nameOf(named);
+      if (text.startsWith("Binary")) lines.push({ kind: "note", text, path: "", line: 0 });
+    } else if (text.startsWith("+")) lines.push({ kind: "added", text, path, line: is++ });
+    else if (text.startsWith("-")) lines.push({ kind: "deleted", text, path, line: was++ });
+    else if (text.startsWith("\\")) lines.push({ kind: "note", text, path: "", line: 0 });
+    else lines.push({ kind: "same", text, path, line: (was++, is++) });
   }
   return { lines: lines.slice(0, most), left: Math.max(0, lines.length - most) };
 }
+
+const ESCAPES: Record<string, string> = { t: "\t", n: "\n", r: "\r", a: "\x07", b: "\b", f: "\f", v: "\v" };
+
+/** A file's name as git writes it behind `+++`: after `b/`, in quotes when it has odd characters. */
+function nameOf(text: string): string {
+  // git ends a name with spaces in it by a tab
+  const name = text.replace(/\t$/, "");
+  if (!name.startsWith('"')) return name.slice(2);
+  return name.slice(1, -1).replace(/\\(\d{3}|.)/g, (_, code: string) => (code.length === 3 ? String.fromCharCode(parseInt(code, 8)) : (ESCAPES[code] ?? code))).slice(2);
+}
+
+const LONGEST_QUOTE = 300;
+
+/** What an agent reads about a line. Nothing in it can be taken for a key: a terminal gets it. */
+export function commentOn({ path, line, kind, text }: PatchLine, comment: string): string {
+  const quote = text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}…` : text;
+  const where = kind === "deleted" ? `${path}:${line} (deleted)` : `${path}:${line}`;
+  return [`Comment on ${where}`, `> ${quote}`, comment.trim()].map(printable).join("\n");
+}
+
+const printable = (text: string): string => text.replace(/\r\n?/g, "\n").replace(/[\x00-\x08\x0b-\x1f\x7f]/g, "\ufffd");

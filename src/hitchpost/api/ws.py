@@ -92,6 +92,7 @@ class Connection:
     def __init__(self, hub: Hub, websocket: WebSocket, metrics: Metrics, may_type: bool) -> None:
         self.hub, self.websocket, self.metrics, self.may_type = hub, websocket, metrics, may_type
         self.views: dict[str, View] = {}
+        self._trees: dict[str, Callable[[], None]] = {}
         self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_EVENTS)
         self._sending = asyncio.Lock()
         self._next_channel = 1
@@ -117,6 +118,8 @@ class Connection:
             known.cancel()
             for deed in self._deeds:
                 deed.cancel()
+            for stop_watching in self._trees.values():
+                stop_watching()
             for session in list(self.views):
                 await self._detach(session)
 
@@ -184,6 +187,8 @@ class Connection:
             "terminal.answer": (Input, self._answer),
             "terminal.resize": (Resize, self._resize),
             "session.resume": (Message, self._resume),
+            "workspace.watch": (Message, self._watch_workspace),
+            "workspace.unwatch": (Message, self._unwatch_workspace),
         }
         session = ""
         try:
@@ -301,6 +306,19 @@ class Connection:
             await self.hub.resume(session)
         except (HitchpostError, InvalidTransition, files.LockTimeout, files.Unreadable, OSError) as error:
             await self._error(status_of(error)[1], str(error), session)
+
+    async def _watch_workspace(self, asked: Message) -> None:
+        """Tell ``workspace.changed`` from now on, when files of the session's worktree change."""
+        one = self.hub.registry.find(asked.sessionId)
+        if one.id in self._trees:
+            return
+        told = {"type": "workspace.changed", "sessionId": one.id}
+        self._trees[one.id] = self.hub.trees.watch(one.shape["workspace"]["path"], lambda: self._heard(told))
+
+    async def _unwatch_workspace(self, asked: Message) -> None:
+        stop_watching = self._trees.pop(self.hub.registry.find(asked.sessionId).id, None)
+        if stop_watching is not None:
+            stop_watching()
 
     def _view(self, wanted: str) -> View:
         view = self.views.get(wanted) or self.views.get(self.hub.registry.find(wanted).id)

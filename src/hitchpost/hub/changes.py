@@ -8,7 +8,9 @@ import os
 import struct
 from collections.abc import Callable
 
+IN_MODIFY, IN_ATTRIB = 0x2, 0x4
 IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE = 0x40, 0x80, 0x100, 0x200
+ENTRIES = IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE
 IN_IGNORED, IN_Q_OVERFLOW, IN_ONLYDIR = 0x8000, 0x4000, 0x01000000
 IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
 HEADER = struct.Struct("iIII")
@@ -17,13 +19,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Changes:
-    """Calls ``tell(folder, name)`` for each entry that came, went or was replaced in a watched folder.
+    """Calls ``tell(folder, name)`` for each entry that came, went or was replaced in a watched folder; see ``mask``.
 
     ``tell("", "")`` says that something was missed, and everything has to be looked at.
     """
 
-    def __init__(self, tell: Callable[[str, str], None]) -> None:
-        self.tell = tell
+    def __init__(self, tell: Callable[[str, str], None], mask: int = ENTRIES) -> None:
+        self.tell, self.mask = tell, mask | IN_ONLYDIR
         self._fd = _libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
         if self._fd < 0:
             raise OSError(ctypes.get_errno(), "inotify is not to be had")
@@ -33,8 +35,7 @@ class Changes:
 
     def watch(self, folder: str) -> bool:
         """Whether the folder is watched from now on: the kernel allows only so many."""
-        mask = IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_ONLYDIR
-        number = _libc.inotify_add_watch(self._fd, os.fsencode(folder), mask)
+        number = _libc.inotify_add_watch(self._fd, os.fsencode(folder), self.mask)
         if number < 0:
             return False
         self._folders[number], self._watches[folder] = folder, number

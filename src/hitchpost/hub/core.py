@@ -15,6 +15,7 @@ from hitchpost.errors import Refused
 from hitchpost.hub.registry import Registry, Tracked
 from hitchpost.hub.replays import Replays
 from hitchpost.hub.streams import Keys, Screens, Viewer
+from hitchpost.hub.trees import Trees
 from hitchpost.model import run as runs
 from hitchpost.model.record import InvalidRecordChange
 from hitchpost.ops.cancel import cancel
@@ -51,6 +52,7 @@ class Hub:
         self.registry = Registry(home)
         self.screens = Screens()
         self.replays = Replays()
+        self.trees = Trees(self.do)
         self.began = time.monotonic()
         self._keys: dict[tuple[str, int], Keys] = {}
         self._ops = ThreadPoolExecutor(OPS_AT_ONCE, "ops")
@@ -63,6 +65,7 @@ class Hub:
         self._warm_up.cancel()
         for keys in self._keys.values():
             keys.close()
+        self.trees.close()
         await self.registry.close()
         self.screens.close()
         self.replays.close()
