@@ -9,14 +9,19 @@ from tests.browser.windows import Window, expect
 from tests.ground import Ground, Truth
 from tests.support import eventually
 
-SCRIPT = """trap 'printf "\\033[2J\\033[Hthe end\\n"; exit 0' TERM
-printf '\\033]8;;javascript:window.harm=1\\033\\\\bad\\033]8;;\\033\\\\'
-printf '\\033]0;<img src=x onerror=window.harm=2>\\007\\033[c'
+SCRIPT = """trap '. ./hostile; exit 0' TERM
 echo before; while :; do read x; done"""
 
 
+HOSTILE = """printf '\\033[2J\\033[Hthe end\\n\\033]8;;javascript:window.harm=1\\033\\\\bad\\033]8;;\\033\\\\'
+printf '\\033]0;<img src=x onerror=window.harm=2>\\007\\033[c'
+"""
+
+
 def stopped(ground: Ground) -> Truth:
-    """A session whose screen was another one before it was stopped."""
+    """A session that shows one screen, and another when it is stopped: with a link that would run a script, a title
+    that would be an element, and a question that a live terminal answers."""
+    (ground.place / "hostile").write_text(HOSTILE)
     dev = ground.begin_sh(SCRIPT, name="dev")
     eventually(lambda: b"before" in dev.output())
     ground.end(dev)
@@ -30,7 +35,7 @@ def go_to(window: Window, moment: str) -> None:
 
 
 def test_a_click_on_a_moment_shows_the_terminal_as_it_was(ground: Ground, window: Window) -> None:
-    dev = stopped(ground)
+    stopped(ground)
     page = window.page
     window.open_session("dev")
     page.get_by_role("button", name="Timeline").click()
@@ -41,27 +46,30 @@ def test_a_click_on_a_moment_shows_the_terminal_as_it_was(ground: Ground, window
     expect(player.locator(".clock")).to_have_text(re.compile(r"\d\d?:\d\d:\d\d"))
     assert player.locator(".ticks i").count() >= 4
 
-    # the other way round, and what was written cannot do anything
+    # the other way round
     go_to(window, "stopping → stopped")
     window.expect_shown("the end")
     expect(window.rows).not_to_contain_text("before")
     go_to(window, "running → stopping")
     window.expect_shown("before")
-    box = window.rows.locator("> div").first.bounding_box()
-    assert box is not None
-    page.mouse.click(box["x"] + 5, box["y"] + 5)
-    assert len(window.context.pages) == 1
-    assert page.evaluate("window.harm") is None
-    page.keyboard.type("x")
-    assert window.wires[-1].asked("terminal.input", dev.id) == []
 
     # played to its end, with the keyboard
-    player.focus()
     player.get_by_label("Speed").select_option("8")
     player.focus()
     page.keyboard.press("Space")
     window.expect_shown("the end")
     expect(player.get_by_role("button", name="Play")).to_be_visible()
+
+    # what is played can do nothing, and nothing that is typed goes to the session
+    box = window.rows.locator("> div").nth(1).bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 4, box["y"] + 4)
+    page.mouse.click(box["x"] + 5, box["y"] + 5)
+    page.keyboard.type("x")
+    assert len(window.context.pages) == 1
+    assert page.evaluate("window.harm") is None
+    assert {message["type"] for message in window.wires[-1].said} <= {"session.attach", "terminal.resize"}
+
     page.keyboard.press("Home")
     expect(player).to_have_attribute("data-settled", "true")
     expect(player.get_by_label("Moment")).to_have_value("0")

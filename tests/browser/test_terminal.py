@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser.windows import Window, expect
 from tests.ground import Ground, Truth
+from tests.hubs import HubProcess
 from tests.support import eventually
 
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
@@ -141,16 +142,41 @@ def test_on_a_phone_the_list_gives_way_to_the_terminal_and_keys_are_there(
     ground.end(dev)
 
 
-def test_only_web_addresses_are_links(ground: Ground, window: Window) -> None:
+def click(window: Window, row: int, *, is_link: bool) -> None:
+    """As a person does, who sees whether there is a link before."""
+    box = window.rows.locator("> div").nth(row).bounding_box()
+    assert box is not None
+    window.page.mouse.move(box["x"] + 8, box["y"] + 4)
+    window.page.mouse.move(box["x"] + 12, box["y"] + 5)
+    expect(window.page.locator(".pane .xterm-cursor-pointer")).to_have_count(int(is_link))
+    window.page.mouse.click(box["x"] + 12, box["y"] + 5)
+
+
+def test_only_web_addresses_are_links(ground: Ground, hub: HubProcess, window: Window) -> None:
     link = "\\033]8;;{}\\033\\\\{}\\033]8;;\\033\\\\\\n"
-    script = "printf '" + link.format("javascript:window.harm=1", "bad") + "'; echo end; exec cat"
+    wrong = ("javascript:window.harm=1", "file:///etc/passwd", "data:text/html,<script>alert(1)</script>")
+    right = f"{hub.url}/favicon.svg"
+    texts = [
+        *(link.format(one, "bad") for one in wrong),
+        "javascript:alert(1)\\n",
+        f"{right}\\n",
+        link.format(right, "good"),
+    ]
+    # shown live: the screen that a late tab gets has no hidden addresses
+    script = f"stty -echo; echo ready; read x; printf '\\033[H{''.join(texts)}'; echo end; exec cat"
     dev = ground.begin_sh(script, name="dev")
     window.open_session("dev")
+    window.expect_shown("ready")
+    window.type("")
     window.expect_shown("end")
-    box = window.rows.locator("> div").first.bounding_box()
-    assert box is not None
-    window.page.mouse.move(box["x"] + 10, box["y"] + 5)
-    window.page.mouse.click(box["x"] + 10, box["y"] + 5)
+    for good in (4, 5):
+        with window.context.expect_page() as opened:
+            click(window, good, is_link=True)
+        assert opened.value.evaluate("window.opener") is None
+        assert opened.value.url == right
+        opened.value.close()
+        for bad in range(4):
+            click(window, bad, is_link=False)
     assert len(window.context.pages) == 1
     assert window.page.evaluate("window.harm") is None
     ground.end(dev)

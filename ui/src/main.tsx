@@ -4,9 +4,12 @@ import "./style/page.css";
 import "./style/list.css";
 import "./style/session.css";
 import "./style/panels.css";
+import "./style/help.css";
 import { render } from "preact";
 import { App } from "./components/App";
 import { begin } from "./hub";
+import { listenForShortcuts } from "./shortcuts";
 
 render(<App />, document.getElementById("app")!);
+listenForShortcuts();
 void begin();

@@ -3,6 +3,7 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { SearchAddon } from "@xterm/addon-search";
 import type { Terminal } from "@xterm/xterm";
+import { copyFrom } from "./clipboard";
 import { newTerminal } from "./xterm";
 
 /** What a dead program may have left switched on: screen, margins, mouse, paste, keypad, colours, cursor. */
@@ -156,9 +157,11 @@ export class SessionTerminal {
     this.pressed = event.key;
     if (event.ctrlKey && event.shiftKey && event.code === "KeyC" && this.term.hasSelection()) {
       event.preventDefault();
-      void navigator.clipboard?.writeText(this.term.getSelection());
+      void copyFrom(this.term);
       return false;
     }
+    // a terminal that takes no input does not hold anybody
+    if (event.key === "Tab" && this.term.options.disableStdin) return false;
     // Ours: the browser pastes, and the page searches.
     return !(event.ctrlKey && event.shiftKey && (event.code === "KeyV" || event.code === "KeyF"));
   }

@@ -1,8 +1,10 @@
 /** A terminal as all of ours are: what a program writes may look like anything, and do nothing. */
 
+import { effect } from "@preact/signals";
 import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { Terminal } from "@xterm/xterm";
+import { screenReader } from "./settings";
 import { theme } from "./themes";
 
 const HISTORY_LINES = 5000;
@@ -22,6 +24,11 @@ export function newTerminal(): Terminal {
   term.loadAddon(new Unicode11Addon());
   term.unicode.activeVersion = "11";
   term.loadAddon(new WebLinksAddon((_, address) => follow(address)));
+  let stop: () => void;
+  term.loadAddon({
+    activate: () => (stop = effect(() => void (term.options.screenReaderMode = screenReader.value))),
+    dispose: () => stop(),
+  });
   return term;
 }
 

@@ -1,6 +1,7 @@
 import { current, grid, link, panel, role, shown, tabs } from "../store";
 import { Confirm } from "./Confirm";
 import { Grid } from "./Grid";
+import { Help } from "./Help";
 import { NewSession } from "./NewSession";
 import { Notices } from "./Notices";
 import { SessionList } from "./SessionList";
@@ -25,6 +26,7 @@ export function App() {
       {session && panel.value && !inGrid ? <SidePanel session={session} which={panel.value} /> : null}
       <NewSession />
       <Confirm />
+      <Help />
       <Notices />
     </div>
   );

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { copyFrom, pasteInto } from "../clipboard";
 import type { Session } from "../shapes";
 import { owner } from "../store";
 import { viewOf } from "../views";
@@ -45,6 +46,12 @@ export function KeyBar({ session }: { session: Session }) {
           {sign}
         </button>
       ))}
+      <button type="button" class="word" onPointerDown={keepFocus} onClick={() => void copyFrom(view.terminal.term)}>
+        Copy
+      </button>
+      <button type="button" class="word" onPointerDown={keepFocus} onClick={() => void pasteInto(view.terminal.term)}>
+        Paste
+      </button>
     </div>
   );
 }

@@ -2,6 +2,7 @@ import { useRef, useState } from "preact/hooks";
 import { prompt } from "../actions";
 import type { Session } from "../shapes";
 import { owner } from "../store";
+import { viewOf } from "../views";
 import { takesPrompt } from "../words";
 
 const MOST_KEPT = 50;
@@ -28,6 +29,7 @@ export function PromptBox({ session }: { session: Session }) {
       event.preventDefault();
       void send();
     }
+    if (event.key === "Escape") viewOf(session.id).terminal.term.focus();
     const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
     if (!step || (text && back.current === 0)) return;
     const kept = keptOf(session.id);

@@ -1,4 +1,5 @@
 import { count, creating, filter, known, link, listed, owner, showArchived } from "../store";
+import { helping } from "../shortcuts";
 import { signOut } from "../signin";
 import { SessionRow } from "./SessionRow";
 
@@ -41,6 +42,9 @@ export function SessionList() {
           />
           Show archived
         </label>
+        <button type="button" aria-label="Keys and settings" title="Keys and settings (?)" onClick={() => (helping.value = true)}>
+          ?
+        </button>
         <button type="button" class="sign-out" onClick={() => void signOut()}>
           Sign out
         </button>
