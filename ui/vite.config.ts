@@ -1,7 +1,9 @@
 import { defineConfig } from "vite";
+import { appFiles } from "./app/files.js";
 
 export default defineConfig({
   base: "/",
+  plugins: [appFiles()],
   build: {
     outDir: "../src/hitchpost/web",
     emptyOutDir: true,

@@ -1,4 +1,4 @@
-import { current, grid, link, panel, role, shown, tabs } from "../store";
+import { current, grid, known, link, panel, role, shown, tabs } from "../store";
 import { Confirm } from "./Confirm";
 import { Grid } from "./Grid";
 import { Help } from "./Help";
@@ -37,8 +37,10 @@ const LINK_TEXTS: Record<string, string> = {
   refused: "This page is signed out: hitch up prints a link that signs it in again. Sessions go on.",
 };
 
+const NO_HUB = "The hub is not reachable. Trying again; hitch up starts it. Sessions go on without it.";
+
 function LostLink() {
-  const text = LINK_TEXTS[link.value] ?? "";
+  const text = link.value === "lost" && !known.value ? NO_HUB : (LINK_TEXTS[link.value] ?? "");
   return (
     <div class="lost-link" role="status" hidden={!text}>
       {text}

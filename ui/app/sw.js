@@ -1,0 +1,33 @@
+/*
+ * Keeps the page's own files, so that it opens when the hub does not answer, and says so. Nothing else is kept: no
+ * answer of the hub, and no request that carries who asks.
+ *
+ * Each version keeps a whole set of files. A newer one waits until no page uses the older any more. While the hub
+ * answers, the page itself comes from there: so an upgraded hub is never shown with an old page.
+ */
+
+const KEPT = `page ${"VERSION"}`;
+const PAGE = "/";
+const FILES = ["FILES"];
+
+addEventListener("install", (event) => {
+  const wanted = [PAGE, ...FILES].map((path) => new Request(path, { credentials: "omit" }));
+  event.waitUntil(caches.open(KEPT).then((kept) => kept.addAll(wanted)));
+});
+
+addEventListener("activate", (event) => {
+  const forget = (names) => Promise.all(names.filter((name) => name !== KEPT).map((name) => caches.delete(name)));
+  event.waitUntil(caches.keys().then(forget));
+});
+
+addEventListener("fetch", (event) => {
+  const { pathname, origin } = new URL(event.request.url);
+  if (event.request.method !== "GET" || origin !== location.origin) return;
+  if (event.request.mode === "navigate" && pathname === PAGE) event.respondWith(fetch(event.request).catch(() => keptOf(PAGE)));
+  else if (FILES.includes(pathname)) event.respondWith(keptOf(pathname).then((found) => (found.ok ? found : fetch(event.request))));
+});
+
+/** An error where the browser has thrown it away. */
+async function keptOf(path) {
+  return (await (await caches.open(KEPT)).match(path)) ?? Response.error();
+}
