@@ -49,7 +49,7 @@ def test_the_page_is_an_app_that_opens_without_the_hub(
     # it can be installed: a manifest, icons that are there, and a worker
     manifest: dict[str, Any] = page.evaluate("fetch('/manifest.webmanifest').then(answer => answer.json())")
     assert (manifest["display"], manifest["start_url"]) == ("standalone", "/")
-    sizes = {"any": set(), "maskable": set()}
+    sizes: dict[str, set[str]] = {"any": set(), "maskable": set()}
     for icon in manifest["icons"]:
         drawn = "new Promise(done => { const one = new Image(); one.onload = () => done(one.width); one.src = %r })"
         width = page.evaluate(drawn % icon["src"])

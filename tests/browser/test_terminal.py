@@ -125,7 +125,7 @@ def test_on_a_phone_the_list_gives_way_to_the_terminal_and_keys_are_there(
     window.expect_shown("ready")
     expect(window.page.locator(".list")).to_be_hidden()
     keys = window.page.get_by_role("toolbar", name="Keys")
-    for key in ("Escape", "Arrow up", "Ctrl"):
+    for key in ("Esc", "Arrow up", "Ctrl"):
         keys.get_by_role("button", name=key).tap()
     window.page.locator(".pane .xterm-helper-textarea").focus()
     window.page.keyboard.type("g")

@@ -13,7 +13,6 @@ from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.repos import Repo
 
-AXE = Path(__file__).parents[2] / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
 
 
@@ -125,38 +124,3 @@ def test_the_page_follows_the_colours_of_the_system(
     ground_colour = window.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground_colour == {"dark": "rgb(36, 41, 51)", "light": "rgb(236, 239, 244)"}[scheme]
     ground.end(dev)
-
-
-def test_there_are_no_serious_barriers(ground: Ground, windows: Callable[..., Window]) -> None:
-    live = ground.begin_sh(f"echo hello; {ECHO}", name="live")
-    failed = ground.begin_sh("echo oh; exit 1", name="failed")
-    assert failed.ended() == "failed"
-    for scheme in ("dark", "light"):
-        window = windows(color_scheme=scheme)
-        window.sign_in()
-        page = window.page
-        window.open_session("failed")
-        window.expect_shown("oh")
-        assert barriers(window) == []
-        window.open_session("live")
-        window.expect_shown("hello")
-        for panel in ("Why", "Timeline"):
-            page.get_by_role("button", name=panel).click()
-            expect(page.locator(".panel-body > *").first).to_be_visible()
-            assert barriers(window) == []
-        page.locator(".list-head").get_by_role("button", name="New").click()
-        expect(page.get_by_role("dialog")).to_be_visible()
-        assert barriers(window) == []
-    ground.end(live)
-
-
-def barriers(window: Window) -> list[str]:
-    """What the accessibility checker finds that keeps people out."""
-    window.page.evaluate(AXE.read_text())
-    found = window.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [
-        f"{one['id']}: {node['html'][:120]} {node['failureSummary']}"
-        for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"]
-    ]

@@ -6,7 +6,7 @@ import { viewOf } from "../views";
 import { takesInput } from "../words";
 
 const KEYS: [string, string, string][] = [
-  ["Esc", "Escape", "\x1b"],
+  ["Esc", "Esc", "\x1b"],
   ["Tab", "Tab", "\t"],
   ["←", "Arrow left", "D"],
   ["↑", "Arrow up", "A"],
