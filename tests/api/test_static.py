@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from starlette.testclient import TestClient
 
 from hitchpost.api.static import serve_page
 from tests.hubs import HubProcess
+
+MOST_FIRST_BYTES = 250_000
 
 
 @pytest.fixture
@@ -63,6 +66,14 @@ def test_a_page_that_was_not_built_says_so(tmp_path: Path) -> None:
     answer = client(tmp_path / "nowhere").get("/")
     assert answer.status_code == 503
     assert "script/ui builds it" in answer.text
+
+
+def test_the_first_load_is_small(hub: HubProcess) -> None:
+    with hub.http(None) as anybody:
+        page = anybody.get("/").text
+        first = [anybody.get(path).content for path in re.findall(r"/assets/[^\"]+", page)]
+    assert len(first) >= 2
+    assert sum(len(gzip.compress(one)) for one in first) < MOST_FIRST_BYTES
 
 
 def test_over_the_gate_a_hashed_file_is_kept_and_the_page_is_not(hub: HubProcess) -> None:
