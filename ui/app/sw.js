@@ -2,8 +2,8 @@
  * Keeps the page's own files, so that it opens when the hub does not answer, and says so. Nothing else is kept: no
  * answer of the hub, and no request that carries who asks.
  *
- * Each version keeps a whole set of files. A newer one waits until no page uses the older any more. While the hub
- * answers, the page itself comes from there: so an upgraded hub is never shown with an old page.
+ * Each version keeps a whole set of files, and takes over from the last one at once. While the hub answers, the page
+ * itself comes from there: so an upgraded hub is never shown with an old page.
  */
 
 const KEPT = `page ${"VERSION"}`;
@@ -11,6 +11,7 @@ const PAGE = "/";
 const FILES = ["FILES"];
 
 addEventListener("install", (event) => {
+  skipWaiting();
   const wanted = [PAGE, ...FILES].map((path) => new Request(path, { credentials: "omit" }));
   event.waitUntil(caches.open(KEPT).then((kept) => kept.addAll(wanted)));
 });

@@ -2,6 +2,7 @@
 
 import { batch } from "@preact/signals";
 import { ask } from "./api";
+import { updateWorker } from "./app";
 import { connectChanges, onChanged, watchAgain } from "./changes";
 import { Connection } from "./connection";
 import type { HubMessage } from "./messages";
@@ -73,6 +74,7 @@ function arrived(): void {
   store.link.value = "open";
   attachAll();
   watchAgain();
+  void updateWorker();
 }
 
 /** Everything anew. What is told meanwhile comes after the answer, so nothing older replaces it. */
