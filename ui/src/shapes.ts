@@ -113,6 +113,12 @@ export interface Health {
   live: number;
 }
 
+/** Nothing was shown between the two, in seconds since the beginning. */
+export interface IdleStretch {
+  from_s: number;
+  to_s: number;
+}
+
 export interface Launch {
   code: string;
 }
@@ -172,6 +178,38 @@ export interface RecordAnswer {
 export interface Removed {
   id: string;
   snapshot: string | null;
+}
+
+/** Bytes of the terminal (base64), after `lost` ones that are not in the log any more; or another size. */
+export interface ReplayEvent {
+  at_s: number;
+  data?: string | null;
+  lost?: number;
+  cols?: number | null;
+  rows?: number | null;
+}
+
+export interface ReplayOutline {
+  run: number;
+  began_at: string | null;
+  length_s: number;
+  idle: IdleStretch[];
+}
+
+/** `next` is where the following part begins; null at the end of what was recorded so far. */
+export interface ReplayPart {
+  run: number;
+  offset: number;
+  next: number | null;
+  screen: ReplayScreen | null;
+  events: ReplayEvent[];
+}
+
+/** `data` (base64) shows the screen on a cleared terminal of this size. */
+export interface ReplayScreen {
+  cols: number;
+  rows: number;
+  data: string;
 }
 
 export interface Run {
