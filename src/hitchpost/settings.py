@@ -25,6 +25,9 @@ class Settings:
     sessions_max: int = 500
     reap_idle_minutes: float = 30.0
     reap_every_minutes: float = 5.0
+    image: str = "hitchpost-agent"
+    network: str = "bridge"
+    memory: str = "4g"
     env: dict[str, str] = field(default_factory=dict)
     env_files: tuple[str, ...] = ()
 

@@ -29,6 +29,7 @@ RUN, EXIT, EXIT_STATUS, INTENT, ATTENTION = "run.json", "exit.json", "exit_statu
 KEEPER_LOCK, SOCKET, KEEPER_LOG, OUTPUT, TIMES = "keeper.lock", "ctl.sock", "keeper.log", "output", "times.bin"
 TMUX_SOCKET, START_SOCKET = "tmux.sock", "start.sock"
 IN_PANE = "pane"
+BOX, INSIDE = "box.json", "inside"  # of a session: its container, and the folder that the container shares with us
 SPARES = (".spare-exit", ".spare-status", ".spare-state", ".spare-intent")
 
 # times.bin: one byte of kind, 8 bytes of microseconds since 1970, 8 bytes of value, all big endian

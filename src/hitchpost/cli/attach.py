@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import click
 
 from hitchpost import output, settings, wire
+from hitchpost.cli import stale
 from hitchpost.cli.attachment import DETACHED, ENDED, KILLED, Attachment
 from hitchpost.cli.common import session_argument, terminal_size
 from hitchpost.cli.keys import Keyboard, parse_detach_key
@@ -20,7 +21,7 @@ from hitchpost.cli.text import visible
 from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import ADOPTED, TMUX
-from hitchpost.model.status import status
+from hitchpost.model.status import is_stale, status
 from hitchpost.ops.look import Seen
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import find
@@ -46,6 +47,10 @@ def command(session: str, read_only: bool) -> None:
     seen = recover(home, find(home, session).record.id)
     if seen.record.runtime == TMUX and tmux.server_pid(seen.folder) is not None:
         sys.exit(attach_to(home, seen.record.id, read_only))
+    if is_stale(seen.facts):
+        if not stale.ask(home, seen):
+            return
+        seen = recover(home, seen.record.id)
     if seen.facts.keeper_alive is False or seen.facts.state == runs.CREATED:
         name = seen.record.name
         raise Refused(

@@ -37,6 +37,7 @@ COMMANDS: dict[str, str] = {
     "up": "Start the hub, and print a URL that signs you in.",
     "down": "End the hub; sessions go on.",
     "status": "Show the hub, sandboxes and how many sessions are in which state.",
+    "services": "Show the containers of sessions, and whether an agent lives in each.",
     "token": "Make, list and take back tokens of scripts and sign-ins of browsers.",
     "prune": "Delete old records, as the retention says.",
     "agents": "List the agents that the catalog knows.",

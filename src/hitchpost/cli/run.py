@@ -22,6 +22,7 @@ from hitchpost.cli.text import visible
 from hitchpost.errors import UsageError
 from hitchpost.ops import environment
 from hitchpost.ops.launch import Request, launch
+from hitchpost.ops.sandbox import Asked
 from hitchpost.runtimes import base
 from hitchpost.state.home import open_home
 
@@ -56,6 +57,12 @@ class RunCommand(click.Command):
 @click.option("--exclusive", is_flag=True, help="Lease the folder: no other session may work there meanwhile.")
 @click.option("--share", is_flag=True, help="Join a workspace that is in use, as a reader.")
 @click.option("--runtime", default="local", show_default=True, type=click.Choice(list(base.RUNTIMES)))
+@click.option("--image", metavar="I", help="docker: the container's image.")
+@click.option("--mount", "mounts", multiple=True, metavar="HOST:INSIDE[:ro]", help="docker: share a folder or file.")
+@click.option("--network", metavar="N", help="docker: none, bridge, host, or a network's name.")
+@click.option("--memory", metavar="SIZE", help="docker: at most so much, such as 512m or 4g.")
+@click.option("--cpus", type=float, metavar="X", help="docker: at most so many processors.")
+@click.option("--config", metavar="FOLDER", help="docker: a folder of settings, read-only at /config.")
 @click.option("--env", "env_items", multiple=True, metavar="NAME[=VALUE]", help="Set a variable; NAME alone: yours.")
 @click.option("--prompt", help="A first prompt.")
 @click.option("--attach", is_flag=True, help="Enter the session's terminal at once.")
@@ -72,6 +79,12 @@ def command(
     exclusive: bool,
     share: bool,
     runtime: str,
+    image: str | None,
+    mounts: tuple[str, ...],
+    network: str | None,
+    memory: str | None,
+    cpus: float | None,
+    config: str | None,
     env_items: tuple[str, ...],
     prompt: str | None,
     attach: bool,
@@ -103,6 +116,7 @@ def command(
         prompt=prompt,
         env=environment.parse(env_items, os.environ),
         size=terminal_size(),
+        sandbox=Asked(image, mounts, network, memory, cpus, config),
     )
     told = progress(branch or "workspace", "making it ready")
     seen, notes = launch(home, request, caller=os.environ, progress=told)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from hitchpost import settings as config
 from hitchpost.errors import Refused
+from hitchpost.hub.boxes import Boxes
 from hitchpost.hub.registry import Registry, Tracked
 from hitchpost.hub.replays import Replays
 from hitchpost.hub.streams import Keys, Screens, Viewer
@@ -59,10 +60,13 @@ class Hub:
 
     async def open(self) -> None:
         await self.registry.open()
+        self.boxes = Boxes(self.registry)
+        self.boxes.start()
         self._warm_up = asyncio.get_running_loop().call_later(WARM_UP_AFTER_S, self.screens.warm_up)
 
     async def close(self) -> None:
         self._warm_up.cancel()
+        self.boxes.close()
         for keys in self._keys.values():
             keys.close()
         self.trees.close()

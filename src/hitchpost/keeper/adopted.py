@@ -11,12 +11,9 @@ import select
 import time
 from _signal import SIGKILL
 
-from hitchpost import wire
 from hitchpost.keeper import cage
-from hitchpost.keeper.agent import StartFailed, become_subreaper
-from hitchpost.keeper.desk import Desk
+from hitchpost.keeper.agent import StartFailed
 from hitchpost.keeper.keeper import DRAIN_S, FOLDER_CHECK_S, Keeper
-from hitchpost.keeper.log import Log
 from hitchpost.keeper.tree import Tree, below, lives, send
 from hitchpost.keeper.typing_queue import TypingQueue
 from hitchpost.model import run as runs
@@ -33,32 +30,31 @@ class Adopted(Keeper):
 
     def start(self) -> None:
         spec = self.spec
-        become_subreaper()
-        cage.leave_foreign_cage()
-        self.journal.reserve()
-        self.log = Log(os.path.join(self.run_folder, wire.OUTPUT), spec.log_cap_bytes)
-        self.log.mark(wire.AT_SIZE, self.cols << 32 | self.rows)
-        self._listen_to_signals()
-        self.desk = Desk(self)
-        self.journal.tell = self.desk.clients.tell_all
-        self.pid = spec.adopt_pid
-        self.tree = Watched(self.pid)
-        self._usage = None  # type: ignore[assignment]
-        self.pidfd = os.pidfd_open(self.pid)
+        self.prepare()
+        self.watch(spec.adopt_pid)
         if files.process_start(self.pid) != spec.adopt_start:
             raise StartFailed("the program in the pane has ended")
-        self.poll.register(self.pidfd, select.EPOLLIN)
         self._open_control()
-        keys, self.slave = os.pipe()
-        os.set_blocking(keys, False)
-        os.set_blocking(self.slave, False)
-        self._keys = keys
-        self.typing = TypingQueue(self.slave)
-        self.poll.register(keys, select.EPOLLIN)
+        self.take_keys()
         self.journal.write_run(self.pid, "adopted")
         self.journal.change(runs.RUNNING, "adopted while it runs", {"pid": self.pid})
         self.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
         self._on_output(spec.adopt_screen.encode())
+
+    def watch(self, pid: int) -> None:
+        self.pid = pid
+        self.tree = Watched(pid)
+        self._usage = None  # type: ignore[assignment]
+        self.pidfd = os.pidfd_open(pid)
+        self.poll.register(self.pidfd, select.EPOLLIN)
+
+    def take_keys(self) -> None:
+        """What is typed goes through a pipe of our own: tmux takes it in commands."""
+        self._keys, self.slave = os.pipe()
+        for fd in (self._keys, self.slave):
+            os.set_blocking(fd, False)
+        self.typing = TypingQueue(self.slave)
+        self.poll.register(self._keys, select.EPOLLIN)
 
     def _open_control(self) -> None:
         """Start the client that brings the output; ``master`` is what it says, ``control`` what it is told."""
@@ -83,11 +79,14 @@ class Adopted(Keeper):
             self._ended_at = files.stamp()
             self.at("drain", time.monotonic() + LAST_OUTPUT_S, self._drained)
         elif fd == self._keys:
-            typed = os.read(self._keys, KEYS_AT_ONCE)
-            self._command(f"send-keys -t {self.spec.adopt_pane} -H " + " ".join(f"{byte:02x}" for byte in typed))
-            self.type()
+            self.send_keys()
 
-    def _command(self, line: str) -> None:
+    def send_keys(self) -> None:
+        typed = os.read(self._keys, KEYS_AT_ONCE)
+        self.command(f"send-keys -t {self.spec.adopt_pane} -H " + " ".join(f"{byte:02x}" for byte in typed))
+        self.type()
+
+    def command(self, line: str) -> None:
         try:
             os.write(self.control, line.encode() + b"\n")
         except OSError:

@@ -86,14 +86,7 @@ class Keeper:
 
     def start(self) -> None:
         """Start the agent and say ``running``. Raises ``StartFailed``, ``NotWritten`` or ``OSError``."""
-        agent.become_subreaper()
-        cage.leave_foreign_cage()
-        self.journal.reserve()
-        self.log = Log(os.path.join(self.run_folder, wire.OUTPUT), self.spec.log_cap_bytes)
-        self.log.mark(wire.AT_SIZE, self.cols << 32 | self.rows)
-        self._listen_to_signals()
-        self.desk = Desk(self)
-        self.journal.tell = self.desk.clients.tell_all
+        self.prepare()
         if self.spec.tmux:
             self._move_in()
         self.cage = cage.build(self.spec.session, self.spec.run, self.spec.pids_max, self.spec.memory_max_bytes)
@@ -108,6 +101,17 @@ class Keeper:
         self.journal.write_run(self.pid, self.cage.tier)
         self.journal.change(runs.RUNNING, "the agent runs", {"pid": self.pid})
         self.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+
+    def prepare(self) -> None:
+        """Everything that is there before an agent is: the log, the socket, room on the disk for its end."""
+        agent.become_subreaper()
+        cage.leave_foreign_cage()
+        self.journal.reserve()
+        self.log = Log(os.path.join(self.run_folder, wire.OUTPUT), self.spec.log_cap_bytes)
+        self.log.mark(wire.AT_SIZE, self.cols << 32 | self.rows)
+        self._listen_to_signals()
+        self.desk = Desk(self)
+        self.journal.tell = self.desk.clients.tell_all
 
     def _move_in(self) -> None:
         """This process runs in a tmux pane, which is the agent's first client. Its terminal type is the pane's."""
@@ -268,10 +272,13 @@ class Keeper:
         if (cols, rows) == (self.cols, self.rows) or max(cols, rows) > LONGEST_SIDE or self.master < 0:
             return
         self.cols, self.rows = cols, rows
-        agent.set_size(self.master, cols, rows)
+        self.set_size(cols, rows)
         self.log.mark(wire.AT_OFFSET, self.log.end)
         self.log.mark(wire.AT_SIZE, cols << 32 | rows)
         self.desk.clients.tell_all({"event": "resize", "cols": cols, "rows": rows, "offset": self.log.end})
+
+    def set_size(self, cols: int, rows: int) -> None:
+        agent.set_size(self.master, cols, rows)
 
     @property
     def output_is_complete(self) -> bool:

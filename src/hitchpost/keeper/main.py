@@ -9,6 +9,7 @@ import time
 from hitchpost import lightjson, wire
 from hitchpost.keeper.adopted import Adopted
 from hitchpost.keeper.agent import StartFailed
+from hitchpost.keeper.boxed import Boxed
 from hitchpost.keeper.complaint import complain
 from hitchpost.keeper.ending import Ending
 from hitchpost.keeper.journal import NotWritten
@@ -37,7 +38,8 @@ def main(argv: list[str]) -> int:
     _close_strays(handed)
     os.ftruncate(spec.lock_fd, 0)
     os.pwrite(spec.lock_fd, f"{os.getpid()} {files.process_start(os.getpid())} {files.boot_id()}\n".encode(), 0)
-    keeper = Adopted(spec, run_folder) if spec.adopt_pane else Keeper(spec, run_folder)
+    kind = Adopted if spec.adopt_pane else Boxed if spec.container else Keeper
+    keeper = kind(spec, run_folder)
     try:
         keeper.start()
     except (StartFailed, NotWritten, OSError) as error:

@@ -37,6 +37,7 @@ class Wish:
     base: str | None = None
     exclusive: bool = False
     share: bool = False
+    sandbox: dict[str, object] | None = None
 
 
 def create(
@@ -78,6 +79,7 @@ def create(
             quit_signal=wish.agent.quit_signal,
             quit_group=wish.agent.quit_group,
             survivors=settings.survivors,
+            sandbox=wish.sandbox,
         )
         holder = next((row["id"] for row in rows if row["name"] == record.name), None)
         if holder is not None:

@@ -14,6 +14,7 @@ from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen
 from hitchpost.ops.place import choose
 from hitchpost.ops.remove import remove
+from hitchpost.ops.sandbox import Asked, wanted
 from hitchpost.ops.send import send
 from hitchpost.ops.start import start
 from hitchpost.runtimes import base
@@ -37,6 +38,7 @@ class Request:
     prompt: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     size: tuple[int, int] = (80, 24)
+    sandbox: Asked = field(default_factory=Asked)
 
 
 def launch(
@@ -51,6 +53,7 @@ def launch(
     config.environment(settings)  # an env file that cannot be read is known before there is a session
     if request.runtime not in base.RUNTIMES:
         raise UsageError(f"unknown runtime {request.runtime!r}; known are: {', '.join(base.RUNTIMES)}")
+    box = wanted(request.runtime, request.sandbox, settings, tuple(request.env))
     base.load(request.runtime).check()
     place = choose(
         home,
@@ -73,6 +76,7 @@ def launch(
         base=place.base,
         exclusive=place.workspace is not None and not request.share,
         share=request.share,
+        sandbox=box,
     )
     record = create(home, wish, settings, actor=actor)
     try:

@@ -126,7 +126,8 @@ def _looked_at(known: Index, session: str, fields: list[str], now_s: float) -> R
     words = status(seen.facts, now)
     made = shape(seen, now, words)
     row = _row(made, now_s - words.in_status_s, duration(words.total_s), words.colour)
-    if seen.facts.state in runs.TERMINAL and seen.facts.state != runs.ORPHANED and not seen.problem:
+    settled = seen.facts.state in runs.TERMINAL and seen.facts.state != runs.ORPHANED
+    if settled and not seen.problem and seen.facts.sandbox_alive is not True:
         known.remember(session, row.fields, made)
     return row
 

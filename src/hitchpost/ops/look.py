@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from hitchpost import output, wire
 from hitchpost.model import run as runs
-from hitchpost.model.facts import Exit, Facts, Report
+from hitchpost.model.facts import WITHOUT_SANDBOX, Exit, Facts, Report
 from hitchpost.runtimes import base
 from hitchpost.state import files, records, story
 from hitchpost.state.home import run_folder, session_folder
@@ -65,7 +65,12 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         earlier_runs_s=record.earlier_runs_s,
     )
     if state.state in runs.TERMINAL and state.state != runs.ORPHANED:
-        return replace(known, exit=read_exit(where), keeper_alive=False)
+        ended = replace(known, exit=read_exit(where), keeper_alive=False)
+        if record.runtime in WITHOUT_SANDBOX:
+            return ended
+        health = base.load(record.runtime).health(folder, state.run, session=record.id)
+        paused = health.sandbox_paused
+        return replace(ended, sandbox_alive=health.sandbox_alive, session_alive=False, sandbox_paused=paused)
     if state.state == runs.CREATED:
         return known
     # the lock before the exit: a keeper that ends between the two looks has written its exit by then

@@ -11,7 +11,7 @@ from hitchpost.errors import Refused, StartFailed
 from hitchpost.model import run as runs
 from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR
 from hitchpost.model.status import status
-from hitchpost.ops import environment
+from hitchpost.ops import environment, sandbox
 from hitchpost.ops.create import sweep
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.place import current
@@ -59,6 +59,7 @@ def start(
     if seen.facts.state != runs.ORPHANED:
         wait_for_keeper_to_leave(seen)
     env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, place.folder)
+    box = sandbox.of_run(record, settings, extra_env or {}, place.folder)
     leases = _leases(home, seen, workspace)
     try:
         with files.SessionLock(folder):
@@ -97,6 +98,7 @@ def start(
                 log_cap_bytes=settings.log_cap_mib << 20,
                 pids_max=settings.pids_max,
                 memory_max_bytes=settings.memory_max_mib << 20,
+                sandbox=box,
             )
         )
     except OSError as error:

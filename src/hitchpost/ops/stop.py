@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from hitchpost.errors import KeeperSilent, Refused
 from hitchpost.model import run as runs
+from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.ops.create import sweep
 from hitchpost.ops.look import Seen
 from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
@@ -35,7 +36,7 @@ def stop(
     sweep(home)
     seen = _wait_out_starting(home, session)
     if seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is not True:
-        return _end_survivors(home, seen)
+        return _without_sandbox(home, _end_survivors(home, seen), by)
     if seen.facts.state == runs.CREATED:
         raise Refused(f"{seen.record.name} has not been started")
     wait_s = (seen.record.grace_s if grace_s is None else grace_s) + MARGIN_S
@@ -56,7 +57,15 @@ def stop(
         raise KeeperSilent(seen.record.name, 5) from None
     except NoKeeper:
         pass
-    return _settled(home, session)
+    return _without_sandbox(home, _settled(home, session), by)
+
+
+def _without_sandbox(home: str, seen: Seen, by: str) -> Seen:
+    """A session that was stopped leaves no container; one that is restarted goes on in it."""
+    if by == runs.RESTART or seen.record.runtime in WITHOUT_SANDBOX:
+        return seen
+    base.load(seen.record.runtime).tear_down(seen.folder)
+    return recover(home, seen.record.id)
 
 
 def _wait_out_starting(home: str, session: str) -> Seen:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
         def clear_away(self, session_folder: str) -> None:
             """The session is being removed: end what of it outlives its runs."""
 
+        def tear_down(self, session_folder: str) -> None:
+            """Somebody stopped the session: end its sandbox too, where it has one."""
+
         def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
             """End every process that is still there of a run whose keeper is gone."""
 
@@ -57,6 +60,7 @@ class Launch:
     log_cap_bytes: int = 64 * 1024 * 1024
     pids_max: int = 0
     memory_max_bytes: int = 0
+    sandbox: dict[str, object] | None = None
 
 
 @value
@@ -91,7 +95,11 @@ class Leftovers:
     unknown: str = ""
 
 
-RUNTIMES = {"local": "hitchpost.runtimes.local:Local", "tmux": "hitchpost.runtimes.tmux:Tmux"}
+RUNTIMES = {
+    "local": "hitchpost.runtimes.local:Local",
+    "tmux": "hitchpost.runtimes.tmux:Tmux",
+    "docker": "hitchpost.runtimes.docker:Docker",
+}
 ALL = {**RUNTIMES, "adopted": "hitchpost.runtimes.adopted:AdoptedPane"}
 """With those that nothing can be started on."""
 

@@ -13,6 +13,10 @@ from hitchpost.runtimes.base import Health, Launch, Leftovers, Started
 from hitchpost.state import files
 from hitchpost.state.home import run_folder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 READY_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 5.0
 PASSED_ON = ("LANG", "LC_ALL", "HITCHPOST_BOOT_ID", "HITCHPOST_TIER")
@@ -26,8 +30,8 @@ class Local:
     def start(self, launch: Launch) -> Started:
         return self.spawn(launch)
 
-    def spawn(self, launch: Launch, **more: object) -> Started:
-        """Start a keeper of its own; ``more`` goes to it with the launch."""
+    def spawn(self, launch: Launch, then: Callable[[], None] = lambda: None, **more: object) -> Started:
+        """Start a keeper of its own; ``more`` goes to it with the launch. ``then`` is what it waits for."""
         folder = run_folder(launch.session_folder, launch.run)
         ready, ready_write = os.pipe()
         spec = os.memfd_create("hitchpost-spec")
@@ -38,6 +42,7 @@ class Local:
             os.close(spec)
             os.close(ready_write)
         try:
+            then()
             return answer(ready, folder)
         finally:
             os.close(ready)
@@ -57,6 +62,9 @@ class Local:
 
     def clear_away(self, session_folder: str) -> None:
         """A keeper leaves nothing behind."""
+
+    def tear_down(self, session_folder: str) -> None:
+        """There is no sandbox."""
 
     def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
         from hitchpost.keeper import cage, tree

@@ -46,6 +46,7 @@ class Record:
     share: bool = False
     base: str | None = None
     earlier_runs_s: float = 0.0
+    sandbox: dict[str, object] | None = None
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -55,6 +56,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "float": (int, float),
     "str | None": (str, type(None)),
     "tuple[str, ...]": (list, tuple),
+    "dict[str, object] | None": (dict, type(None)),
 }
 
 

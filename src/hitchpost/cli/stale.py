@@ -1,0 +1,56 @@
+"""CR-070's menu: a container that runs, and no agent in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from hitchpost import hubclient, settings
+from hitchpost.agents import catalog
+from hitchpost.cli.text import visible
+from hitchpost.errors import HitchpostError, Refused
+from hitchpost.ops.look import Seen
+from hitchpost.ops.restart import restart
+from hitchpost.ops.stop import stop
+
+
+def ask(home: str, seen: Seen) -> bool:
+    """Whether the session runs again, as the person chose. Raises ``Refused`` where nobody can be asked."""
+    name, agent = seen.record.name, seen.record.agent
+    if not (os.isatty(0) and os.isatty(1)):
+        raise Refused(
+            f"{name} is stale (container running, session dead); "
+            f"hitch restart {name} starts a new session in it, hitch stop {name} removes it"
+        )
+    title = catalog.load(agent).title if agent in catalog.names() else agent
+    click.echo(f"Agent '{visible(name)}' is stale (container running, session dead).\n")
+    click.echo(f"  [R] Restart session - launch {visible(title)} in a new tmux session")
+    click.echo("  [T] Teardown      - remove the container entirely")
+    click.echo("  [C] Cancel\n")
+    choice = click.prompt("Choice", prompt_suffix=": ", default="", show_default=False).strip().lower()
+    if choice == "r":
+        _do(home, seen, "restart-session")
+        return True
+    if choice == "t":
+        _do(home, seen, "stop")
+        click.echo(f"{visible(name)}: the container is removed")
+    elif choice not in ("c", ""):
+        raise Refused(f"expected R, T or C, but got {choice!r}")
+    return False
+
+
+def _do(home: str, seen: Seen, what: str) -> None:
+    """Through the hub where there is one, else the same operation here."""
+    session = seen.record.id
+    try:
+        hubclient.ask(home, "POST", f"/api/agents/{session}/{what}", timeout_s=120)
+    except hubclient.NoHub:
+        if what == "stop":
+            stop(home, session)
+        else:
+            restart(home, session, settings.load(), caller=os.environ)
+    except hubclient.HubRefused as error:
+        raise HitchpostError(str(error)) from None
+    sys.stdout.flush()

@@ -1,0 +1,110 @@
+"""Containers: their engine tells what happens to them, and every ten seconds each is looked at all the same.
+
+The words come from looking (``runtimes/docker.py``), as for every session. An engine that hangs or is gone tells
+nothing, and then nothing is concluded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from hitchpost.errors import HitchpostError
+from hitchpost.hub.registry import Registry, Tracked
+from hitchpost.model.facts import WITHOUT_SANDBOX
+from hitchpost.model.run import RUNNING
+from hitchpost.model.status import is_stale
+from hitchpost.runtimes import engine
+from hitchpost.runtimes.docker import read_box
+from hitchpost.runtimes.engine import Box
+
+SYNC_S = 10.0
+STALE_TEXT = "(container running, session dead)"
+log = structlog.get_logger()
+
+
+class Boxes:
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self._engines: dict[str, asyncio.Task[None]] = {}
+        self._stale: set[str] = set()
+        self._sync: asyncio.Task[None] | None = None
+        self._leave: Callable[[], None] = lambda: None
+        self._new = asyncio.Event()
+
+    def start(self) -> None:
+        for one in self._boxed():
+            if one.seen is not None and is_stale(one.seen.facts):
+                self._stale.add(one.id)
+                log.info(f"Discovered stale container for {one.seen.record.name} {STALE_TEXT}", session_id=one.id)
+        self._leave = self.registry.subscribe(self._heard)
+        self._sync = asyncio.get_running_loop().create_task(self._regularly())
+
+    def close(self) -> None:
+        self._leave()
+        for task in (*self._engines.values(), *filter(None, [self._sync])):
+            task.cancel()
+
+    def _boxed(self) -> list[Tracked]:
+        known = self.registry.sessions.values()
+        return [one for one in known if one.seen is not None and one.seen.record.runtime not in WITHOUT_SANDBOX]
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        one = self.registry.sessions.get(event["sessionId"])
+        if one is None or one.seen is None:
+            self._stale.discard(event["sessionId"])
+            return
+        if one.seen.record.runtime in WITHOUT_SANDBOX:
+            return
+        if event["type"] in ("session.created", "session.status"):
+            self._new.set()
+        if not is_stale(one.seen.facts):
+            self._stale.discard(one.id)
+        elif one.id not in self._stale:
+            self._stale.add(one.id)
+            log.warning(f"{one.seen.record.name} is stale {STALE_TEXT}", session_id=one.id)
+
+    async def _regularly(self) -> None:
+        while True:
+            folders = {one.id: one.seen.folder for one in self._boxed() if one.seen is not None}
+            boxes = await asyncio.to_thread(lambda known: {one: read_box(known[one]) for one in known}, folders)
+            for box in filter(None, boxes.values()):
+                if box.engine not in self._engines:
+                    self._engines[box.engine] = asyncio.create_task(self._listen(box.engine))
+            await asyncio.gather(*(self._check(session, box) for session, box in boxes.items() if box is not None))
+            try:
+                await asyncio.wait_for(self._new.wait(), SYNC_S)
+                self._new.clear()
+            except TimeoutError:
+                continue
+
+    async def _check(self, session: str, box: Box) -> None:
+        """The net below the keeper's own watch: one that sleeps through an end would be found out here."""
+        one = await self.registry.look_at(session)
+        if one is None or one.seen is None or one.seen.facts.state != RUNNING or one.seen.facts.sandbox_paused:
+            return
+        user = f"{os.getuid()}:{os.getgid()}"
+        try:
+            alive = await engine.answer(
+                box.engine, lambda docker: engine.session_is_alive(docker, box.id, user), engine.PROBE_S
+            )
+        except HitchpostError as error:
+            log.warning("the engine does not tell", session_id=session, error=str(error))
+            return
+        if not alive:
+            log.warning("tmux has no session in the container", session_id=session)
+            await self.registry.look_at(session)
+
+    async def _listen(self, url: str) -> None:
+        """Until the engine ends; the next regular look listens again when it is back."""
+        try:
+            async for session in engine.events(url, self.registry.home):
+                await self.registry.look_at(session)
+        except Exception as error:
+            log.warning("the engine's events ended", engine=url, error=str(error))
+        finally:
+            self._engines.pop(url, None)

@@ -1,0 +1,189 @@
+"""A keeper for an agent in a container. The container is on this machine, so its processes are ours to see.
+
+Inside, tmux's session ``agent`` runs the agent below ``runtimes/inside/agent.sh``. Two named pipes in a folder that
+the container shares with us bring its output and take commands for tmux; a file there says how the agent ended. No
+engine is asked for anything: one that hangs or is gone changes nothing about what is known here.
+
+Everything in that folder can be altered from inside. It is opened without following links, and read a little of.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import time
+
+from hitchpost.keeper.adopted import READ_BYTES, Adopted
+from hitchpost.keeper.agent import StartFailed
+from hitchpost.keeper.keeper import FOLDER_CHECK_S, Keeper
+from hitchpost.keeper.tree import lives
+from hitchpost.model import run as runs
+from hitchpost.state import files
+
+START_S = 25.0
+ROUND_S = 0.005
+STATUS_S = 2.0
+LAST_OUTPUT_S = 1.0
+SMALL_BYTES = 4096
+TARGET = "agent"
+
+
+class Boxed(Adopted):
+    server_pidfd = -1
+
+    def start(self) -> None:
+        self.prepare()
+        self.spec.adopt_pane = TARGET
+        self._place = os.open(self.spec.box, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self.master = self._pipe("out", os.O_RDONLY)
+        self.control = self._pipe("keys", os.O_RDWR)  # open for reading too: it is never without a reader
+        self._find_agent()
+        self.poll.register(self.master, select.EPOLLIN)
+        self.take_keys()
+        self.journal.write_run(self.pid, "container")
+        self.journal.change(runs.RUNNING, "the agent runs", {"pid": self.pid, "container": self.spec.container})
+        self.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+
+    def _pipe(self, name: str, how: int) -> int:
+        fd = os.open(name, how | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._place)
+        if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+            raise StartFailed(f"{name} in {self.spec.box} is not a pipe any more")
+        return fd
+
+    def _find_agent(self) -> None:
+        """Wait until the agent runs, and watch it; one that has ended by then is as good. Raises ``StartFailed``."""
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            if why := self._said("failed"):
+                raise StartFailed(why.strip())
+            if (status := status_of(self._said("exit_status"))) is not None:
+                self.wait_status, self._usage = status, None  # type: ignore[assignment]
+                self._ended, self._ended_at = time.monotonic(), files.stamp()
+                self.at("status", self._ended, self._wait_for_status)
+                return
+            inside = self._said("pid").strip()
+            if inside and self._watch_inside(inside):
+                return
+            time.sleep(ROUND_S)
+        raise StartFailed(f"the agent did not begin within {START_S:g} s")
+
+    def _watch_inside(self, inside: str) -> bool:
+        """Whether the process was still there. Its grandparent is tmux: between the two is who waits for its end."""
+        found = _outside(inside, self.spec.container)
+        server = found and _parent(_parent(found))
+        if not found or not server:
+            return False
+        try:
+            self.server_pidfd = os.pidfd_open(server)
+            self.watch(found)
+        except ProcessLookupError:
+            return False
+        self.poll.register(self.server_pidfd, select.EPOLLIN)
+        return True
+
+    def _said(self, name: str) -> str:
+        """A small file from inside; empty while it is not there, or is something else."""
+        try:
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._place)
+        except OSError:
+            return ""
+        try:
+            regular = stat.S_ISREG(os.fstat(fd).st_mode)
+            return os.read(fd, SMALL_BYTES).decode("utf-8", "replace") if regular else ""
+        except OSError:
+            return ""
+        finally:
+            os.close(fd)
+
+    # the terminal -----------------------------------------------------------------------------------------------
+
+    def _on_terminal(self, events: int) -> None:
+        try:
+            data = os.read(self.master, READ_BYTES)
+        except BlockingIOError:
+            return
+        if data:
+            self._on_output(data)
+        else:
+            self.poll.unregister(self.master)
+            self._hung_up = True
+
+    _hung_up = False
+
+    def resize(self, cols: int, rows: int) -> None:
+        Keeper.resize(self, cols, rows)
+
+    def set_size(self, cols: int, rows: int) -> None:
+        self.command(f"resize-window -t {TARGET} -x {cols} -y {rows}")
+
+    # ending -----------------------------------------------------------------------------------------------------
+
+    def other_event(self, fd: int) -> None:
+        if fd == self.pidfd:
+            self.poll.unregister(self.pidfd)
+            self._ended_at = files.stamp()
+            self._ended = time.monotonic()
+            self._wait_for_status(self._ended)
+        elif fd == self.server_pidfd:
+            self.poll.unregister(self.server_pidfd)
+            if lives(self.pid):
+                self.error = runs.TMUX_GONE
+                self.stopping.abandon(self.spec.grace_s)
+        elif fd == self._keys:
+            self.send_keys()
+
+    def _wait_for_status(self, now: float) -> None:
+        """The agent's parent inside writes how it ended, and its last output comes: both a moment after its end."""
+        if self.wait_status is None:
+            self.wait_status = status_of(self._said("exit_status"))
+        patience_s = LAST_OUTPUT_S if self.wait_status is not None else STATUS_S
+        if (self.wait_status is None or not self._hung_up) and now - self._ended < patience_s:
+            self.at("status", now + ROUND_S, self._wait_for_status)
+        else:
+            self._drained(now)
+
+    def _drained(self, now: float) -> None:
+        self._timers.pop("folder", None)
+        self._timers.pop("activity", None)
+        if not self._hung_up:
+            self._on_terminal(select.EPOLLIN)
+        for fd in (self.master, self.control, self._place):
+            os.close(fd)
+        self.master = -1
+        self.stopping.leader_ended()
+
+    def _why_lost(self) -> str | None:
+        return self.error if self.stopping.intent is None else None
+
+
+def status_of(text: str) -> int | None:
+    """A wait status of what is in ``exit_status``: ``wait N`` is one; a shell gives a code, which is 128 and more for
+    a death by signal, and which an agent may also just have said."""
+    kind, _, number = text.strip().rpartition(" ")
+    if not number.isdigit():
+        return None
+    return int(number) & 0xFFFF if kind == "wait" else (int(number) & 0xFF) << 8
+
+
+def _outside(inside: str, container: str) -> int | None:
+    """The process that has the id ``inside`` in the container, as seen from here."""
+    mark = container.encode()
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            if mark not in files.read_bytes(f"/proc/{name}/cgroup"):
+                continue
+            lines = files.read_bytes(f"/proc/{name}/status").splitlines()
+        except OSError:
+            continue
+        ids = next((line.split()[1:] for line in lines if line.startswith(b"NSpid:")), [])
+        if len(ids) > 1 and ids[-1] == inside.encode():
+            return int(name)
+    return None
+
+
+def _parent(pid: int) -> int:
+    fields = files.process_stat(pid)
+    return int(fields[1]) if fields is not None else 0

@@ -1,0 +1,82 @@
+"""What a session's container is to be like: as a person asks for it, and as a run needs it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hitchpost.errors import HitchpostError, UsageError
+from hitchpost.model.facts import WITHOUT_SANDBOX
+from hitchpost.settings import Settings, environment
+from hitchpost.state.records import Record
+from hitchpost.workspaces import git
+
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+SMALLEST_MEMORY = 6 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of ``hitch run --runtime docker``; None and empty mean the settings' own."""
+
+    image: str | None = None
+    mounts: tuple[str, ...] = ()
+    network: str | None = None
+    memory: str | None = None
+    cpus: float | None = None
+    config: str | None = None
+
+    @property
+    def anything(self) -> bool:
+        return self != Asked()
+
+
+def wanted(runtime: str, asked: Asked, settings: Settings, env_names: tuple[str, ...]) -> dict[str, object] | None:
+    """For the record. None for a runtime without a sandbox. Raises ``UsageError``."""
+    if runtime in WITHOUT_SANDBOX:
+        if asked.anything:
+            raise UsageError("--image, --mount, --network, --memory, --cpus and --config go with --runtime docker")
+        return None
+    from hitchpost.runtimes.docker import parse_mount
+
+    for mount in asked.mounts:
+        parse_mount(mount)
+    if asked.cpus is not None and asked.cpus <= 0:
+        raise UsageError(f"expected --cpus to be more than 0, but got {asked.cpus:g}")
+    if asked.config is not None and not os.path.isdir(asked.config):
+        raise UsageError(f"--config {asked.config}: it is not a folder")
+    return {
+        "image": asked.image or settings.image,
+        "mounts": list(asked.mounts),
+        "network": asked.network or settings.network,
+        "memory_bytes": memory(asked.memory or settings.memory),
+        "cpus": asked.cpus,
+        "config": os.path.realpath(asked.config) if asked.config is not None else None,
+        "env_names": list(env_names),
+    }
+
+
+def of_run(record: Record, settings: Settings, extra_env: Mapping[str, str], folder: str) -> dict[str, object] | None:
+    """For a launch: with the names of the variables that may go inside, and the git folder that a worktree needs."""
+    if record.runtime in WITHOUT_SANDBOX:
+        return None
+    known = dict(record.sandbox or {})
+    names = known.get("env_names")
+    kept = names if isinstance(names, list) else []
+    known["env_names"] = sorted({*map(str, kept), *environment(settings), *extra_env})
+    try:
+        known["git"] = git.repository(folder).common
+    except HitchpostError:
+        known["git"] = None
+    return known
+
+
+def memory(text: str) -> int:
+    """``512m`` and ``4g`` in bytes."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?)b?", text.strip().lower())
+    size = int(float(found[1]) * UNITS[found[2]]) if found is not None else 0
+    if size < SMALLEST_MEMORY:
+        raise UsageError(f"expected a memory size such as 512m or 4g, but got {text!r}")
+    return size

@@ -1,0 +1,179 @@
+"""The container engine, Docker's or Podman's, through its socket. All that Hitchpost knows of aiodocker is here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from hitchpost.errors import HitchpostError, RuntimeMissing
+from hitchpost.state import files
+from hitchpost.values import value
+
+T = TypeVar("T")
+ANSWER_S = 20.0
+PROBE_S = 5.0
+SESSION_LABEL, HOME_LABEL = "hitchpost.session", "hitchpost.home"
+
+
+class EngineFailed(HitchpostError):
+    """Raised when the engine refuses, or does not answer: nothing is known then, neither life nor death."""
+
+
+@value
+class Box:
+    """A container of ours, named so that no other can be taken for it. ``pid`` is its first process, here."""
+
+    engine: str
+    id: str
+    pid: int
+    start: int
+    boot_id: str
+
+    @property
+    def alive(self) -> bool:
+        return self.boot_id == files.boot_id() and files.process_start(self.pid) == self.start
+
+    @property
+    def paused(self) -> bool:
+        """Whether the kernel has its processes frozen; both generations of control groups say it in their own way."""
+        return any(_read(path).strip() in (b"1", b"FROZEN") for path in _freezers(self.pid))
+
+
+def address() -> str:
+    """Where the engine listens. Raises ``RuntimeMissing``."""
+    if named := os.environ.get("DOCKER_HOST"):
+        if not named.startswith("unix://"):
+            raise RuntimeMissing(f"DOCKER_HOST is {named}: only an engine on this machine (unix://…) can be used")
+        return named
+    own = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
+    places = ("/run/docker.sock", f"{own}/docker.sock", f"{own}/podman/podman.sock", "/run/podman/podman.sock")
+    for place in places:
+        if os.path.exists(place):
+            return f"unix://{place}"
+    raise RuntimeMissing(
+        "no container engine was found; start Docker or Podman, name its socket in DOCKER_HOST, or use --runtime local"
+    )
+
+
+def ask(url: str, question: Callable[[Any], Awaitable[T]], timeout_s: float = ANSWER_S) -> T:
+    """The engine's answer, for who does not run an event loop. Raises ``EngineFailed`` or ``RuntimeMissing``."""
+    return asyncio.run(answer(url, question, timeout_s))
+
+
+async def answer(url: str, question: Callable[[Any], Awaitable[T]], timeout_s: float = ANSWER_S) -> T:
+    try:
+        import aiodocker
+        import aiohttp
+    except ImportError:
+        raise RuntimeMissing("containers need the package aiodocker: pip install 'hitchpost[docker]'") from None
+    try:
+        async with asyncio.timeout(timeout_s), aiodocker.Docker(url=url) as docker:
+            return await question(docker)
+    except aiodocker.DockerError as error:
+        raise EngineFailed(f"the container engine refused: {error.message}") from None
+    except TimeoutError:
+        raise EngineFailed(f"the container engine did not answer within {timeout_s:g} s") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise EngineFailed(f"the container engine cannot be reached at {url}: {error}") from None
+
+
+# what is asked --------------------------------------------------------------------------------------------------
+
+
+async def find(docker: Any, home: str, session: str) -> list[Any]:
+    """Every container of the session, by its labels; a name alone proves nothing."""
+    return list(await docker.containers.list(all=True, filters=_labelled(home, session)))
+
+
+def _labelled(home: str, session: str | None = None) -> str:
+    import json
+
+    labels = [f"{HOME_LABEL}={home}", f"{SESSION_LABEL}={session}" if session else SESSION_LABEL]
+    return json.dumps({"label": labels})
+
+
+async def create(docker: Any, name: str, config: Mapping[str, Any], url: str) -> Box:
+    """Create and start a container. One that does not start is removed again."""
+    container = await docker.containers.create(config=dict(config), name=name)
+    try:
+        await container.start()
+        return box_of(url, await container.show())
+    except BaseException:
+        await container.delete(force=True, v=True)
+        raise
+
+
+def box_of(url: str, shown: Mapping[str, Any]) -> Box:
+    pid = int(shown["State"]["Pid"])
+    start = files.process_start(pid) if pid else None
+    if start is None:
+        raise EngineFailed(f"the container {shown['Name'].lstrip('/')} ended at once; see its log in the engine")
+    return Box(url, shown["Id"], pid, start, files.boot_id())
+
+
+async def remove(docker: Any, container: str) -> None:
+    """With its volumes. One that is gone already is no error."""
+    import aiodocker
+
+    try:
+        await docker.containers.container(container).delete(force=True, v=True)
+    except aiodocker.DockerError as error:
+        if error.status not in (404, 409):  # 409: somebody else removes it just now
+            raise
+
+
+async def execute(docker: Any, container: str, argv: list[str], *, user: str, env: Mapping[str, str]) -> None:
+    """Start a program in the container and leave it alone."""
+    made = await docker.containers.container(container).exec(
+        argv, environment=dict(env), user=user, stdout=False, stderr=False
+    )
+    await made.start(detach=True)
+
+
+async def succeeds(docker: Any, container: str, argv: list[str], *, user: str) -> bool:
+    """Whether a program in the container ends with 0."""
+    made = await docker.containers.container(container).exec(argv, user=user)
+    async with made.start(detach=False) as stream:
+        while await stream.read_out() is not None:
+            pass
+    return bool((await made.inspect())["ExitCode"] == 0)
+
+
+async def session_is_alive(docker: Any, container: str, user: str) -> bool:
+    """CR-070's probe, to the letter."""
+    return await succeeds(docker, container, ["tmux", "has-session", "-t", "agent"], user=user)
+
+
+async def events(url: str, home: str) -> AsyncIterator[str]:
+    """The session of every container of ours to which something happens, for as long as the engine is there."""
+    import aiodocker
+
+    async with aiodocker.Docker(url=url) as docker:
+        told = docker.events.subscribe(filters=_labelled(home))  # type: ignore[no-untyped-call]
+        while (event := await told.get()) is not None:
+            session = event.get("Actor", {}).get("Attributes", {}).get(SESSION_LABEL)
+            if session:
+                yield session
+
+
+# the kernel's side of a container -------------------------------------------------------------------------------
+
+
+def _freezers(pid: int) -> list[str]:
+    found = []
+    for line in _read(f"/proc/{pid}/cgroup").decode().splitlines():
+        _, kinds, path = line.split(":", 2)
+        if kinds == "":
+            found += [f"/sys/fs/cgroup{path}/cgroup.freeze", f"/sys/fs/cgroup/unified{path}/cgroup.freeze"]
+        elif "freezer" in kinds.split(","):
+            found.append(f"/sys/fs/cgroup/freezer{path}/freezer.state")
+    return found
+
+
+def _read(path: str) -> bytes:
+    try:
+        return files.read_bytes(path)
+    except OSError:
+        return b""

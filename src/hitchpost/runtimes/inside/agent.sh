@@ -1,0 +1,23 @@
+#!/bin/sh
+# In the pane: waits until its output is listened to, then runs the agent and writes down how it ended.
+here=/hitchpost/bin
+folder=$1
+shift
+read -r _ <"$folder/go"
+while IFS= read -r word; do
+    word=$(printf '%b.' "$word")
+    set -- "$@" "${word%.}"
+done <"$folder/argv"
+
+if command -v python3 >/dev/null 2>&1; then
+    exec python3 -I -S "$here/waiter.py" "$folder" "$@"
+fi
+if ! command -v -- "$1" >/dev/null 2>&1; then
+    printf '%s is not in the image\n' "$1" >"$folder/.failed"
+    mv "$folder/.failed" "$folder/failed"
+    exit 127
+fi
+trap : INT QUIT TERM HUP # caught, not ignored: the agent has its own way with them
+sh "$here/named.sh" "$folder" "$@"
+printf '%s\n' "$?" >"$folder/.exit_status"
+mv "$folder/.exit_status" "$folder/exit_status"

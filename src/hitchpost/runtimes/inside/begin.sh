@@ -1,0 +1,23 @@
+#!/bin/sh
+# In the container: opens the tmux session in which the agent runs. What goes wrong is told in the run's folder.
+# begin.sh FOLDER COLUMNS ROWS
+here=/hitchpost/bin
+folder=$1
+
+fail() {
+    printf '%s\n' "$1" >"$folder/.failed"
+    mv "$folder/.failed" "$folder/failed"
+    exit 1
+}
+
+command -v tmux >/dev/null 2>&1 || fail 'tmux is not in the image'
+cd /workspace || fail '/workspace cannot be entered'
+mkdir -p "$HOME"
+tmux kill-session -t agent 2>/dev/null
+tmux -u -f "$here/tmux.conf" new-session -d -s agent -x "$2" -y "$3" sh "$here/agent.sh" "$folder" 2>"$folder/said" ||
+    fail "tmux refused: $(cat "$folder/said")"
+tmux set-option -w -t agent window-size manual # in the configuration it would end some versions of tmux at once
+# The output first, then the agent: not a byte of it is missed.
+tmux pipe-pane -t agent "exec cat >$folder/out"
+tmux -C attach-session -t agent -f ignore-size,no-output <"$folder/keys" >/dev/null 2>&1 &
+echo >"$folder/go"
