@@ -18,6 +18,7 @@ from tests.tmuxes import Panes, panes_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from tests.boxes import Boxed
     from tests.hubs import HubProcess
 
 # Times say nothing about correctness here: several tests share the cores.
@@ -105,3 +106,15 @@ def hub(ground: Ground) -> Iterator[HubProcess]:
 
     with hub_of(ground) as made:
         yield made
+
+
+@pytest.fixture
+def boxed(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Boxed]:
+    """Sessions in containers of a private engine, all of them removed at the end."""
+    from tests.boxes import Boxed, the_engine
+
+    engine = the_engine()
+    monkeypatch.setenv("DOCKER_HOST", engine.url)
+    yield Boxed(ground, engine)
+    for container in engine.containers():
+        engine.docker("rm", "-f", "-v", container)

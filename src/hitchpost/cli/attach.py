@@ -20,7 +20,7 @@ from hitchpost.cli.terminal import say
 from hitchpost.cli.text import visible
 from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
-from hitchpost.model.facts import ADOPTED, TMUX
+from hitchpost.model.facts import ADOPTED, TMUX, WITHOUT_SANDBOX
 from hitchpost.model.status import is_stale, status
 from hitchpost.ops.look import Seen
 from hitchpost.ops.recover import recover
@@ -89,7 +89,8 @@ def attach_to(home: str, session_id: str, read_only: bool = False) -> int:
         return SIGNALLED + visit.signal
     if outcome == ENDED and visit.event is not None:
         state, reason = visit.event["state"], visit.event["reason"]
-        say(f"[{name}: {_words(state, reason)}]")
+        words = _words(state, reason) if seen.record.runtime in WITHOUT_SANDBOX else _label(recover(home, session_id))
+        say(f"[{name}: {words}]")
         return 0
     return _show_loss(home, seen)
 

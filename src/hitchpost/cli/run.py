@@ -63,6 +63,7 @@ class RunCommand(click.Command):
 @click.option("--memory", metavar="SIZE", help="docker: at most so much, such as 512m or 4g.")
 @click.option("--cpus", type=float, metavar="X", help="docker: at most so many processors.")
 @click.option("--config", metavar="FOLDER", help="docker: a folder of settings, read-only at /config.")
+@click.option("--keep-failed", is_flag=True, help="docker: keep the container when the agent cannot be started.")
 @click.option("--env", "env_items", multiple=True, metavar="NAME[=VALUE]", help="Set a variable; NAME alone: yours.")
 @click.option("--prompt", help="A first prompt.")
 @click.option("--attach", is_flag=True, help="Enter the session's terminal at once.")
@@ -85,6 +86,7 @@ def command(
     memory: str | None,
     cpus: float | None,
     config: str | None,
+    keep_failed: bool,
     env_items: tuple[str, ...],
     prompt: str | None,
     attach: bool,
@@ -116,7 +118,7 @@ def command(
         prompt=prompt,
         env=environment.parse(env_items, os.environ),
         size=terminal_size(),
-        sandbox=Asked(image, mounts, network, memory, cpus, config),
+        sandbox=Asked(image, mounts, network, memory, cpus, config, keep_failed),
     )
     told = progress(branch or "workspace", "making it ready")
     seen, notes = launch(home, request, caller=os.environ, progress=told)

@@ -27,6 +27,7 @@ class Asked:
     memory: str | None = None
     cpus: float | None = None
     config: str | None = None
+    keep_failed: bool = False
 
     @property
     def anything(self) -> bool:
@@ -37,7 +38,7 @@ def wanted(runtime: str, asked: Asked, settings: Settings, env_names: tuple[str,
     """For the record. None for a runtime without a sandbox. Raises ``UsageError``."""
     if runtime in WITHOUT_SANDBOX:
         if asked.anything:
-            raise UsageError("--image, --mount, --network, --memory, --cpus and --config go with --runtime docker")
+            raise UsageError("--image, --mount, --network, --memory, --cpus and their like go with --runtime docker")
         return None
     from hitchpost.runtimes.docker import parse_mount
 
@@ -55,6 +56,7 @@ def wanted(runtime: str, asked: Asked, settings: Settings, env_names: tuple[str,
         "cpus": asked.cpus,
         "config": os.path.realpath(asked.config) if asked.config is not None else None,
         "env_names": list(env_names),
+        "keep_failed": asked.keep_failed,
     }
 
 

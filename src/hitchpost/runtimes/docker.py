@@ -35,9 +35,10 @@ class Docker(local.Local):
         engine.ask(engine.address(), lambda docker: docker.version(), engine.PROBE_S)
 
     def start(self, launch: Launch) -> Started:
+        before = read_box(launch.session_folder)
         try:
-            box = ensure(launch)
-            folder = _make_place(launch, box)
+            box = ensure(launch, before)
+            folder = _make_place(launch)
         except (HitchpostError, OSError) as error:
             return Started(None, str(error))
         inside = f"{PLACES['shared']}/{os.path.basename(folder)}"
@@ -52,7 +53,18 @@ class Docker(local.Local):
             except HitchpostError as error:
                 files.replace_file(os.path.join(folder, "failed"), str(error).encode(), durable=False)
 
-        return self.spawn(launch, enter, container=box.id, box=folder)
+        started = self.spawn(launch, enter, container=box.id, box=folder)
+        if started.error is not None and box != before and not (launch.sandbox or {}).get("keep_failed"):
+            return replace(started, error="; ".join(filter(None, (started.error, self._removed(launch)))))
+        return started
+
+    def _removed(self, launch: Launch) -> str:
+        """Nothing of a failed start stays. What could not be removed, if so."""
+        try:
+            self.tear_down(launch.session_folder)
+        except HitchpostError as error:
+            return f"its container could not be removed: {error}"
+        return ""
 
     def health(self, session_folder: str, run: int, *, session: str) -> Health:
         """Nobody is asked: the container's first process is one of this machine's."""
@@ -81,9 +93,8 @@ class Docker(local.Local):
         self.tear_down(session_folder)
 
 
-def ensure(launch: Launch) -> Box:
+def ensure(launch: Launch, box: Box | None) -> Box:
     """The session's container, made when there is none that lives."""
-    box = read_box(launch.session_folder)
     if box is not None and box.alive and not box.paused:
         return box
     url = box.engine if box is not None else engine.address()
@@ -169,7 +180,7 @@ def write_box(session_folder: str, box: Box) -> None:
     files.write_object(os.path.join(session_folder, wire.BOX), {"schema": files.SCHEMA, **asdict(box)})
 
 
-def _make_place(launch: Launch, box: Box) -> str:
+def _make_place(launch: Launch) -> str:
     """A folder for this run that nobody inside can have prepared, with the agent's words and the pipes."""
     folder = os.path.join(_shared(launch.session_folder), f"{launch.run}-{new_id()}")
     os.mkdir(folder, 0o700)

@@ -24,8 +24,8 @@ def main(folder: str, argv: list[str]) -> int:
             os.tcsetpgrp(0, os.getpid())
             signal.signal(signal.SIGTTOU, signal.SIG_DFL)
             os.execvp(argv[0], argv)
-        except OSError as error:
-            os.write(result, str(error.errno).encode())
+        except BaseException as error:
+            os.write(result, str(getattr(error, "errno", 0)).encode())
         finally:
             os._exit(127)
     os.close(result)

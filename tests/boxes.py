@@ -1,0 +1,227 @@
+"""A private container engine for tests, with two images made of this machine's own programs: nothing is pulled."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ground import Ground, Truth
+from tests.support import Process, eventually
+
+PLAIN, WITH_PYTHON = "hp-plain", "hp-python"
+PROGRAMS = (
+    "sh",
+    "bash",
+    "tmux",
+    "sleep",
+    "cat",
+    "ls",
+    "env",
+    "stty",
+    "id",
+    "mkdir",
+    "mv",
+    "rm",
+    "true",
+    "false",
+    "date",
+    "head",
+    "tail",
+    "seq",
+    "kill",
+    "git",
+    "chmod",
+    "ln",
+    "touch",
+    "wc",
+)
+
+
+@dataclass(slots=True)
+class Engine:
+    """``dockerd`` with a data root and a socket of its own."""
+
+    folder: Path
+    pid: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.folder}/docker.sock"
+
+    def start(self) -> None:
+        words = ["--data-root", str(self.folder / "data"), "--exec-root", str(self.folder / "exec"), "-H", self.url]
+        words += ["-p", str(self.folder / "pid"), "--iptables=false", "--ip6tables=false", "--bridge=none"]
+        with open(self.folder / "log", "ab") as log:
+            # nobody's child: it outlives the test that needs it first
+            script = 'setsid dockerd "$@" </dev/null >&2 & echo $!'
+            said = subprocess.run(
+                ["sh", "-c", script, "sh", *words, "--live-restore"],
+                env={"PATH": os.environ["PATH"], "TMPDIR": str(self.folder)},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                check=True,
+            )
+        self.pid = int(said.stdout)
+        eventually(self._answers, 60, "the container engine")
+
+    def _answers(self) -> bool:
+        if Process.read(self.pid) is None:
+            raise RuntimeError(f"dockerd has ended: {(self.folder / 'log').read_text()[-2000:]}")
+        return self.docker("version", check=False).returncode == 0
+
+    def docker(self, *words: str, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
+        argv = ["docker", "-H", self.url, *words]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, **options)
+        if check and done.returncode:
+            raise AssertionError(f"docker {' '.join(words)}: {done.stderr}")
+        return done
+
+    def containers(self) -> list[str]:
+        return self.docker("ps", "-aq", "--no-trunc").stdout.split()
+
+    def inspect(self, container: str) -> dict[str, Any]:
+        return json.loads(self.docker("inspect", container).stdout)[0]
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+        eventually(lambda: Process.read(self.pid) is None, what="the end of dockerd")
+
+    def close(self) -> None:
+        for container in self.containers():
+            self.docker("rm", "-f", "-v", container, check=False)
+        self.signal(signal.SIGTERM)
+        eventually(lambda: Process.read(self.pid) is None, 30, "the end of dockerd")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def why_no_engine() -> str:
+    if shutil.which("dockerd") is None:
+        return "dockerd is not installed; apt-get install docker.io"
+    if os.geteuid() != 0:
+        return "dockerd needs root"
+    return ""
+
+
+_engine: Engine | None = None
+
+
+def the_engine() -> Engine:
+    """One for all tests of this process. Skips the test where there can be none, and says why."""
+    global _engine
+    if why := why_no_engine():
+        pytest.skip(f"no container engine: {why}")
+    if _engine is None:
+        engine = Engine(Path(tempfile.mkdtemp(prefix="hpd-", dir="/tmp")))
+        atexit.register(engine.close)
+        engine.start()
+        for name, more in ((PLAIN, ()), (WITH_PYTHON, python_files())):
+            load_image(engine, name, more)
+        _engine = engine
+    return _engine
+
+
+def load_image(engine: Engine, name: str, more: tuple[str, ...]) -> None:
+    process = subprocess.Popen(
+        ["docker", "-H", engine.url, "import", "-", name], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    assert process.stdin is not None
+    with tarfile.open(fileobj=process.stdin, mode="w|") as image:
+        add_link(image, "bin", "usr/bin")
+        add_link(image, "lib", "usr/lib")
+        add_link(image, "lib64", "usr/lib64")
+        if more:
+            add_link(image, "usr/bin/python3", os.path.realpath(sys.executable))
+        for folder, mode in (("tmp", 0o1777), ("etc", 0o755), ("usr/share/terminfo/t", 0o755)):
+            add_folder(image, folder, mode)
+        for path in sorted(libraries(PROGRAMS) | set(more)):
+            image.add(os.path.realpath(path), in_image(path), recursive=True)
+        for entry in terminfo():
+            image.add(os.path.realpath(entry), f"usr/share/terminfo/{entry.parent.name}/{entry.name}")
+        image.add("/usr/lib/locale/C.utf8", "usr/lib/locale/C.utf8")
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+def in_image(path: str) -> str:
+    """``/lib/x`` is ``usr/lib/x`` there."""
+    first = path.lstrip("/").split("/")[0]
+    return path.lstrip("/") if first == "usr" or first not in ("bin", "lib", "lib64") else f"usr{path}"
+
+
+def libraries(programs: tuple[str, ...]) -> set[str]:
+    """Every program under its plain name, and what it is linked to."""
+    found = set()
+    for name in programs:
+        path = shutil.which(name)
+        assert path is not None, f"{name} is needed for the image"
+        found |= {f"/usr/bin/{name}", *linked(path)}
+    return found
+
+
+def linked(path: str) -> set[str]:
+    said = subprocess.run(["ldd", path], capture_output=True, text=True, check=False).stdout
+    return {word for word in said.split() if word.startswith("/")}
+
+
+def python_files() -> tuple[str, ...]:
+    """A Python as small as ``python3 -I -S`` needs it, where this one lives."""
+    program = os.path.realpath(sys.executable)
+    library = sysconfig.get_path("stdlib")
+    modules = ("os", "stat", "posixpath", "genericpath", "_collections_abc", "codecs", "io", "abc", "signal", "enum")
+    more = ("types", "functools", "collections", "operator", "keyword", "reprlib", "encodings", "re", "warnings")
+    names = [f"{library}/{name}{suffix}" for name in (*modules, *more) for suffix in (".py", "")]
+    return (program, *linked(program), *(name for name in names if os.path.exists(name)))
+
+
+def terminfo() -> list[Path]:
+    places = [Path(place) for place in ("/usr/share/terminfo", "/lib/terminfo", "/etc/terminfo")]
+    wanted = ("x/xterm-256color", "s/screen-256color", "t/tmux-256color", "s/screen", "x/xterm", "t/tmux")
+    return [place / name for name in wanted for place in places if (place / name).exists()][: len(wanted) * 2]
+
+
+def add_link(image: tarfile.TarFile, name: str, target: str) -> None:
+    link = tarfile.TarInfo(name)
+    link.type, link.linkname = tarfile.SYMTYPE, target
+    image.addfile(link)
+
+
+def add_folder(image: tarfile.TarFile, name: str, mode: int) -> None:
+    folder = tarfile.TarInfo(name)
+    folder.type, folder.mode = tarfile.DIRTYPE, mode
+    image.addfile(folder)
+
+
+@dataclass(slots=True)
+class Boxed:
+    """Sessions in containers."""
+
+    ground: Ground
+    engine: Engine
+
+    def run(self, *argv: str, image: str = PLAIN, name: str = "dev", options: tuple[str, ...] = ()) -> Truth:
+        words = ("run", "--json", "--runtime", "docker", "--image", image, "--network", "none", "--name", name)
+        place = ("--workspace", str(self.ground.place))
+        answer = self.ground.hitch(*words, *place, *options, "--", *argv)
+        return Truth(self.ground.home, answer.json()["id"])
+
+    def container(self, session: Truth) -> str:
+        return json.loads((session.folder / "box.json").read_bytes())["id"]
+
+    def label(self, session: Truth) -> str:
+        return self.ground.ps(session)["label"]

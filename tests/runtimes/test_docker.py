@@ -1,0 +1,294 @@
+"""Agents in containers: started, watched, left, restarted and removed, in a real engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from tests.boxes import PLAIN, WITH_PYTHON, Boxed
+from tests.ground import Truth, left_with
+from tests.hubs import HubProcess
+from tests.support import eventually
+
+ECHO = 'stty -echo; echo ready; while read -r line; do echo "<$line>"; [ "$line" = leave ] && exit 3; done'
+STALE = "stale (container running, session dead)"
+
+
+def becomes(boxed: Boxed, session: Truth, label: str, timeout_s: float = 10) -> None:
+    eventually(lambda: boxed.label(session).startswith(label), timeout_s, f"{label}, not {boxed.label(session)}")
+
+
+@pytest.mark.ids("C70-1", "C70-2", "C70-6", "F64")
+@pytest.mark.parametrize("image", [PLAIN, WITH_PYTHON])
+def test_an_agent_that_leaves_makes_its_container_stale_and_the_next_run_goes_on_in_it(boxed: Boxed, image: str):
+    dev = boxed.run("sh", "-c", ECHO, image=image)
+    container = boxed.container(dev)
+    assert boxed.label(dev) == "running"
+    boxed.ground.hitch("send", "dev", 'hello "world" #{pane_id}; $(x) \\;')
+    eventually(lambda: b'<hello "world" #{pane_id}; $(x) \\;>' in dev.output(), what="the echo")
+    boxed.ground.hitch("send", "dev", "leave")
+    assert dev.ended() == "failed"
+    assert dev.exit() == left_with(3)
+    assert boxed.label(dev) == STALE
+    row = boxed.ground.ps(dev)
+    assert (row["sandbox_alive"], row["session_alive"]) == (True, False)
+    boxed.ground.hitch("restart", "dev")
+    assert boxed.label(dev) == "running"
+    assert boxed.container(dev) == container
+    assert boxed.engine.containers() == [container]
+    boxed.ground.hitch("stop", "dev")
+    assert boxed.label(dev) == "stopped"
+    assert boxed.engine.containers() == []
+
+
+@pytest.mark.ids("A22-5", "E-3")
+def test_the_exit_is_exact_where_the_image_has_a_python_and_a_shells_where_not(boxed: Boxed):
+    killed = boxed.run("sh", "-c", "kill -SEGV $$", image=WITH_PYTHON, name="killed")
+    killed.ended()
+    assert killed.exit()["signal"] == "SIGSEGV"
+    shell = boxed.run("sh", "-c", "kill -SEGV $$", image=PLAIN, name="shell")
+    shell.ended()
+    assert shell.exit()["code"] == 128 + signal.SIGSEGV
+    done = boxed.run("true", image=WITH_PYTHON, name="done")
+    done.ended()
+    assert (done.state, done.exit()) == ("completed", left_with(0))
+
+
+def test_awkward_words_reach_the_agent_as_they_are(boxed: Boxed):
+    words = ["a b", "", "'", '"', "$HOME", "\\", "\\0101", "line\nend\n", "ü", ";", "x;", "#{pane_id}", "-n", "%s"]
+    script = 'for word in "$@"; do printf "[%s]" "$word"; done; echo; sleep 1000'
+    dev = boxed.run("sh", "-c", script, "sh", *words)
+    wanted = "".join(f"[{word}]" for word in words).replace("\n", "\r\n").encode()
+    eventually(lambda: wanted in dev.output(), what=f"{wanted!r}, not {dev.output()!r}")
+
+
+@pytest.mark.ids("F60")
+@pytest.mark.parametrize("before", ["running", "stale"])
+def test_a_container_removed_by_hand_is_stopped(boxed: Boxed, before: str):
+    dev = boxed.run("sh", "-c", ECHO)
+    if before == "stale":
+        boxed.ground.hitch("send", "dev", "leave")
+        dev.ended()
+    boxed.engine.docker("rm", "-f", boxed.container(dev))
+    assert dev.ended() == "failed"
+    assert "stale" not in boxed.label(dev)
+    status = boxed.ground.hitch("status", "--json").json()
+    assert status["counts"] == {"stopped": 1}
+    boxed.ground.hitch("restart", "dev")
+    assert boxed.label(dev) == "running"
+
+
+@pytest.mark.ids("F61")
+def test_a_paused_container_is_running_and_not_stale(boxed: Boxed):
+    dev = boxed.run("sh", "-c", ECHO)
+    boxed.engine.docker("pause", boxed.container(dev))
+    assert boxed.label(dev) == "running (paused)"
+    boxed.engine.docker("unpause", boxed.container(dev))
+    assert boxed.label(dev) == "running"
+
+
+@pytest.mark.ids("F62", "F63")
+def test_an_engine_that_hangs_or_ends_changes_nothing_about_what_is_known(boxed: Boxed):
+    dev = boxed.run("sh", "-c", ECHO)
+    gone = boxed.run("sh", "-c", ECHO, name="gone")
+    boxed.engine.signal(signal.SIGSTOP)
+    try:
+        boxed.ground.hitch("send", "dev", "still here")
+        eventually(lambda: b"<still here>" in dev.output(), what="an echo without the engine")
+        assert boxed.label(dev) == "running"
+        boxed.ground.hitch("send", "gone", "leave")
+        gone.ended()
+        assert boxed.label(gone) == STALE
+    finally:
+        boxed.engine.signal(signal.SIGCONT)
+    boxed.engine.kill()
+    assert boxed.label(dev) == "running"
+    refused = boxed.ground.hitch("stop", "gone", check=1)
+    assert "container engine" in refused.err
+    boxed.engine.start()
+    boxed.ground.hitch("send", "dev", "back")
+    eventually(lambda: b"<back>" in dev.output(), what="an echo after the engine's restart")
+    boxed.ground.hitch("stop", "dev", "gone")
+    assert boxed.engine.containers() == []
+
+
+@pytest.mark.ids("F66")
+def test_what_the_image_lacks_is_said_and_no_container_stays(boxed: Boxed):
+    missing = boxed.ground.hitch(
+        "run", "--runtime", "docker", "--image", "no-such-image", "--name", "a", "--", "sh", check=1
+    )
+    assert "no-such-image" in missing.err
+    for image in (PLAIN, WITH_PYTHON):
+        refused = boxed.ground.hitch(
+            "run", "--runtime", "docker", "--image", image, "--network", "none", "--", "no-such-agent", check=1
+        )
+        assert "no-such-agent" in refused.err
+    assert boxed.engine.containers() == []
+
+
+@pytest.mark.ids("S12", "E-16")
+def test_a_container_has_no_more_than_it_needs(boxed: Boxed, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OTHER_SECRET", "do-not-pass")
+    monkeypatch.setenv("API_KEY", "do-pass")
+    config = boxed.ground.place.parent / "settings"
+    config.mkdir()
+    (config / "rules").write_text("be kind")
+    script = "echo key=$API_KEY other=$OTHER_SECRET; cat /config/rules; touch /config/x || echo read-only; "
+    script += "pwd; touch made; grep Cap /proc/self/status; grep NoNew /proc/self/status; sleep 1000"
+    options = ("--env", "API_KEY", "--memory", "64m", "--cpus", "0.5", "--config", str(config))
+    dev = boxed.run("sh", "-c", script.replace("grep Cap", "head -60").split("; grep NoNew")[0], options=options)
+    eventually(lambda: b"/workspace" in dev.output(), what="its words")
+    said = dev.output()
+    assert b"key=do-pass other=\r\n" in said
+    assert b"be kind" in said
+    assert b"read-only" in said
+    eventually(lambda: (boxed.ground.place / "made").exists(), what="the file in the workspace")
+    seen = boxed.engine.inspect(boxed.container(dev))
+    text = json.dumps(seen)
+    assert "do-pass" not in text
+    assert "do-not-pass" not in text
+    host = seen["HostConfig"]
+    assert host["CapDrop"] == ["ALL"]
+    assert "no-new-privileges" in host["SecurityOpt"]
+    assert (host["Memory"], host["NanoCpus"], host["Privileged"]) == (64 << 20, 500_000_000, False)
+    assert host["PidsLimit"] > 0
+    assert seen["Name"] == f"/agent-{dev.id}"
+    assert not any("docker.sock" in mount["Source"] for mount in seen["Mounts"])
+    assert seen["Config"]["User"] == f"{os.getuid()}:{os.getgid()}"
+
+
+@pytest.mark.ids("S12")
+def test_the_engines_socket_does_not_get_inside(boxed: Boxed):
+    socket = boxed.engine.url.removeprefix("unix://")
+    words = ("run", "--runtime", "docker", "--image", PLAIN, "--mount", f"{socket}:/run/x.sock", "--", "sh")
+    assert "socket" in boxed.ground.hitch(*words, check=2).err
+
+
+@pytest.mark.ids("S12")
+def test_a_container_that_only_has_the_name_is_not_ours(boxed: Boxed):
+    dev = boxed.run("sh", "-c", ECHO)
+    boxed.ground.hitch("stop", "dev")
+    boxed.engine.docker("run", "-d", "--network", "none", "--name", f"agent-{dev.id}", PLAIN, "sleep", "infinity")
+    refused = boxed.ground.hitch("restart", "dev", check=1)
+    assert f"agent-{dev.id}" in refused.err
+    assert len(boxed.engine.containers()) == 1
+
+
+def test_a_keeper_that_was_killed_leaves_no_agent(boxed: Boxed):
+    dev = boxed.run("sh", "-c", ECHO)
+    agent = dev.agent_pid()
+    dev.kill_keeper()
+    becomes(boxed, dev, STALE)
+    boxed.ground.hitch("restart", "dev")
+    assert dev.exit()["error"] == "keeper lost"
+    assert dev.agent_pid(2) != agent
+    assert not os.path.exists(f"/proc/{agent}")
+    boxed.ground.hitch("rm", "--force", "dev")
+    assert boxed.engine.containers() == []
+
+
+def test_stop_ends_what_does_not_want_to_end(boxed: Boxed):
+    dev = boxed.run("sh", "-c", "trap '' TERM HUP INT; while :; do sleep 1; done")
+    boxed.ground.hitch("stop", "dev", "--grace", "0.2")
+    assert dev.state == "stopped"
+    assert dev.exit()["intent"] == "user"
+    assert boxed.engine.containers() == []
+
+
+@pytest.mark.ids("A22-1")
+def test_a_tmux_that_is_killed_inside_ends_the_run(boxed: Boxed):
+    dev = boxed.run("sh", "-c", "trap '' HUP; sleep 1000", image=WITH_PYTHON)
+    boxed.engine.docker("exec", boxed.container(dev), "tmux", "kill-server")
+    assert dev.ended() == "failed"
+    assert boxed.label(dev) == STALE
+    assert dev.exit()["error"] == "tmux session no longer exists"
+
+
+# the hub ----------------------------------------------------------------------------------------------------------
+
+
+def agent_view(hub: HubProcess, session: Truth) -> dict[str, Any]:
+    return hub.ask("GET", f"/api/agents/{session.id}")
+
+
+@pytest.mark.ids("C70-4", "C70-8", "C70-9", "C70-13", "C70-14")
+def test_the_hub_tells_of_stale_and_restarts_in_the_container(boxed: Boxed, hub: HubProcess):
+    from hitchpost.hubclient import HubRefused
+
+    dev = boxed.run("sh", "-c", ECHO)
+    container = boxed.container(dev)
+    eventually(lambda: agent_view(hub, dev)["state"] == "running", what="the hub to know it")
+    with pytest.raises(HubRefused) as refused:
+        hub.ask("POST", f"/api/agents/{dev.id}/restart-session")
+    assert refused.value.status == 409
+    boxed.ground.hitch("send", "dev", "leave")
+    eventually(lambda: agent_view(hub, dev)["state"] == "stale", what="stale")
+    assert agent_view(hub, dev)["session_alive"] is False
+    assert [one["session_alive"] for one in hub.ask("GET", "/api/status")["agents"]] == [False]
+    assert "dev is stale (container running, session dead)" in hub.log()
+    assert hub.ask("POST", f"/api/agents/{dev.id}/restart-session")["state"] == "running"
+    assert agent_view(hub, dev)["session_alive"] is True
+    assert boxed.container(dev) == container
+    boxed.ground.hitch("send", "dev", "leave")
+    eventually(lambda: agent_view(hub, dev)["state"] == "stale", what="stale again")
+    assert hub.ask("POST", f"/api/agents/{dev.id}/start")["state"] == "running"
+    boxed.ground.hitch("send", "dev", "leave")
+    eventually(lambda: agent_view(hub, dev)["state"] == "stale", what="stale a third time")
+    assert hub.ask("POST", f"/api/agents/{dev.id}/stop")["state"] == "stopped"
+    assert boxed.engine.containers() == []
+
+
+@pytest.mark.ids("C70-2", "C70-4", "F60", "F61")
+def test_the_hub_hears_what_is_done_to_containers_by_hand(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sh", "-c", ECHO)
+    idle = boxed.run("sh", "-c", ECHO, name="idle")
+    boxed.ground.hitch("send", "idle", "leave")
+
+    def label(session: Truth) -> str:
+        return hub.ask("GET", f"/api/sessions/{session.id}")["label"]
+
+    eventually(lambda: (label(dev), label(idle)) == ("running", STALE), what="both")
+    boxed.engine.docker("pause", boxed.container(dev))
+    eventually(lambda: label(dev) == "running (paused)", 15, "paused")
+    boxed.engine.docker("unpause", boxed.container(dev))
+    eventually(lambda: label(dev) == "running", 15, "running")
+    boxed.engine.docker("rm", "-f", boxed.container(idle))
+    eventually(lambda: agent_view(hub, idle)["state"] == "stopped", 15, "stopped")
+    boxed.engine.docker("rm", "-f", boxed.container(dev))
+    eventually(lambda: agent_view(hub, dev)["state"] == "stopped", 15, "stopped")
+
+
+@pytest.mark.ids("C70-5", "F65")
+def test_a_hub_that_starts_finds_live_stale_paused_and_removed_containers(boxed: Boxed, hub: HubProcess):
+    live, stale, paused, gone = (boxed.run("sh", "-c", ECHO, name=name) for name in ("live", "stale", "paused", "gone"))
+    hub.kill()
+    boxed.ground.hitch("send", "stale", "leave")
+    stale.ended()
+    boxed.engine.docker("pause", boxed.container(paused))
+    boxed.engine.docker("rm", "-f", boxed.container(gone))
+    gone.ended()
+    hub.start()
+    states = {row["name"]: row["state"] for row in hub.ask("GET", "/api/agents")}
+    assert states == {"live": "running", "stale": "stale", "paused": "running", "gone": "stopped"}
+    assert "Discovered stale container for stale (container running, session dead)" in hub.log()
+    assert boxed.label(paused) == "running (paused)"
+    boxed.engine.docker("unpause", boxed.container(paused))
+    assert boxed.label(live) == "running"
+
+
+@pytest.mark.ids("C70-10", "C70-11", "C70-12", "C70-17", "C70-18")
+def test_services_and_status_show_stale_and_say_what_they_do_not_know(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sh", "-c", ECHO)
+    boxed.ground.hitch("send", "dev", "leave")
+    dev.ended()
+    services = boxed.ground.hitch("services").out
+    assert services == "Containers:\n  agent-dev    stale     (container running, session dead)\n"
+    assert "(1 stale)" in boxed.ground.hitch("status").out
+    hub.stop()
+    assert "agent-dev    running   session state unknown (Hub down)" in boxed.ground.hitch("services").out
+    boxed.ground.hitch("restart", "dev")
+    assert boxed.ground.hitch("services").out == "Containers:\n  agent-dev    running\n"
