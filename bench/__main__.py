@@ -23,6 +23,7 @@ MEASUREMENTS = {
     "idle": "forks, wake-ups and CPU of 100 idle sessions",
     "truth": "1,000 exits of all kinds, counted",
     "hub": "the hub: streams, crashes told, resumes, adoption, stalled clients",
+    "containers": "sessions in containers: exit → stale, removal → stopped, twenty at once",
     "page": "the page: frames beside 50 talking sessions, and a key until its echo is painted",
     "tmux": "200 sessions in tmux: one round of status, idle forks, and 1,000 exits",
 }

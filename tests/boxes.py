@@ -12,6 +12,8 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,12 +66,18 @@ class Engine:
     def start(self) -> None:
         words = ["--data-root", str(self.folder / "data"), "--exec-root", str(self.folder / "exec"), "-H", self.url]
         words += ["-p", str(self.folder / "pid"), "--iptables=false", "--ip6tables=false", "--bridge=none"]
+        self.begin(["dockerd", *words, "--live-restore"])
+
+    def begin(self, argv: list[str]) -> None:
+        """Start the engine as nobody's child: it outlives the test that needs it first."""
         with open(self.folder / "log", "ab") as log:
-            # nobody's child: it outlives the test that needs it first
-            script = 'setsid dockerd "$@" </dev/null >&2 & echo $!'
             said = subprocess.run(
-                ["sh", "-c", script, "sh", *words, "--live-restore"],
-                env={"PATH": os.environ["PATH"], "TMPDIR": str(self.folder)},
+                ["sh", "-c", 'setsid "$@" </dev/null >&2 & echo $!', "sh", *argv],
+                env={
+                    "PATH": os.environ["PATH"],
+                    "TMPDIR": str(self.folder),
+                    "CONTAINERS_CONF": str(self.folder / "containers.conf"),
+                },
                 stdout=subprocess.PIPE,
                 stderr=log,
                 check=True,
@@ -79,7 +87,7 @@ class Engine:
 
     def _answers(self) -> bool:
         if Process.read(self.pid) is None:
-            raise RuntimeError(f"dockerd has ended: {(self.folder / 'log').read_text()[-2000:]}")
+            raise RuntimeError(f"the engine has ended: {(self.folder / 'log').read_text()[-2000:]}")
         return self.docker("version", check=False).returncode == 0
 
     def docker(self, *words: str, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -102,12 +110,43 @@ class Engine:
         self.signal(signal.SIGKILL)
         eventually(lambda: Process.read(self.pid) is None, what="the end of dockerd")
 
+    def load(self) -> None:
+        for name, more in ((PLAIN, ()), (WITH_PYTHON, python_files())):
+            load_image(self, name, more)
+
     def close(self) -> None:
         for container in self.containers():
             self.docker("rm", "-f", "-v", container, check=False)
         self.signal(signal.SIGTERM)
-        eventually(lambda: Process.read(self.pid) is None, 30, "the end of dockerd")
-        shutil.rmtree(self.folder, ignore_errors=True)
+        eventually(lambda: Process.read(self.pid) is None, 30, "the end of the engine")
+        mark = f"{self.folder}/"
+        for process in Process.all():  # what watched the containers of an engine that was killed
+            if any(mark in word for word in process.argv):
+                os.kill(process.pid, signal.SIGKILL)
+        mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+        for mount in reversed([mount for mount in mounts if mount.startswith(mark)]):
+            subprocess.run(["umount", "-l", mount], check=True)
+        shutil.rmtree(self.folder)
+
+
+@dataclass(slots=True)
+class Podman(Engine):
+    """Podman's service, which speaks Docker's language."""
+
+    def start(self) -> None:
+        # this machine may allow fewer descriptors than Podman hands out, and crun wants newer control groups
+        (self.folder / "containers.conf").write_text(
+            '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n'
+            '[engine]\ncgroup_manager = "cgroupfs"\nruntime = "runc"\n'
+        )
+        argv = ["podman", "--root", f"{self.folder}/root", "--runroot", f"{self.folder}/run"]
+        self.begin([*argv, "system", "service", "-t", "0", self.url])
+
+
+def why_no_podman() -> str:
+    needed = (("podman", "podman"), ("runc", "runc"), ("/usr/libexec/podman/catatonit", "catatonit"))
+    missing = [package for program, package in needed if shutil.which(program) is None]
+    return f"these packages are missing: {', '.join(missing)}" if missing else why_no_engine()
 
 
 def why_no_engine() -> str:
@@ -130,8 +169,7 @@ def the_engine() -> Engine:
         engine = Engine(Path(tempfile.mkdtemp(prefix="hpd-", dir="/tmp")))
         atexit.register(engine.close)
         engine.start()
-        for name, more in ((PLAIN, ()), (WITH_PYTHON, python_files())):
-            load_image(engine, name, more)
+        engine.load()
         _engine = engine
     return _engine
 
@@ -225,3 +263,14 @@ class Boxed:
 
     def label(self, session: Truth) -> str:
         return self.ground.ps(session)["label"]
+
+
+@contextmanager
+def podman() -> Iterator[Podman]:
+    engine = Podman(Path(tempfile.mkdtemp(prefix="hpp-", dir="/tmp")))
+    engine.start()
+    try:
+        engine.load()
+        yield engine
+    finally:
+        engine.close()

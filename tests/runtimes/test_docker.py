@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.boxes import PLAIN, WITH_PYTHON, Boxed
-from tests.ground import Truth, left_with
+from tests.boxes import PLAIN, WITH_PYTHON, Boxed, podman, why_no_podman
+from tests.cli.live import live
+from tests.ground import Ground, Truth, left_with
 from tests.hubs import HubProcess
+from tests.repos import Repo
 from tests.support import eventually
 
 ECHO = 'stty -echo; echo ready; while read -r line; do echo "<$line>"; [ "$line" = leave ] && exit 3; done'
@@ -206,6 +208,90 @@ def test_a_tmux_that_is_killed_inside_ends_the_run(boxed: Boxed):
     assert dev.ended() == "failed"
     assert boxed.label(dev) == STALE
     assert dev.exit()["error"] == "tmux session no longer exists"
+
+
+@pytest.mark.ids("S12")
+def test_links_planted_from_inside_lead_nowhere(boxed: Boxed):
+    """What the container shares with us is full of traps: its next run must not read or write through them."""
+    secret, victim = boxed.ground.place.parent / "secret", boxed.ground.place.parent / "victim"
+    secret.write_text("wait 0")
+    victim.write_text("mine")
+    traps = "for name in exit_status pid failed argv; do ln -s {0} $PWD/$name; done; ln -s {1} keys; ln -s {1} out"
+    script = "cd /hitchpost/run; mkdir 2 2-x; for at in 1-* 2 2-x; do cd $at; rm -f keys exit_status; "
+    script += traps.format(secret, victim) + "; cd ..; done; exit 5"
+    dev = boxed.run("sh", "-c", script)
+    dev.ended()
+    boxed.ground.hitch("restart", "dev", check=False)
+    assert victim.read_text() == "mine"
+    assert secret.read_text() == "wait 0"
+
+
+def test_git_works_in_a_worktree_and_its_hooks_stay_as_they_are(boxed: Boxed, repo: Repo):
+    script = "git -c user.name=a -c user.email=a@b commit --allow-empty -m 'from inside' && echo done; "
+    script += f"echo evil > {repo.path}/.git/hooks/post-checkout || echo refused; sleep 1000"
+    words = ("run", "--json", "--runtime", "docker", "--image", PLAIN, "--network", "none", "--branch", "fix")
+    dev = Truth(boxed.ground.home, boxed.ground.hitch(*words, "--", "sh", "-c", script, cwd=repo.path).json()["id"])
+    eventually(lambda: b"refused" in dev.output(), what="the end of the script")
+    assert b"done" in dev.output()
+    assert "from inside" in repo.git("log", "--oneline", "fix")
+    assert not (repo.path / ".git/hooks/post-checkout").exists()
+
+
+@pytest.mark.ids("C70-7", "C70-8", "C70-17", "C70-18")
+def test_the_menu_of_a_stale_session(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sh", "-c", ECHO)
+
+    def leave() -> None:
+        boxed.ground.hitch("send", "dev", "leave")
+        eventually(lambda: boxed.label(dev) == STALE, what="stale")
+
+    leave()
+    with live("attach", "dev", terminal=(100, 30)) as cancelled:
+        cancelled.shows(b"Choice: ")
+        menu = cancelled.out().replace(b"\r\n", b"\n").decode()
+        assert menu.startswith(
+            "Agent 'dev' is stale (container running, session dead).\n\n"
+            "  [R] Restart session - launch sh in a new tmux session\n"
+            "  [T] Teardown      - remove the container entirely\n"
+            "  [C] Cancel\n\n"
+            "Choice:"
+        )
+        cancelled.press(b"c\n")
+        assert cancelled.code() == 0
+    assert boxed.label(dev) == STALE
+    for _ in range(2):
+        with live("attach", "dev", terminal=(100, 30)) as restarted:
+            restarted.shows(b"Choice: ")
+            restarted.press(b"R\n")
+            restarted.shows(b"ready")
+            restarted.press(b"leave\n")
+            restarted.shows(b"stale (container running, session dead)]")
+            assert restarted.code() == 0
+        if hub.process is not None and hub.process.poll() is None:
+            hub.stop()  # the second time without it
+    with live("attach", "dev", terminal=(100, 30)) as torn:
+        torn.shows(b"Choice: ")
+        torn.press(b"t\n")
+        assert torn.code() == 0
+    assert boxed.engine.containers() == []
+    assert boxed.ground.hitch("services").out == "Containers:\n  none\n"
+
+
+def test_podman_is_used_through_the_same_socket(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    if why := why_no_podman():
+        pytest.skip(f"no Podman: {why}")
+    with podman() as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.url)
+        boxed = Boxed(ground, engine)
+        dev = boxed.run("sh", "-c", ECHO)
+        boxed.ground.hitch("send", "dev", "hello")
+        eventually(lambda: b"<hello>" in dev.output(), what="the echo")
+        boxed.ground.hitch("send", "dev", "leave")
+        eventually(lambda: boxed.label(dev) == STALE, what="stale")
+        boxed.ground.hitch("restart", "dev")
+        assert boxed.label(dev) == "running"
+        boxed.ground.hitch("rm", "--force", "dev")
+        assert engine.containers() == []
 
 
 # the hub ----------------------------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ def ask(home: str, seen: Seen) -> bool:
     click.echo(f"  [R] Restart session - launch {visible(title)} in a new tmux session")
     click.echo("  [T] Teardown      - remove the container entirely")
     click.echo("  [C] Cancel\n")
-    choice = click.prompt("Choice", prompt_suffix=": ", default="", show_default=False).strip().lower()
+    click.echo("Choice: ", nl=False)
+    choice = sys.stdin.readline().strip().lower()
     if choice == "r":
         _do(home, seen, "restart-session")
         return True
@@ -53,4 +54,3 @@ def _do(home: str, seen: Seen, what: str) -> None:
             restart(home, session, settings.load(), caller=os.environ)
     except hubclient.HubRefused as error:
         raise HitchpostError(str(error)) from None
-    sys.stdout.flush()

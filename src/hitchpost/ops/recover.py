@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import UTC, datetime
 
 from hitchpost import wire
 from hitchpost.errors import NoSuchSession
@@ -93,6 +94,12 @@ def _settle(seen: Seen, actor: str) -> None:
         manager.transition(state, run=facts.run, reason=reason, evidence=evidence, locked=True)
     if settled.record != facts.record:
         records.change_record(seen.folder, settled.record, run=facts.run, actor=actor, reason=reason)
+
+
+def say_why(where: str, error: str) -> None:
+    """Why a run could not be started, where no keeper lived to write it."""
+    if files.is_held(lock_path(where)) is False and not os.path.exists(os.path.join(where, wire.EXIT)):
+        _write_exit(where, Exit(error=error, ended_at=datetime.now(UTC)), None)
 
 
 def _intent(where: str) -> str | None:

@@ -15,7 +15,7 @@ from hitchpost.ops import environment, sandbox
 from hitchpost.ops.create import sweep
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.place import current
-from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
+from hitchpost.ops.recover import recover, say_why, wait_for_keeper_to_leave
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import lock_path
 from hitchpost.settings import Settings
@@ -106,6 +106,7 @@ def start(
     finally:
         _close((lock, *leases))
     if started.error is not None:
+        say_why(where, started.error)
         recover(home, session)
         raise StartFailed(record.name, started.error)
     missing = environment.missing_names(folder, run - 1, env)

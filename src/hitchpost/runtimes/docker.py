@@ -11,10 +11,10 @@ import os
 from typing import Any
 
 from hitchpost import wire
-from hitchpost.errors import HitchpostError, UsageError
+from hitchpost.errors import HitchpostError, RuntimeMissing, UsageError
 from hitchpost.runtimes import engine, local
 from hitchpost.runtimes.base import Health, Launch, Started
-from hitchpost.runtimes.engine import Box
+from hitchpost.runtimes.engine import Box, EngineFailed
 from hitchpost.state import files
 from hitchpost.state.home import new_id
 from hitchpost.values import asdict, replace
@@ -32,7 +32,10 @@ class Docker(local.Local):
     has_sandbox = True
 
     def check(self) -> None:
-        engine.ask(engine.address(), lambda docker: docker.version(), engine.PROBE_S)
+        try:
+            engine.ask(engine.address(), lambda docker: docker.version(), engine.PROBE_S)
+        except EngineFailed as error:
+            raise RuntimeMissing(str(error)) from None
 
     def start(self, launch: Launch) -> Started:
         before = read_box(launch.session_folder)
