@@ -34,6 +34,7 @@ from hitchpost.ops import launch
 from hitchpost.ops.changed import changed, diff_shape
 from hitchpost.ops.create import LONGEST_NAME
 from hitchpost.ops.edit import edit
+from hitchpost.ops.sandbox import Asked
 from hitchpost.ops.sessions import chosen_run
 from hitchpost.recording import asciicast
 from hitchpost.state import files, story
@@ -160,6 +161,8 @@ class Routes:
         wanted = body.model_dump()
         size = (wanted.pop("cols"), wanted.pop("rows"))
         wanted["command"] = tuple(wanted["command"])
+        box = wanted.pop("sandbox") or {}
+        wanted["sandbox"] = Asked(**{**box, "mounts": tuple(box.get("mounts", ()))})
         one, notes = await self.hub.create(launch.Request(**wanted, size=size))
         return {"session": one.shape, "notes": notes}
 

@@ -23,6 +23,7 @@ from hitchpost.errors import (
     WorkspaceExists,
 )
 from hitchpost.model.run import InvalidTransition
+from hitchpost.runtimes.engine import EngineFailed
 from hitchpost.state import files
 
 STATUS: tuple[tuple[type[Exception], int, str], ...] = (
@@ -42,6 +43,7 @@ STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (RuntimeMissing, 422, "runtime_missing"),
     (SetupFailed, 409, "setup_failed"),
     (GitFailed, 409, "git_failed"),
+    (EngineFailed, 502, "engine_failed"),
     (KeeperSilent, 503, "busy"),
     (BadSettings, 500, "bad_settings"),
     (files.LockTimeout, 503, "busy"),

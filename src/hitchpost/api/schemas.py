@@ -104,6 +104,18 @@ class SessionWithNotes(BaseModel):
     notes: list[str] = []
 
 
+class Sandbox(Strict):
+    """For the docker runtime; what is missing is as the settings say."""
+
+    image: Name | None = None
+    mounts: list[Path] = Field(default=[], max_length=100)
+    network: Name | None = None
+    memory: Name | None = None
+    cpus: float | None = Field(default=None, gt=0, le=1024)
+    config: Path | None = None
+    keep_failed: bool = False
+
+
 class NewSession(Strict):
     """An agent of the catalog, or any command; ``folder`` is where a branch or a relative path is looked for."""
 
@@ -121,6 +133,7 @@ class NewSession(Strict):
     name: Name | None = None
     description: Remark = ""
     runtime: Name = "local"
+    sandbox: Sandbox | None = None
     prompt: Text | None = None
     env: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Path] = {}
     cols: Side = 80

@@ -9,7 +9,7 @@ import { Field } from "./Field";
 import { Select } from "./Select";
 
 const NOTHING: Catalog = { agents: [], runtimes: [{ name: "local", available: true, missing: "" }] };
-const FIELDS = ["agent", "command", "folder", "branch", "workspace", "runtime", "name", "prompt"] as const;
+const FIELDS = ["agent", "command", "folder", "branch", "workspace", "runtime", "image", "name", "prompt"] as const;
 type FieldName = (typeof FIELDS)[number];
 type Trouble = { field: FieldName | "top"; text: string } | null;
 type Place = "folder" | "branch" | "workspace";
@@ -53,6 +53,7 @@ function Form() {
       ...(text("name") ? { name: text("name") } : {}),
       ...(text("prompt") ? { prompt: text("prompt") } : {}),
       runtime: text("runtime"),
+      ...(text("image") ? { sandbox: { image: text("image") } } : {}),
     };
     setBusy(true);
     try {
@@ -115,6 +116,9 @@ function Form() {
           trouble={of("runtime")}
         />
       </div>
+      {chosenOf(runtimes, runtime, "local") === "docker" ? (
+        <Field name="image" label="Image" trouble={of("image")} hint="optional; with tmux and the agent in it" />
+      ) : null}
       <Field name="prompt" label="First prompt" trouble={of("prompt")} hint="optional" long />
       <div class="buttons">
         <button type="button" onClick={() => (creating.value = false)}>
@@ -148,11 +152,13 @@ function troubleOf(error: Error, what: "agent" | "command", place: Place): Troub
   const text = error.message;
   if (!(error instanceof ApiError)) return { field: "top", text };
   if (error.code === "name_taken") return { field: "name", text };
+  if (error.code === "start_failed" && /\bimage\b/i.test(text)) return { field: "image", text };
   if (error.code === "start_failed") return { field: what, text };
   if (error.code === "runtime_missing") return { field: "runtime", text };
   const named = FIELDS.find((field) => text.startsWith(`${field}:`) || text.startsWith(`${field}.`));
   if (named) return { field: named, text };
   if (error.status === 422 || error.status === 409) {
+    if (/\bimage\b/i.test(text)) return { field: "image", text };
     if (/\bname\b/i.test(text)) return { field: "name", text };
     if (/\bagent\b/i.test(text)) return { field: "agent", text };
     if (/\bruntime\b|\btmux\b/i.test(text)) return { field: "runtime", text };

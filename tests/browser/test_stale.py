@@ -1,0 +1,33 @@
+"""CR-070 in the page: a container that runs without its agent, and the two ways out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.boxes import Boxed
+from tests.browser.windows import Window, colour, expect
+from tests.hubs import HubProcess
+
+STALE = "stale (container running, session dead)"
+YELLOW = "rgb(235, 203, 139)"
+
+
+@pytest.mark.ids("C70-2", "C70-4", "C70-8")
+def test_a_stale_session_offers_a_restart_and_a_teardown(boxed: Boxed, hub: HubProcess, window: Window):
+    dev = boxed.run("sh", "-c", "echo ready; read line; exit 0")
+    page = window.page
+    window.open_session("dev")
+    window.expect_shown("ready")
+    window.type("leave")
+    expect(window.label("dev")).to_have_text(STALE)
+    assert colour(window.row("dev").locator(".dot")) == YELLOW
+    expect(page.locator(".end-bar")).to_contain_text(STALE)
+    page.get_by_role("button", name="Restart session").click()
+    expect(window.label("dev")).to_have_text("running")
+    window.type("leave again")
+    expect(window.label("dev")).to_have_text(STALE)
+    page.get_by_role("button", name="Teardown").click()
+    page.get_by_role("button", name="Tear down").click()
+    expect(window.label("dev")).to_have_text("completed")
+    assert boxed.engine.containers() == []
+    assert dev.state == "completed"
