@@ -68,6 +68,17 @@ def test_awkward_words_reach_the_agent_as_they_are(boxed: Boxed):
     eventually(lambda: wanted in dev.output(), what=f"{wanted!r}, not {dev.output()!r}")
 
 
+def test_a_long_paste_arrives_whole(boxed: Boxed):
+    dev = boxed.run("sh", "-c", "stty -echo; echo ready; while read -r line; do printf '%s\\n' \"$line\" >> all; done")
+    eventually(lambda: b"ready" in dev.output(), what="the agent")
+    lines = [f"{number}: " + "word " * 150 + "end" for number in range(150)]
+    boxed.ground.hitch("send", "dev", "\n".join(lines))
+    wanted = "".join(f"{line}\n" for line in lines)
+    file = boxed.ground.place / "all"
+    eventually(lambda: file.exists() and len(file.read_text()) >= len(wanted), 30, "all of it")
+    assert file.read_text() == wanted
+
+
 @pytest.mark.ids("F60")
 @pytest.mark.parametrize("before", ["running", "stale"])
 def test_a_container_removed_by_hand_is_stopped(boxed: Boxed, before: str):

@@ -27,6 +27,7 @@ LAST_OUTPUT_S = 0.2
 class Adopted(Keeper):
     control = -1
     pidfd = -1
+    _waiting = b""
 
     def start(self) -> None:
         spec = self.spec
@@ -78,17 +79,35 @@ class Adopted(Keeper):
             self.wait_status = None
             self._ended_at = files.stamp()
             self.at("drain", time.monotonic() + LAST_OUTPUT_S, self._drained)
-        elif fd == self._keys:
-            self.send_keys()
+        else:
+            self.on_keys(fd)
 
-    def send_keys(self) -> None:
-        typed = os.read(self._keys, KEYS_AT_ONCE)
-        self.command(f"send-keys -t {self.spec.adopt_pane} -H " + " ".join(f"{byte:02x}" for byte in typed))
-        self.type()
+    def on_keys(self, fd: int) -> None:
+        """Something was typed, or tmux takes commands again."""
+        if fd == self._keys:
+            typed = os.read(self._keys, KEYS_AT_ONCE)
+            self.command(f"send-keys -t {self.spec.adopt_pane} -H " + " ".join(f"{byte:02x}" for byte in typed))
+            self.type()
+        elif fd == self.control:
+            self.poll.unregister(self.control)
+            self.poll.register(self._keys, select.EPOLLIN)
+            waiting, self._waiting = self._waiting, b""
+            self._write(waiting)
 
     def command(self, line: str) -> None:
+        self._write(line.encode() + b"\n")
+
+    def _write(self, commands: bytes) -> None:
+        """Nothing more is taken from who types while tmux does not take this. A line is written whole, or not."""
+        if self._waiting:
+            self._waiting += commands
+            return
         try:
-            os.write(self.control, line.encode() + b"\n")
+            os.write(self.control, commands)
+        except BlockingIOError:
+            self._waiting = commands
+            self.poll.unregister(self._keys)
+            self.poll.register(self.control, select.EPOLLOUT)
         except OSError:
             return  # the client is gone: the program's end tells the rest
 

@@ -130,8 +130,8 @@ class Boxed(Adopted):
             if lives(self.pid):
                 self.error = runs.TMUX_GONE
                 self.stopping.abandon(self.spec.grace_s)
-        elif fd == self._keys:
-            self.send_keys()
+        else:
+            self.on_keys(fd)
 
     def _wait_for_status(self, now: float) -> None:
         """The agent's parent inside writes how it ended, and its last output comes: both a moment after its end."""

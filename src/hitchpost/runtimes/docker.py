@@ -89,7 +89,11 @@ class Docker(local.Local):
         box = read_box(session_folder)
         if box is None:
             return
-        engine.ask(box.engine, lambda docker: engine.remove(docker, box.id))
+        try:
+            engine.ask(box.engine, lambda docker: engine.remove(docker, box.id))
+        except EngineFailed:
+            if box.alive:
+                raise  # what is left of a container that does not run is the engine's own business
         files.discard(os.path.join(session_folder, wire.BOX))
 
     def clear_away(self, session_folder: str) -> None:

@@ -19,5 +19,7 @@ tmux -u -f "$here/tmux.conf" new-session -d -s agent -x "$2" -y "$3" sh "$here/a
 tmux set-option -w -t agent window-size manual # in the configuration it would end some versions of tmux at once
 # The output first, then the agent: not a byte of it is missed.
 tmux pipe-pane -t agent "exec cat >$folder/out"
-tmux -C attach-session -t agent -f ignore-size,no-output <"$folder/keys" >/dev/null 2>&1 &
+while tmux has-session -t agent 2>/dev/null; do # a client that somebody detached comes back
+    tmux -C attach-session -t agent -f ignore-size,no-output <"$folder/keys" >/dev/null 2>&1
+done &
 echo >"$folder/go"
