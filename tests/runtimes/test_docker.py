@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hitchpost.runtimes import engine
 from tests.boxes import PLAIN, WITH_PYTHON, Boxed, podman, why_no_podman
 from tests.cli.live import live
 from tests.ground import Ground, Truth, left_with
@@ -246,6 +247,33 @@ def test_git_works_in_a_worktree_and_its_hooks_stay_as_they_are(boxed: Boxed, re
     assert b"done" in dev.output()
     assert "from inside" in repo.git("log", "--oneline", "fix")
     assert not (repo.path / ".git/hooks/post-checkout").exists()
+
+
+@pytest.mark.ids("C70-3", "C70-6")
+def test_who_detaches_and_comes_back_finds_it_running(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sh", "-c", ECHO)
+    labels = {boxed.label(dev)}
+    for number in range(2):
+        with live("attach", "dev", terminal=(100, 30)) as visit:
+            visit.shows(b"ready")
+            visit.press(f"{number}\n".encode())
+            visit.shows(f"<{number}>".encode())
+            visit.press(b"\x02d")
+            visit.shows(b"[detached from dev")
+            assert visit.code() == 0
+        labels.add(boxed.label(dev))
+        labels.add(hub.ask("GET", f"/api/sessions/{dev.id}")["label"])
+    assert labels == {"running"}
+    user = f"{os.getuid()}:{os.getgid()}"
+    container = boxed.container(dev)
+
+    def probe() -> bool:
+        return engine.ask(boxed.engine.url, lambda docker: engine.session_is_alive(docker, container, user), 5)
+
+    assert probe()
+    boxed.ground.hitch("send", "dev", "leave")
+    dev.ended()
+    eventually(lambda: not probe(), what="tmux to end")
 
 
 @pytest.mark.ids("C70-7", "C70-8", "C70-17", "C70-18")
