@@ -140,6 +140,7 @@ export interface NewSession {
   name?: string | null;
   description?: string;
   runtime?: string;
+  sandbox?: Sandbox | null;
   prompt?: string | null;
   env?: Record<string, unknown>;
   cols?: number;
@@ -216,6 +217,17 @@ export interface Run {
   run: number;
   state: string;
   [field: string]: unknown;
+}
+
+/** For the docker runtime; what is missing is as the settings say. */
+export interface Sandbox {
+  image?: string | null;
+  mounts?: string[];
+  network?: string | null;
+  memory?: string | null;
+  cpus?: number | null;
+  config?: string | null;
+  keep_failed?: boolean;
 }
 
 export interface Screen {
