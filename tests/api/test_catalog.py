@@ -12,7 +12,7 @@ def test_what_is_installed_is_told_as_a_run_would_find_it(ground: Ground, hub: H
     found = hub.ask("GET", "/api/catalog")
     assert found["agents"] == ground.hitch("agents", "--json").json()
     assert [one["name"] for one in found["agents"]] == ["aider", "bash", "claude", "codex", "gemini", "opencode"]
-    assert [one["name"] for one in found["runtimes"]] == ["local", "tmux"]
+    assert [one["name"] for one in found["runtimes"]] == ["local", "tmux", "docker"]
     programs = ground.place / "programs"
     programs.mkdir()
     (programs / "claude").symlink_to("/bin/true")
@@ -38,11 +38,13 @@ def test_a_runtime_that_is_missing_says_why(ground: Ground, hub: HubProcess) -> 
     hub.stop()
     programs = ground.place / "programs"
     programs.mkdir()
-    hub.start(PATH=str(programs))
-    local, tmux = hub.ask("GET", "/api/catalog")["runtimes"]
+    hub.start(PATH=str(programs), DOCKER_HOST="unix:///nowhere/docker.sock")
+    local, tmux, docker = hub.ask("GET", "/api/catalog")["runtimes"]
     assert local == {"name": "local", "available": True, "missing": ""}
     assert (tmux["name"], tmux["available"]) == ("tmux", False)
     assert "tmux is not installed" in tmux["missing"]
+    assert (docker["name"], docker["available"]) == ("docker", False)
+    assert "cannot be reached" in docker["missing"]
 
 
 def test_a_viewer_may_read_the_catalog(hub: HubProcess) -> None:

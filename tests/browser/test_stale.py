@@ -7,6 +7,7 @@ import pytest
 from tests.boxes import Boxed
 from tests.browser.windows import Window, colour, expect
 from tests.hubs import HubProcess
+from tests.support import eventually
 
 STALE = "stale (container running, session dead)"
 YELLOW = "rgb(235, 203, 139)"
@@ -29,5 +30,5 @@ def test_a_stale_session_offers_a_restart_and_a_teardown(boxed: Boxed, hub: HubP
     page.get_by_role("button", name="Teardown").click()
     page.get_by_role("button", name="Tear down").click()
     expect(window.label("dev")).to_have_text("completed")
-    assert boxed.engine.containers() == []
+    eventually(lambda: boxed.engine.containers() == [], what="the end of the container")
     assert dev.state == "completed"

@@ -302,7 +302,8 @@ def test_one_of_four_floods_is_killed_and_nobody_else_notices(ground: Ground, hu
         eventually(lambda one=flood: one.output() == READY)  # type: ignore[misc]
     victim = floods[3]
 
-    async def watch(session: Truth, block: bytes) -> Tape:
+    async def watch(session: Truth, block: bytes, begun: asyncio.Event) -> Tape:
+        await begun.wait()
         async with hub.ws() as client:
             tape = await attached(client, session, **{"from": 0})
             for number in range(1, rounds + 1):
@@ -318,7 +319,7 @@ def test_one_of_four_floods_is_killed_and_nobody_else_notices(ground: Ground, hu
             )
             return tape
 
-    async def echo(over: asyncio.Event) -> tuple[list[float], list[float]]:
+    async def echo(begun: asyncio.Event, over: asyncio.Event) -> tuple[list[float], list[float]]:
         """How long a line takes through the hub, and as an anchor through two pipes to ``cat`` at the same time."""
         took: list[float] = []
         anchor: list[float] = []
@@ -326,6 +327,7 @@ def test_one_of_four_floods_is_killed_and_nobody_else_notices(ground: Ground, hu
             channel = (await client.attach(quiet.id))["channel"]
             while not client.frames:  # the first screen of a hub's life is slower than an echo
                 await client.read()
+            begun.set()
             while not over.is_set():
                 began = time.perf_counter()
                 await client.say("terminal.input", sessionId=quiet.id, data=f"{len(took)}\r")
@@ -338,9 +340,9 @@ def test_one_of_four_floods_is_killed_and_nobody_else_notices(ground: Ground, hu
         return took, anchor
 
     async def scene() -> tuple[list[Tape], tuple[list[float], list[float]]]:
-        over = asyncio.Event()
-        typing = asyncio.create_task(echo(over))
-        tapes = await asyncio.gather(*map(watch, floods, blocks))
+        begun, over = asyncio.Event(), asyncio.Event()
+        typing = asyncio.create_task(echo(begun, over))
+        tapes = await asyncio.gather(*(watch(flood, block, begun) for flood, block in zip(floods, blocks, strict=True)))
         over.set()
         return tapes, await typing
 

@@ -56,6 +56,8 @@ def test_what_the_starter_says_is_what_the_keeper_reads():
         "pids_max": 0,
         "memory_max_bytes": 0,
         "lock_fd": 7,
+        "container": "",
+        "box": "",
         "ready_fd": 11,
         "lease_fds": [8, 9],
         "tmux": "",

@@ -14,6 +14,8 @@ from hitchpost.values import value
 T = TypeVar("T")
 ANSWER_S = 20.0
 PROBE_S = 5.0
+NO_CONNECTION = 900
+"""What aiodocker gives for an HTTP status when there was no answer."""
 SESSION_LABEL, HOME_LABEL = "hitchpost.session", "hitchpost.home"
 
 
@@ -72,6 +74,8 @@ async def answer(url: str, question: Callable[[Any], Awaitable[T]], timeout_s: f
         async with asyncio.timeout(timeout_s), aiodocker.Docker(url=url) as docker:
             return await question(docker)
     except aiodocker.DockerError as error:
+        if error.status == NO_CONNECTION:
+            raise EngineFailed(f"the container engine cannot be reached at {url}; is it started?") from None
         raise EngineFailed(f"the container engine refused: {error.message}") from None
     except TimeoutError:
         raise EngineFailed(f"the container engine did not answer within {timeout_s:g} s") from None
