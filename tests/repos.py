@@ -77,3 +77,15 @@ def new_repo(path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     repo.git("init", "-q")
     repo.commit("README", "shop\n")
     return repo
+
+
+def change_unseen(repo: Repo, name: str, before: str, after: str) -> None:
+    """Change a file in the instant in which git has written its index: size and times are what they were."""
+    assert len(before) == len(after)
+    repo.commit(name, before)
+    path = repo.path / name
+    repo.git("config", "core.trustctime", "false")  # the time of the last change of all cannot be set
+    instant = path.stat().st_mtime_ns
+    path.write_text(after)
+    for one in (path, repo.git("rev-parse", "--absolute-git-dir") + "/index"):
+        os.utime(one, ns=(instant, instant))

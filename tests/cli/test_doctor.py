@@ -86,7 +86,7 @@ def test_without_fix_nothing_is_written(ground: Ground) -> None:
 def test_a_home_that_is_not_there_yet_is_in_order_and_not_made(hitch: Hitch, home: Path) -> None:
     home.rmdir()
     assert trouble(hitch) == []
-    assert fixed(hitch) == []
+    assert [text for text in fixed(hitch) if "control group" not in text] == []
     assert not home.exists()
     home.mkdir(mode=0o700)
 
@@ -187,7 +187,8 @@ def test_an_unreadable_file_of_an_ended_run_is_moved_away_and_kept(ground: Groun
     session.ended()
     (session.run() / "intent.json").write_bytes(GARBAGE)
     assert "intent.json" in only(trouble(ground.hitch), "problem", "files")["text"]
-    assert ["moved an unreadable file" in text for text in fixed(ground.hitch)] == [True]
+    done = [text for text in fixed(ground.hitch) if "control group" not in text]
+    assert ["moved an unreadable file" in text for text in done] == [True]
     assert only(trouble(ground.hitch), "note", "quarantine")
     assert [path.read_bytes() for path in (ground.home / "quarantine").iterdir()] == [GARBAGE]
 

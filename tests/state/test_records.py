@@ -51,7 +51,11 @@ def test_keys_that_are_not_known_are_left_out(home: Path):
 def test_a_field_of_the_wrong_type_is_unreadable_and_named(home: Path, field: str):
     folder = session(home)
     kind = Record.__annotations__[field]
-    for wrong in ({"a": 1}, 1 if "str" in kind else "1", *([True] if kind == "int" else [])):
+    for wrong in (
+        ["a"] if "dict" in kind else {"a": 1},
+        1 if "str" in kind else "1",
+        *([True] if kind == "int" else []),
+    ):
         change_file(folder, **{field: wrong})
         with pytest.raises(Unreadable, match=field):
             records.read(str(folder))

@@ -4,7 +4,7 @@ import pytest
 
 from hitchpost.errors import NotARepository, Refused
 from hitchpost.workspaces.diff import File, difference
-from tests.repos import Repo
+from tests.repos import Repo, change_unseen
 from tests.support import LeakWatch
 
 
@@ -139,3 +139,9 @@ def test_programs_of_the_repository_are_not_run(repo: Repo) -> None:
     repo.write("README", "changed\n")
     assert [one.path for one in difference(str(repo.path), repo.head).files] == ["README"]
     assert not canary.exists()
+
+
+def test_a_change_in_the_instant_of_a_commit_is_seen(repo: Repo) -> None:
+    change_unseen(repo, "shop.py", "return 1\n", "return 2\n")
+    repo.write("new.txt", "new\n")
+    assert [one.path for one in difference(str(repo.path), None).files] == ["new.txt", "shop.py"]

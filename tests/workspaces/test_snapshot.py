@@ -7,7 +7,7 @@ import pytest
 from hitchpost.errors import Refused
 from hitchpost.workspaces import snapshot, worktree
 from hitchpost.workspaces.store import Workspace
-from tests.repos import Repo
+from tests.repos import Repo, change_unseen
 
 
 @pytest.fixture
@@ -25,6 +25,12 @@ def taken(workspace: Workspace) -> str:
     ref = snapshot.take(workspace, "a test")
     assert ref is not None
     return ref
+
+
+@pytest.mark.ids("F53")
+def test_a_change_in_the_instant_of_a_commit_is_in_the_snapshot(workspace: Workspace, tree: Repo, repo: Repo) -> None:
+    change_unseen(tree, "shop.py", "return 1\n", "return 2\n")
+    assert repo.git("show", f"{taken(workspace)}:shop.py") == "return 2"
 
 
 @pytest.mark.ids("F53")

@@ -225,7 +225,7 @@ class Connection:
                 "run": view.run,
                 "cols": viewer.watch.cols if viewer.watch is not None else asked.cols,
                 "rows": viewer.watch.rows if viewer.watch is not None else asked.rows,
-                "offset": (await viewer.bounds())[1] if asked.start is None else asked.start,
+                "offset": await viewer.end() if asked.start is None else asked.start,
             }
         )
         view.task = asyncio.create_task(self._show(session, view, asked.start))

@@ -159,18 +159,21 @@ class Viewer:
         self._sent = -1
         self._moved = asyncio.Event()
 
-    async def bounds(self) -> tuple[int, int]:
-        """Of the log itself: the watch knows its end only as far as somebody waits for more."""
+    async def end(self) -> int:
+        """Of the log itself: the watch knows it only as far as somebody waits for more."""
         try:
-            return await asyncio.to_thread(output.bounds, self.folder)
+            return (await self._bounds())[1]
         except OSError:
-            return 0, max(self._sent, self.watch.end if self.watch is not None else 0)
+            return max(self._sent, self.watch.end if self.watch is not None else 0)
+
+    async def _bounds(self) -> tuple[int, int]:
+        return await asyncio.to_thread(output.bounds, self.folder)
 
     async def caught_up(self, timeout_s: float) -> None:
         """Wait until the client was sent all that the log has now; a slow one is waited for only so long."""
         try:
             async with asyncio.timeout(timeout_s):
-                _, end = await self.bounds()
+                end = await self.end()
                 while self._sent < end:
                     await self._moved.wait()
         except TimeoutError:
@@ -187,14 +190,13 @@ class Viewer:
             self._moved = asyncio.Event()
 
         try:
-            first, end = await self.bounds()
+            first, end = await self._bounds()
             if offset is None or not first <= offset <= end:
                 offset = await self._screen(send)
             self._sent = reader.offset = look_at = offset
             while True:
                 if reader.offset >= look_at:
-                    _, end = await self.bounds()
-                    if end - reader.offset > MOST_BEHIND_BYTES:
+                    if await self.end() - reader.offset > MOST_BEHIND_BYTES:
                         reader.offset = await self._screen(send)
                     look_at = reader.offset + LOOK_EVERY_BYTES
                 chunk = reader.read_at_once(TURN_BYTES) or await self._read(reader)
@@ -228,11 +230,10 @@ class Viewer:
         """Wait for output beyond ``offset``; False when there will be none."""
         if self.watch is not None and await self.watch.beyond(offset):
             return True
-        _, end = await self.bounds()
-        return end > offset
+        return await self.end() > offset
 
     async def _screen(self, send: Send) -> int:
-        _, end = await self.bounds()
+        _, end = await self._bounds()
         offset, data = await self.screens.snapshot(self.folder, end, self.cols, self.rows)
         self.shown_size = self.screens.size(self.folder) or (self.cols, self.rows)
         await send(SNAPSHOT, offset, data)

@@ -106,7 +106,8 @@ def start(
     finally:
         _close((lock, *leases))
     if started.error is not None:
-        say_why(where, started.error)
+        if not started.kept:
+            say_why(where, started.error)
         recover(home, session)
         raise StartFailed(record.name, started.error)
     missing = environment.missing_names(folder, run - 1, env)

@@ -65,10 +65,11 @@ class Launch:
 
 @value
 class Started:
-    """The answer to a launch. ``error`` is None when the agent runs."""
+    """The answer to a launch. ``error`` is None when the agent runs; ``kept`` is False when no keeper was started."""
 
     pid: int | None
     error: str | None = None
+    kept: bool = True
 
 
 @value

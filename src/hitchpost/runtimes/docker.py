@@ -43,7 +43,7 @@ class Docker(local.Local):
             box = ensure(launch, before)
             folder = _make_place(launch)
         except (HitchpostError, OSError) as error:
-            return Started(None, str(error))
+            return Started(None, str(error), kept=False)
         inside = f"{PLACES['shared']}/{os.path.basename(folder)}"
         argv = ["sh", f"{PLACES['programs']}/begin.sh", inside, str(launch.cols), str(launch.rows)]
 

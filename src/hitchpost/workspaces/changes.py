@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from shutil import copyfile
+from shutil import copyfileobj
 from tempfile import TemporaryDirectory
 
 from hitchpost.workspaces import git
@@ -89,7 +89,15 @@ def scratch_index(folder: str, *, empty: bool = False) -> Iterator[dict[str, str
         path = os.path.join(temp, "index")
         if not empty:
             try:
-                copyfile(os.path.join(git.git_folder(folder), "index"), path)
+                _copy_with_time(os.path.join(git.git_folder(folder), "index"), path)
             except FileNotFoundError:
                 pass
         yield {"GIT_INDEX_FILE": path, "GIT_LITERAL_PATHSPECS": "1"}
+
+
+def _copy_with_time(path: str, copy: str) -> None:
+    """By an index's own time git knows which files may have changed in the instant in which it was written."""
+    with open(path, "rb") as source, open(copy, "wb") as target:
+        copyfileobj(source, target)
+        found = os.fstat(source.fileno())
+    os.utime(copy, ns=(found.st_atime_ns, found.st_mtime_ns))
