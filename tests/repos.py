@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,12 +81,14 @@ def new_repo(path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
 
 
 def change_unseen(repo: Repo, name: str, before: str, after: str) -> None:
-    """Change a file in the instant in which git has written its index: size and times are what they were."""
+    """Change a file in the second in which git wrote its index, an hour ago: size and times are what they were."""
     assert len(before) == len(after)
-    repo.commit(name, before)
-    path = repo.path / name
     repo.git("config", "core.trustctime", "false")  # the time of the last change of all cannot be set
-    instant = path.stat().st_mtime_ns
+    path = repo.write(name, before)
+    hour_ago = time.time_ns() - 3600 * 10**9
+    os.utime(path, ns=(hour_ago, hour_ago))
+    repo.git("add", "--", name)
+    repo.git("commit", "-q", "-m", f"change {name}")
     path.write_text(after)
     for one in (path, repo.git("rev-parse", "--absolute-git-dir") + "/index"):
-        os.utime(one, ns=(instant, instant))
+        os.utime(one, ns=(hour_ago, hour_ago))
