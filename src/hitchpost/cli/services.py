@@ -33,7 +33,7 @@ def command(as_json: bool) -> None:
     except hubclient.NoHub:
         is_up = False
     found = [look(home, row.id) for row in listing(home) if row.shape["runtime"] not in (*WITHOUT_SANDBOX, "")]
-    there = [seen for seen in found if seen.facts.sandbox_alive is not False]
+    there = [seen for seen in found if seen.facts.sandbox_alive is True]
     rows = [_row(seen, is_up) for seen in there]
     if as_json:
         print_json({"hub": is_up, "containers": rows})

@@ -35,6 +35,7 @@ class Boxes:
         self._sync: asyncio.Task[None] | None = None
         self._leave: Callable[[], None] = lambda: None
         self._new = asyncio.Event()
+        self._silent: dict[str, int] = {}
 
     def start(self) -> None:
         for one in self._boxed():
@@ -60,7 +61,7 @@ class Boxes:
             return
         if one.seen.record.runtime in WITHOUT_SANDBOX:
             return
-        if event["type"] in ("session.created", "session.status"):
+        if event["type"] == "session.created":
             self._new.set()
         if not is_stale(one.seen.facts):
             self._stale.discard(one.id)
@@ -70,17 +71,23 @@ class Boxes:
 
     async def _regularly(self) -> None:
         while True:
-            folders = {one.id: one.seen.folder for one in self._boxed() if one.seen is not None}
-            boxes = await asyncio.to_thread(lambda known: {one: read_box(known[one]) for one in known}, folders)
-            for box in filter(None, boxes.values()):
-                if box.engine not in self._engines:
-                    self._engines[box.engine] = asyncio.create_task(self._listen(box.engine))
-            await asyncio.gather(*(self._check(session, box) for session, box in boxes.items() if box is not None))
+            try:
+                await self._look()
+            except Exception as error:  # the net must not tear for one session that nobody thought of
+                log.error("cannot look at the containers", error=repr(error))
             try:
                 await asyncio.wait_for(self._new.wait(), SYNC_S)
                 self._new.clear()
             except TimeoutError:
                 continue
+
+    async def _look(self) -> None:
+        folders = {one.id: one.seen.folder for one in self._boxed() if one.seen is not None}
+        boxes = await asyncio.to_thread(lambda known: {one: read_box(known[one]) for one in known}, folders)
+        for box in filter(None, boxes.values()):
+            if box.engine not in self._engines:
+                self._engines[box.engine] = asyncio.create_task(self._listen(box.engine))
+        await asyncio.gather(*(self._check(session, box) for session, box in boxes.items() if box is not None))
 
     async def _check(self, session: str, box: Box) -> None:
         """The net below the keeper's own watch: one that sleeps through an end would be found out here."""
@@ -95,9 +102,16 @@ class Boxes:
         except HitchpostError as error:
             log.warning("the engine does not tell", session_id=session, error=str(error))
             return
-        if not alive:
-            log.warning("tmux has no session in the container", session_id=session)
+        run = one.seen.facts.run
+        if alive:
+            self._silent.pop(session, None)
+        elif self._silent.get(session) == run:
+            self.registry.session_lost[session] = run  # twice in a row: its keeper sleeps, or cannot know
             await self.registry.look_at(session)
+        else:
+            self._silent[session] = run
+            log.warning("tmux has no session in the container", session_id=session)
+            self._new.set()
 
     async def _listen(self, url: str) -> None:
         """Until the engine ends; the next regular look listens again when it is back."""

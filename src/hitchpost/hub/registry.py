@@ -30,6 +30,7 @@ from hitchpost.ops.view import shape
 from hitchpost.state import files, records
 from hitchpost.state.home import is_id, session_folder, sessions_folder
 from hitchpost.state.index import NO_STAMP, fields_of
+from hitchpost.values import replace
 
 ADOPTION_BUDGET_S = 10.0
 SLOW_LOOK_S = 10.0
@@ -76,6 +77,8 @@ class Registry:
         self._unwatched: set[str] = set()
         self._again: set[str] = set()
         self._asked: set[str] = set()
+        self.session_lost: dict[str, int] = {}
+        """Runs in containers that were looked for inside, and are not there."""
 
     # life -------------------------------------------------------------------------------------------------------
 
@@ -172,6 +175,8 @@ class Registry:
                 if isinstance(error, OSError | files.LockTimeout):
                     self._look_again(session)
                 return one
+            if self.session_lost.get(session) == seen.facts.run and seen.facts.state == runs.RUNNING:
+                seen = replace(seen, facts=replace(seen.facts, session_alive=False))
             before, one.seen = one.seen, seen
             self._tell(one, before, quiet=quiet)
             self._follow(one)

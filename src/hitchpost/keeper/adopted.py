@@ -131,6 +131,10 @@ class Adopted(Keeper):
         """tmux answers the program's queries itself."""
 
     @property
+    def tmux_answers(self) -> bool:
+        return True
+
+    @property
     def reads_lines(self) -> bool:
         return False
 

@@ -16,17 +16,19 @@ import time
 
 from hitchpost.keeper.adopted import READ_BYTES, Adopted
 from hitchpost.keeper.agent import StartFailed
+from hitchpost.keeper.cage import Cage
 from hitchpost.keeper.keeper import FOLDER_CHECK_S, Keeper
-from hitchpost.keeper.tree import lives
+from hitchpost.keeper.tree import Tree, lives
 from hitchpost.model import run as runs
 from hitchpost.state import files
 
 START_S = 25.0
 ROUND_S = 0.005
-STATUS_S = 2.0
-LAST_OUTPUT_S = 1.0
+STATUS_S = 10.0
+LAST_OUTPUT_S = 5.0
 SMALL_BYTES = 4096
-TARGET = "agent"
+MARK = b"HITCHPOST_INSIDE=agent"
+"""In the environment of the agent and of what it starts, and of nothing else in the container."""
 
 
 class Boxed(Adopted):
@@ -34,7 +36,6 @@ class Boxed(Adopted):
 
     def start(self) -> None:
         self.prepare()
-        self.spec.adopt_pane = TARGET
         self._place = os.open(self.spec.box, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self.master = self._pipe("out", os.O_RDONLY)
         self.control = self._pipe("keys", os.O_RDWR)  # open for reading too: it is never without a reader
@@ -57,16 +58,31 @@ class Boxed(Adopted):
         while time.monotonic() < deadline:
             if why := self._said("failed"):
                 raise StartFailed(why.strip())
-            if (status := status_of(self._said("exit_status"))) is not None:
-                self.wait_status, self._usage = status, None  # type: ignore[assignment]
-                self._ended, self._ended_at = time.monotonic(), files.stamp()
-                self.at("status", self._ended, self._wait_for_status)
-                return
+            self._let_go()
             inside = self._said("pid").strip()
             if inside and self._watch_inside(inside):
                 return
+            if (status := status_of(self._said("exit_status"))) is not None:
+                self.wait_status, self._usage = status, None  # type: ignore[assignment]
+                self._ended, self._ended_at = time.monotonic(), files.stamp()
+                self.tree = Inside(self.spec.container)
+                self.at("status", self._ended, self._wait_for_status)
+                return
             time.sleep(ROUND_S)
         raise StartFailed(f"the agent did not begin within {START_S:g} s")
+
+    def _let_go(self) -> None:
+        """tmux is ready, and so are we: now the agent may begin. One whose keeper has given up never does."""
+        pane = self._said("ready").strip()
+        if self.spec.adopt_pane or not (pane.startswith("%") and pane[1:].isdigit()):
+            return
+        try:
+            fd = os.open("go", os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._place)
+        except OSError:
+            return  # nobody reads it yet
+        self.spec.adopt_pane = pane
+        os.write(fd, b"\n")
+        os.close(fd)
 
     def _watch_inside(self, inside: str) -> bool:
         """Whether the process was still there. Its grandparent is tmux: between the two is who waits for its end."""
@@ -79,6 +95,7 @@ class Boxed(Adopted):
             self.watch(found)
         except ProcessLookupError:
             return False
+        self.tree = Inside(self.spec.container)
         self.poll.register(self.server_pidfd, select.EPOLLIN)
         return True
 
@@ -115,7 +132,7 @@ class Boxed(Adopted):
         Keeper.resize(self, cols, rows)
 
     def set_size(self, cols: int, rows: int) -> None:
-        self.command(f"resize-window -t {TARGET} -x {cols} -y {rows}")
+        self.command(f"resize-window -t {self.spec.adopt_pane} -x {cols} -y {rows}")
 
     # ending -----------------------------------------------------------------------------------------------------
 
@@ -157,6 +174,17 @@ class Boxed(Adopted):
         return self.error if self.stopping.intent is None else None
 
 
+class Inside(Tree):
+    """What the agent started, wherever it went in its container."""
+
+    def __init__(self, container: str) -> None:
+        super().__init__(Cage([]))
+        self.container = container.encode()
+
+    def pids(self) -> list[int]:
+        return [pid for pid in _processes_of(self.container) if lives(pid) and _is_marked(pid)]
+
+
 def status_of(text: str) -> int | None:
     """A wait status of what is in ``exit_status``: ``wait N`` is one; a shell gives a code, which is 128 and more for
     a death by signal, and which an agent may also just have said."""
@@ -168,20 +196,34 @@ def status_of(text: str) -> int | None:
 
 def _outside(inside: str, container: str) -> int | None:
     """The process that has the id ``inside`` in the container, as seen from here."""
-    mark = container.encode()
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
+    for pid in _processes_of(container.encode()):
         try:
-            if mark not in files.read_bytes(f"/proc/{name}/cgroup"):
-                continue
-            lines = files.read_bytes(f"/proc/{name}/status").splitlines()
+            lines = files.read_bytes(f"/proc/{pid}/status").splitlines()
         except OSError:
             continue
         ids = next((line.split()[1:] for line in lines if line.startswith(b"NSpid:")), [])
         if len(ids) > 1 and ids[-1] == inside.encode():
-            return int(name)
+            return pid
     return None
+
+
+def _processes_of(container: bytes) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if container in files.read_bytes(f"/proc/{name}/cgroup"):
+                    found.append(int(name))
+            except OSError:
+                continue
+    return found
+
+
+def _is_marked(pid: int) -> bool:
+    try:
+        return MARK in files.read_bytes(f"/proc/{pid}/environ").split(b"\0")
+    except OSError:
+        return False
 
 
 def _parent(pid: int) -> int:

@@ -75,7 +75,7 @@ class Desk:
             if not self.keeper.type(payload):
                 self.clients.send_json(client, wire.EVENT, {"event": "refused", "why": UNREAD})
         elif kind == wire.ANSWER:
-            if client is self.owner and self.keeper.pane is None:
+            if client is self.owner and not self.keeper.tmux_answers:
                 self.keeper.type(payload)
         elif kind == wire.RESIZE:
             client.cols, client.rows = int.from_bytes(payload[:2], "big"), int.from_bytes(payload[2:4], "big")

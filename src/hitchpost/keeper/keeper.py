@@ -239,6 +239,11 @@ class Keeper:
         if self.desk.owner is None:
             self.type(body)
 
+    @property
+    def tmux_answers(self) -> bool:
+        """Whether a tmux between us and the agent answers its queries: a second answer would be typed."""
+        return self.pane is not None
+
     def other_event(self, fd: int) -> None:
         """Something was heard that is not a keeper's usual: one with more to watch takes it."""
 

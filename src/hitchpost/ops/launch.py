@@ -14,7 +14,7 @@ from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen
 from hitchpost.ops.place import choose
 from hitchpost.ops.remove import remove
-from hitchpost.ops.sandbox import Asked, wanted
+from hitchpost.ops.sandbox import Asked, git_folder, wanted
 from hitchpost.ops.send import send
 from hitchpost.ops.start import start
 from hitchpost.runtimes import base
@@ -64,6 +64,8 @@ def launch(
         share=request.share,
         progress=progress,
     )
+    if box is not None:
+        box["git"] = git_folder(place.folder)
     wish = Wish(
         kind,
         argv,

@@ -44,6 +44,7 @@ def archive(home: str, session: str) -> Record:
     seen = recover(home, session)
     if seen.facts.state in runs.LIVE or seen.facts.keeper_alive is True:
         raise Refused(f"{seen.record.name} is {seen.facts.state}; stop it before you archive it")
+    base.load(seen.record.runtime).tear_down(seen.folder)
     with files.SessionLock(seen.folder):
         return records.change_record(
             seen.folder, ARCHIVED, run=seen.facts.run, actor="cli", reason="archived by the user"

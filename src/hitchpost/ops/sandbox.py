@@ -12,6 +12,7 @@ from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.settings import Settings, environment
 from hitchpost.state.records import Record
 from hitchpost.workspaces import git
+from hitchpost.workspaces.store import Workspace
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 SMALLEST_MEMORY = 6 << 20
@@ -60,18 +61,26 @@ def wanted(runtime: str, asked: Asked, settings: Settings, env_names: tuple[str,
     }
 
 
-def of_run(record: Record, settings: Settings, extra_env: Mapping[str, str], folder: str) -> dict[str, object] | None:
-    """For a launch: with the names of the variables that may go inside, and the git folder that a worktree needs."""
+def git_folder(folder: str) -> str | None:
+    """The git folder that a worktree needs inside. Asked for once: later the agent could say what it is."""
+    try:
+        return git.repository(folder).common
+    except HitchpostError:
+        return None
+
+
+def of_run(
+    record: Record, settings: Settings, extra_env: Mapping[str, str], workspace: Workspace | None
+) -> dict[str, object] | None:
+    """For a launch: with the names of the variables that may go inside."""
     if record.runtime in WITHOUT_SANDBOX:
         return None
     known = dict(record.sandbox or {})
     names = known.get("env_names")
     kept = names if isinstance(names, list) else []
     known["env_names"] = sorted({*map(str, kept), *environment(settings), *extra_env})
-    try:
-        known["git"] = git.repository(folder).common
-    except HitchpostError:
-        known["git"] = None
+    if workspace is not None:
+        known["git"] = workspace.repo
     return known
 
 

@@ -39,6 +39,10 @@ def stop(
         return _without_sandbox(home, _end_survivors(home, seen), by)
     if seen.facts.state == runs.CREATED:
         raise Refused(f"{seen.record.name} has not been started")
+    if seen.facts.state == runs.STARTING:
+        raise Refused(f"{seen.record.name} is still being started; try again in a moment")
+    if seen.facts.sandbox_paused:
+        base.load(seen.record.runtime).unpause(seen.folder)  # what is frozen does not even die
     wait_s = (seen.record.grace_s if grace_s is None else grace_s) + MARGIN_S
     try:
         with Link.connect(seen.run_folder) as link:

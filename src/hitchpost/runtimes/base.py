@@ -27,6 +27,9 @@ if TYPE_CHECKING:
         def clear_away(self, session_folder: str) -> None:
             """The session is being removed: end what of it outlives its runs."""
 
+        def unpause(self, session_folder: str) -> None:
+            """Let a sandbox go on that somebody has paused."""
+
         def tear_down(self, session_folder: str) -> None:
             """Somebody stopped the session: end its sandbox too, where it has one."""
 

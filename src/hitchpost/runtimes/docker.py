@@ -16,14 +16,16 @@ from hitchpost.runtimes import engine, local
 from hitchpost.runtimes.base import Health, Launch, Started
 from hitchpost.runtimes.engine import Box, EngineFailed
 from hitchpost.state import files
-from hitchpost.state.home import new_id
-from hitchpost.values import asdict, replace
+from hitchpost.state.home import new_id, run_folder
+from hitchpost.values import asdict, fields, replace
 
+GOING = "box-going.json"
 PIDS_LIMIT = 1024
 MEMORY_BYTES = 4 << 30
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), wire.INSIDE)
 PLACES = {"workspace": "/workspace", "config": "/config", "programs": "/hitchpost/bin", "shared": "/hitchpost/run"}
 PASSED_ON = ("TERM", "COLORTERM", "LANG", "LC_ALL", "CLAUDE_PERMISSION_MODE", wire.SESSION_MARK, wire.RUN_MARK)
+SAFE_PATH_BYTES = 4096
 SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,")
 
 
@@ -33,7 +35,7 @@ class Docker(local.Local):
 
     def check(self) -> None:
         try:
-            engine.ask(engine.address(), lambda docker: docker.version(), engine.PROBE_S)
+            engine.ask(engine.address(), engine.check, engine.PROBE_S)
         except EngineFailed as error:
             raise RuntimeMissing(str(error)) from None
 
@@ -43,6 +45,8 @@ class Docker(local.Local):
             box = ensure(launch, before)
             folder = _make_place(launch)
         except (HitchpostError, OSError) as error:
+            if before is None:
+                self._removed(launch)
             return Started(None, str(error), kept=False)
         inside = f"{PLACES['shared']}/{os.path.basename(folder)}"
         argv = ["sh", f"{PLACES['programs']}/begin.sh", inside, str(launch.cols), str(launch.rows)]
@@ -54,7 +58,7 @@ class Docker(local.Local):
                     lambda docker: engine.execute(docker, box.id, argv, user=_user(launch), env=_environment(launch)),
                 )
             except HitchpostError as error:
-                files.replace_file(os.path.join(folder, "failed"), str(error).encode(), durable=False)
+                _tell_failure(folder, str(error))
 
         started = self.spawn(launch, enter, container=box.id, box=folder)
         if started.error is not None and box != before and not (launch.sandbox or {}).get("keep_failed"):
@@ -64,7 +68,7 @@ class Docker(local.Local):
     def _removed(self, launch: Launch) -> str:
         """Nothing of a failed start stays. What could not be removed, if so."""
         try:
-            self.tear_down(launch.session_folder)
+            self.clear_away(launch.session_folder)
         except HitchpostError as error:
             return f"its container could not be removed: {error}"
         return ""
@@ -74,7 +78,9 @@ class Docker(local.Local):
         seen = super().health(session_folder, run, session=session)
         box = read_box(session_folder)
         if box is None:
-            return replace(seen, sandbox_alive=False, session_alive=False)
+            unclear = seen.keeper_alive is True or os.path.exists(os.path.join(session_folder, wire.BOX))
+            gone = None if unclear else False
+            return replace(seen, sandbox_alive=gone, session_alive=seen.keeper_alive if unclear else False)
         alive = box.alive
         return replace(
             seen,
@@ -85,24 +91,56 @@ class Docker(local.Local):
         )
 
     def tear_down(self, session_folder: str) -> None:
-        """Remove the container. Raises ``EngineFailed`` when the engine does not."""
-        box = read_box(session_folder)
-        if box is None:
-            return
-        try:
-            engine.ask(box.engine, lambda docker: engine.remove(docker, box.id))
-        except EngineFailed:
-            if box.alive:
-                raise  # what is left of a container that does not run is the engine's own business
-        files.discard(os.path.join(session_folder, wire.BOX))
+        """Remove the container. Raises ``EngineFailed`` when the engine does not, and the container still runs."""
+        with files.SessionLock(session_folder):
+            if files.is_held(_keeper_lock(session_folder)) is True:
+                return  # the next run has begun in it meanwhile
+            _set_aside(session_folder)
+        _remove_aside(session_folder)
 
     def clear_away(self, session_folder: str) -> None:
-        self.tear_down(session_folder)
+        """The caller holds the session's lock."""
+        _set_aside(session_folder)
+        _remove_aside(session_folder)
+
+    def unpause(self, session_folder: str) -> None:
+        box = read_box(session_folder)
+        if box is not None and box.alive and box.paused:
+            engine.ask(box.engine, lambda docker: engine.unpause(docker, box.id))
+
+
+def _set_aside(session_folder: str) -> None:
+    """From now on no run begins in the container."""
+    path = os.path.join(session_folder, wire.BOX)
+    if os.path.exists(path):
+        os.replace(path, os.path.join(session_folder, GOING))
+
+
+def _remove_aside(session_folder: str) -> None:
+    path, going = (os.path.join(session_folder, name) for name in (wire.BOX, GOING))
+    if not os.path.exists(going):
+        return
+    box = read_box(session_folder, GOING)
+    home, session = _home(session_folder), os.path.basename(session_folder)
+
+    async def remove_all(docker: Any) -> None:
+        for one in await engine.find(docker, home, session):
+            await engine.remove(docker, one.id)
+
+    try:
+        engine.ask(box.engine if box is not None else engine.address(), remove_all)
+    except EngineFailed:
+        if box is not None and not box.alive:
+            return  # tried again when the session is removed
+        os.replace(going, path)
+        raise
+    files.discard(going)
 
 
 def ensure(launch: Launch, box: Box | None) -> Box:
-    """The session's container, made when there is none that lives."""
-    if box is not None and box.alive and not box.paused:
+    """The session's container, made when there is none that lives and has the right folders in it."""
+    made_for = _mounted(launch)
+    if box is not None and box.alive and not box.paused and box.made_for == made_for:
         return box
     url = box.engine if box is not None else engine.address()
     home = _home(launch.session_folder)
@@ -110,12 +148,19 @@ def ensure(launch: Launch, box: Box | None) -> Box:
     async def renew(docker: Any) -> Box:
         for old in await engine.find(docker, home, launch.session):
             await engine.remove(docker, old.id)
-        return await engine.create(docker, f"agent-{launch.session}", configuration(launch), url)
+        return await engine.create(docker, f"agent-{launch.session}", configuration(launch), url, made_for)
 
     os.makedirs(_shared(launch.session_folder), mode=0o700, exist_ok=True)
+    # before there is one: whoever finds this and no more looks for the container by its label
+    files.write_object(os.path.join(launch.session_folder, wire.BOX), {"schema": files.SCHEMA, "engine": url})
     made = engine.ask(url, renew, engine.ANSWER_S * 3)
     write_box(launch.session_folder, made)
     return made
+
+
+def _mounted(launch: Launch) -> str:
+    places = [os.stat(path) for path in (launch.folder, PROGRAMS)]
+    return " ".join(f"{place.st_dev}:{place.st_ino}" for place in places)
 
 
 def configuration(launch: Launch) -> dict[str, Any]:
@@ -162,23 +207,20 @@ def parse_mount(text: str) -> dict[str, Any]:
         raise UsageError(f"--mount {text}: {target} is Hitchpost's own place in the container")
     if not os.path.exists(source):
         raise UsageError(f"--mount {text}: {source} is not there")
-    if is_engine_socket(source):
+    if holds_engine_socket(source):
         raise UsageError(f"--mount {text}: with the engine's socket inside, the container would be none")
     return _mount(source, target, read_only=how == "ro")
 
 
-def is_engine_socket(path: str) -> bool:
-    import stat
-
-    real = os.path.realpath(path)
-    named = os.path.basename(real) in ("docker.sock", "podman.sock", "containerd.sock")
-    return named or (stat.S_ISSOCK(os.stat(real).st_mode) and f"unix://{real}" == os.environ.get("DOCKER_HOST"))
+def holds_engine_socket(path: str) -> bool:
+    real = os.path.join(os.path.realpath(path), "")
+    return any(socket == real.rstrip("/") or socket.startswith(real) for socket in engine.sockets())
 
 
-def read_box(session_folder: str) -> Box | None:
+def read_box(session_folder: str, name: str = wire.BOX) -> Box | None:
     try:
-        value = files.read_object(os.path.join(session_folder, wire.BOX))
-        return Box(**{name: value[name] for name in ("engine", "id", "pid", "start", "boot_id")})  # type: ignore[arg-type]
+        value = files.read_object(os.path.join(session_folder, name))
+        return Box(**{key: value[key] for key in fields(Box)})  # type: ignore[arg-type]
     except (OSError, KeyError, files.Unreadable, files.NewerSchema):
         return None
 
@@ -191,14 +233,34 @@ def _make_place(launch: Launch) -> str:
     """A folder for this run that nobody inside can have prepared, with the agent's words and the pipes."""
     folder = os.path.join(_shared(launch.session_folder), f"{launch.run}-{new_id()}")
     os.mkdir(folder, 0o700)
-    for name in ("out", "keys", "go"):
-        os.mkfifo(os.path.join(folder, name), 0o600)
-    words = "".join(f"{escaped(os.fsencode(word))}\n" for word in launch.argv)
-    files.replace_file(os.path.join(folder, "argv"), words.encode(), durable=False)
-    if os.getuid() == 0 and _user(launch) != "0:0":
-        for name in ("", *os.listdir(folder)):
-            os.chown(os.path.join(folder, name), *map(int, _user(launch).split(":")))
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        for name in ("out", "keys", "go"):
+            os.mkfifo(name, 0o600, dir_fd=place)
+        words = "".join(f"{escaped(os.fsencode(word))}\n" for word in launch.argv)
+        _put(place, "argv", words.encode())
+    finally:
+        os.close(place)
     return folder
+
+
+def _put(place: int, name: str, data: bytes) -> None:
+    """A new file, never through a link that was there before."""
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=place)
+    try:
+        files.write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
+def _tell_failure(folder: str, why: str) -> None:
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _put(place, "failed", why.encode())
+    except FileExistsError:
+        pass  # the container has said it already
+    finally:
+        os.close(place)
 
 
 def escaped(word: bytes) -> str:
@@ -221,6 +283,12 @@ def _home(session_folder: str) -> str:
     return os.path.dirname(os.path.dirname(os.path.abspath(session_folder)))
 
 
+def _keeper_lock(session_folder: str) -> str:
+    """Of the current run."""
+    run = files.read_object(os.path.join(session_folder, files.STATE)).get("run")
+    return os.path.join(run_folder(session_folder, run if isinstance(run, int) else 1), wire.KEEPER_LOCK)
+
+
 def _shared(session_folder: str) -> str:
     return os.path.join(session_folder, wire.INSIDE)
 
@@ -230,15 +298,36 @@ def _mount(source: str, target: str, *, read_only: bool = False) -> dict[str, An
 
 
 def _git_mounts(folder: str, common: object) -> list[dict[str, Any]]:
-    """A worktree's history is in its repository, under the same path inside. Its hooks and settings run on this side
-    too, so they stay as they are."""
-    if not isinstance(common, str) or common.startswith(os.path.join(folder, "")):
+    """What git needs of a repository, and no more: its settings and hooks run on this side too.
+
+    A worktree's history is in its repository, under the same path inside. Of that, only what a commit writes can be
+    written: folders, because a file that is replaced here would not be protected any more. In a main worktree git
+    writes into its folder itself, so there only hooks and settings are protected.
+    """
+    if not isinstance(common, str) or not os.path.isdir(common):
         return []
-    mounts = [_mount(common, common)]
-    for name in ("hooks", "config"):
-        if os.path.exists(os.path.join(common, name)):
-            mounts.append(_mount(os.path.join(common, name), os.path.join(common, name), read_only=True))
+    at_home = os.path.join(folder, ".git")
+    if os.path.isdir(at_home) and os.path.realpath(at_home) == common:
+        inside = f"{PLACES['workspace']}/.git"
+        names = [name for name in ("hooks", "config") if os.path.exists(os.path.join(common, name))]
+        return [_mount(os.path.join(common, name), f"{inside}/{name}", read_only=True) for name in names]
+    mounts = [_mount(common, common, read_only=True)]
+    for name in ("objects", "refs", "logs"):
+        os.makedirs(os.path.join(common, name), exist_ok=True)
+        mounts.append(_mount(os.path.join(common, name), os.path.join(common, name)))
+    if os.path.isfile(at_home):
+        own = _own_git_folder(at_home, common)
+        mounts.append(_mount(at_home, f"{PLACES['workspace']}/.git", read_only=True))
+        mounts += [_mount(own, own)] if own is not None else []
     return mounts
+
+
+def _own_git_folder(pointer: str, common: str) -> str | None:
+    """The folder of this one worktree, when it is where worktrees of the repository are."""
+    with open(pointer, encoding="utf-8", errors="replace") as file:
+        own = file.read(SAFE_PATH_BYTES).partition("gitdir:")[2].strip()
+    inside = os.path.realpath(own).startswith(os.path.join(common, "worktrees", ""))
+    return os.path.realpath(own) if inside and os.path.isdir(own) else None
 
 
 def _texts(wanted: dict[str, object], key: str) -> list[str]:

@@ -16,6 +16,7 @@ ANSWER_S = 20.0
 PROBE_S = 5.0
 NO_CONNECTION = 900
 """What aiodocker gives for an HTTP status when there was no answer."""
+EVENTS = ("start", "die", "destroy", "pause", "unpause")
 SESSION_LABEL, HOME_LABEL = "hitchpost.session", "hitchpost.home"
 
 
@@ -32,6 +33,8 @@ class Box:
     pid: int
     start: int
     boot_id: str
+    made_for: str
+    """What is mounted in it, by device and inode: one for another folder, or of an older version, is of no use."""
 
     @property
     def alive(self) -> bool:
@@ -59,17 +62,32 @@ def address() -> str:
     )
 
 
+def sockets() -> list[str]:
+    """Where engines listen on this machine, as far as is known: none of these may get into a container."""
+    named = os.environ.get("DOCKER_HOST", "").removeprefix("unix://")
+    own = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
+    usual = [f"{place}/{name}" for place in ("/run", own) for name in ("docker.sock", "podman/podman.sock")]
+    return [os.path.realpath(path) for path in (*usual, "/run/containerd/containerd.sock", named) if path]
+
+
 def ask(url: str, question: Callable[[Any], Awaitable[T]], timeout_s: float = ANSWER_S) -> T:
     """The engine's answer, for who does not run an event loop. Raises ``EngineFailed`` or ``RuntimeMissing``."""
     return asyncio.run(answer(url, question, timeout_s))
 
 
-async def answer(url: str, question: Callable[[Any], Awaitable[T]], timeout_s: float = ANSWER_S) -> T:
+def load() -> None:
+    """Import the library, which takes a while. Raises ``RuntimeMissing``."""
     try:
-        import aiodocker
-        import aiohttp
+        import aiodocker  # noqa: F401
     except ImportError:
         raise RuntimeMissing("containers need the package aiodocker: pip install 'hitchpost[docker]'") from None
+
+
+async def answer(url: str, question: Callable[[Any], Awaitable[T]], timeout_s: float = ANSWER_S) -> T:
+    await asyncio.to_thread(load)
+    import aiodocker
+    import aiohttp
+
     try:
         async with asyncio.timeout(timeout_s), aiodocker.Docker(url=url) as docker:
             return await question(docker)
@@ -91,30 +109,43 @@ async def find(docker: Any, home: str, session: str) -> list[Any]:
     return list(await docker.containers.list(all=True, filters=_labelled(home, session)))
 
 
-def _labelled(home: str, session: str | None = None) -> str:
+def _labelled(home: str, session: str | None = None, **more: tuple[str, ...]) -> str:
     import json
 
     labels = [f"{HOME_LABEL}={home}", f"{SESSION_LABEL}={session}" if session else SESSION_LABEL]
-    return json.dumps({"label": labels})
+    return json.dumps({"label": labels, **more})
 
 
-async def create(docker: Any, name: str, config: Mapping[str, Any], url: str) -> Box:
+async def create(docker: Any, name: str, config: Mapping[str, Any], url: str, made_for: str) -> Box:
     """Create and start a container. One that does not start is removed again."""
     container = await docker.containers.create(config=dict(config), name=name)
     try:
         await container.start()
-        return box_of(url, await container.show())
+        return box_of(url, await container.show(), made_for)
     except BaseException:
-        await container.delete(force=True, v=True)
+        async with asyncio.timeout(PROBE_S):
+            await container.delete(force=True, v=True)
         raise
 
 
-def box_of(url: str, shown: Mapping[str, Any]) -> Box:
+async def check(docker: Any) -> None:
+    """Raises ``RuntimeMissing`` for an engine that maps users: inside, nobody would be who we are."""
+    told = await docker.system.info()
+    options = [str(one) for one in told.get("SecurityOptions") or []]
+    if any("rootless" in one or "userns" in one for one in options):
+        raise RuntimeMissing("the container engine maps users (rootless, or userns-remap), which is not supported yet")
+
+
+async def unpause(docker: Any, container: str) -> None:
+    await docker.containers.container(container).unpause()
+
+
+def box_of(url: str, shown: Mapping[str, Any], made_for: str) -> Box:
     pid = int(shown["State"]["Pid"])
     start = files.process_start(pid) if pid else None
     if start is None:
         raise EngineFailed(f"the container {shown['Name'].lstrip('/')} ended at once; see its log in the engine")
-    return Box(url, shown["Id"], pid, start, files.boot_id())
+    return Box(url, shown["Id"], pid, start, files.boot_id(), made_for)
 
 
 async def remove(docker: Any, container: str) -> None:
@@ -155,7 +186,7 @@ async def events(url: str, home: str) -> AsyncIterator[str]:
     import aiodocker
 
     async with aiodocker.Docker(url=url) as docker:
-        told = docker.events.subscribe(filters=_labelled(home))  # type: ignore[no-untyped-call]
+        told = docker.events.subscribe(filters=_labelled(home, event=EVENTS))  # type: ignore[no-untyped-call]
         while (event := await told.get()) is not None:
             session = event.get("Actor", {}).get("Attributes", {}).get(SESSION_LABEL)
             if session:

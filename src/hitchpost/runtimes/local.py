@@ -66,6 +66,9 @@ class Local:
     def tear_down(self, session_folder: str) -> None:
         """There is no sandbox."""
 
+    def unpause(self, session_folder: str) -> None:
+        """There is no sandbox."""
+
     def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
         from hitchpost.keeper import cage, tree
 

@@ -4,4 +4,5 @@ folder=$1
 shift
 printf '%s\n' "$$" >"$folder/.pid"
 mv "$folder/.pid" "$folder/pid"
+export HITCHPOST_INSIDE=agent # it, and whatever it starts, is found by this mark
 exec "$@"

@@ -23,6 +23,7 @@ def main(folder: str, argv: list[str]) -> int:
             signal.signal(signal.SIGTTOU, signal.SIG_IGN)
             os.tcsetpgrp(0, os.getpid())
             signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            os.environ["HITCHPOST_INSIDE"] = "agent"  # it, and whatever it starts, is found by this mark
             os.execvp(argv[0], argv)
         except BaseException as error:
             os.write(result, str(getattr(error, "errno", 0)).encode())

@@ -1,0 +1,185 @@
+"""Containers and the hub: stale is told, found, shown and undone; and Podman."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from hitchpost.runtimes import engine
+from tests.boxes import Boxed, podman, why_no_podman
+from tests.cli.live import live
+from tests.ground import Ground, Truth
+from tests.hubs import HubProcess
+from tests.support import eventually
+
+ECHO = 'stty -echo; echo ready; while read -r line; do echo "<$line>"; [ "$line" = leave ] && exit 3; done'
+STALE = "stale (container running, session dead)"
+
+
+def agent_view(hub: HubProcess, session: Truth) -> dict[str, Any]:
+    return hub.ask("GET", f"/api/agents/{session.id}")
+
+
+@pytest.mark.ids("C70-4", "C70-8", "C70-9", "C70-13", "C70-14")
+def test_the_hub_tells_of_stale_and_restarts_in_the_container(boxed: Boxed, hub: HubProcess):
+    from hitchpost.hubclient import HubRefused
+
+    dev = boxed.run("sh", "-c", ECHO)
+    container = boxed.container(dev)
+    eventually(lambda: agent_view(hub, dev)["state"] == "running", what="the hub to know it")
+    with pytest.raises(HubRefused) as refused:
+        hub.ask("POST", f"/api/agents/{dev.id}/restart-session")
+    assert refused.value.status == 409
+    boxed.ground.hitch("send", "dev", "leave")
+    eventually(lambda: agent_view(hub, dev)["state"] == "stale", what="stale")
+    assert agent_view(hub, dev)["session_alive"] is False
+    assert [one["session_alive"] for one in hub.ask("GET", "/api/status")["agents"]] == [False]
+    assert "dev is stale (container running, session dead)" in hub.log()
+    assert hub.ask("POST", f"/api/agents/{dev.id}/restart-session")["state"] == "running"
+    assert agent_view(hub, dev)["session_alive"] is True
+    assert boxed.container(dev) == container
+    boxed.ground.hitch("send", "dev", "leave")
+    eventually(lambda: agent_view(hub, dev)["state"] == "stale", what="stale again")
+    assert hub.ask("POST", f"/api/agents/{dev.id}/start")["state"] == "running"
+    boxed.ground.hitch("send", "dev", "leave")
+    eventually(lambda: agent_view(hub, dev)["state"] == "stale", what="stale a third time")
+    assert hub.ask("POST", f"/api/agents/{dev.id}/stop")["state"] == "stopped"
+    assert boxed.engine.containers() == []
+
+
+@pytest.mark.ids("C70-2", "C70-4", "F60", "F61")
+def test_the_hub_hears_what_is_done_to_containers_by_hand(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sh", "-c", ECHO)
+    idle = boxed.run("sh", "-c", ECHO, name="idle")
+    boxed.ground.hitch("send", "idle", "leave")
+
+    def label(session: Truth) -> str:
+        return hub.ask("GET", f"/api/sessions/{session.id}")["label"]
+
+    eventually(lambda: (label(dev), label(idle)) == ("running", STALE), what="both")
+    boxed.engine.docker("pause", boxed.container(dev))
+    eventually(lambda: label(dev) == "running (paused)", 15, "paused")
+    boxed.engine.docker("unpause", boxed.container(dev))
+    eventually(lambda: label(dev) == "running", 15, "running")
+    boxed.engine.docker("rm", "-f", boxed.container(idle))
+    eventually(lambda: agent_view(hub, idle)["state"] == "stopped", 15, "stopped")
+    boxed.engine.docker("rm", "-f", boxed.container(dev))
+    eventually(lambda: agent_view(hub, dev)["state"] == "stopped", 15, "stopped")
+
+
+@pytest.mark.ids("C70-5", "F65")
+def test_a_hub_that_starts_finds_live_stale_paused_and_removed_containers(boxed: Boxed, hub: HubProcess):
+    live, stale, paused, gone = (boxed.run("sh", "-c", ECHO, name=name) for name in ("live", "stale", "paused", "gone"))
+    hub.kill()
+    boxed.ground.hitch("send", "stale", "leave")
+    stale.ended()
+    boxed.engine.docker("pause", boxed.container(paused))
+    boxed.engine.docker("rm", "-f", boxed.container(gone))
+    gone.ended()
+    hub.start()
+    states = {row["name"]: row["state"] for row in hub.ask("GET", "/api/agents")}
+    assert states == {"live": "running", "stale": "stale", "paused": "running", "gone": "stopped"}
+    assert "Discovered stale container for stale (container running, session dead)" in hub.log()
+    assert boxed.label(paused) == "running (paused)"
+    boxed.engine.docker("unpause", boxed.container(paused))
+    assert boxed.label(live) == "running"
+
+
+@pytest.mark.ids("C70-10", "C70-11", "C70-12", "C70-17", "C70-18")
+def test_services_and_status_show_stale_and_say_what_they_do_not_know(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sh", "-c", ECHO)
+    boxed.ground.hitch("send", "dev", "leave")
+    dev.ended()
+    services = boxed.ground.hitch("services").out
+    assert services == "Containers:\n  agent-dev    stale     (container running, session dead)\n"
+    assert "(1 stale)" in boxed.ground.hitch("status").out
+    hub.stop()
+    assert "agent-dev    running   session state unknown (Hub down)" in boxed.ground.hitch("services").out
+    boxed.ground.hitch("restart", "dev")
+    assert boxed.ground.hitch("services").out == "Containers:\n  agent-dev    running\n"
+
+
+@pytest.mark.ids("C70-3", "C70-6")
+def test_who_detaches_and_comes_back_finds_it_running(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sh", "-c", ECHO)
+    labels = {boxed.label(dev)}
+    for number in range(2):
+        with live("attach", "dev", terminal=(100, 30)) as visit:
+            visit.shows(b"ready")
+            visit.press(f"{number}\n".encode())
+            visit.shows(f"<{number}>".encode())
+            visit.press(b"\x02d")
+            visit.shows(b"[detached from dev")
+            assert visit.code() == 0
+        labels.add(boxed.label(dev))
+        labels.add(hub.ask("GET", f"/api/sessions/{dev.id}")["label"])
+    assert labels == {"running"}
+    user = f"{os.getuid()}:{os.getgid()}"
+    container = boxed.container(dev)
+
+    def probe() -> bool:
+        return engine.ask(boxed.engine.url, lambda docker: engine.session_is_alive(docker, container, user), 5)
+
+    assert probe()
+    boxed.ground.hitch("send", "dev", "leave")
+    dev.ended()
+    eventually(lambda: not probe(), what="tmux to end")
+
+
+@pytest.mark.ids("C70-7", "C70-8", "C70-17", "C70-18")
+def test_the_menu_of_a_stale_session(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sh", "-c", ECHO)
+
+    def leave() -> None:
+        boxed.ground.hitch("send", "dev", "leave")
+        eventually(lambda: boxed.label(dev) == STALE, what="stale")
+
+    leave()
+    with live("attach", "dev", terminal=(100, 30)) as cancelled:
+        cancelled.shows(b"Choice: ")
+        menu = cancelled.out().replace(b"\r\n", b"\n").decode()
+        assert menu.startswith(
+            "Agent 'dev' is stale (container running, session dead).\n\n"
+            "  [R] Restart session - launch sh in a new tmux session\n"
+            "  [T] Teardown      - remove the container entirely\n"
+            "  [C] Cancel\n\n"
+            "Choice:"
+        )
+        cancelled.press(b"c\n")
+        assert cancelled.code() == 0
+    assert boxed.label(dev) == STALE
+    for _ in range(2):
+        with live("attach", "dev", terminal=(100, 30)) as restarted:
+            restarted.shows(b"Choice: ")
+            restarted.press(b"R\n")
+            restarted.shows(b"ready")
+            restarted.press(b"leave\n")
+            restarted.shows(b"stale (container running, session dead)]")
+            assert restarted.code() == 0
+        if hub.process is not None and hub.process.poll() is None:
+            hub.stop()  # the second time without it
+    with live("attach", "dev", terminal=(100, 30)) as torn:
+        torn.shows(b"Choice: ")
+        torn.press(b"t\n")
+        assert torn.code() == 0
+    assert boxed.engine.containers() == []
+    assert boxed.ground.hitch("services").out == "Containers:\n  none\n"
+
+
+def test_podman_is_used_through_the_same_socket(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    if why := why_no_podman():
+        pytest.skip(f"no Podman: {why}")
+    with podman() as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.url)
+        boxed = Boxed(ground, engine)
+        dev = boxed.run("sh", "-c", ECHO)
+        boxed.ground.hitch("send", "dev", "hello")
+        eventually(lambda: b"<hello>" in dev.output(), what="the echo")
+        boxed.ground.hitch("send", "dev", "leave")
+        eventually(lambda: boxed.label(dev) == STALE, what="stale")
+        boxed.ground.hitch("restart", "dev")
+        assert boxed.label(dev) == "running"
+        boxed.ground.hitch("rm", "--force", "dev")
+        assert engine.containers() == []
