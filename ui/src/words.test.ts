@@ -1,13 +1,8 @@
 import { expect, test } from "vitest";
+import { session } from "./sample";
 import type { Session } from "./shapes";
 import { argv, duration, ending, inOrder, label, matches } from "./words";
 
-const session = (fields: Partial<Session>): Session => ({
-  id: "k3v9q0x2m7ab", index: 1, name: "dev", description: "", agent: "claude", runtime: "local", record: "active",
-  workspace: { id: null, path: "/src/shop", branch: null }, run: 1, state: "running", status: "running", label: "running",
-  attention: "working", sandbox_alive: null, session_alive: true, exit: null, created_at: null, started_at: null,
-  state_changed_at: null, last_activity_at: null, supports_resume: false, ...fields,
-});
 const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit"]>>): Session =>
   session({ ...fields, exit: { code: null, signal: null, core_dumped: false, intent: null, ended_at: null, ...exit } });
 

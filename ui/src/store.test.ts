@@ -1,0 +1,83 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { session } from "./sample";
+
+const kept = new Map<string, string>(); // Node has no storage of a browser tab
+vi.stubGlobal("sessionStorage", {
+  getItem: (key: string) => kept.get(key) ?? null,
+  setItem: (key: string, value: string) => void kept.set(key, value),
+});
+const store = await import("./store");
+const { apply, close, count, current, filter, listed, open, replaceAll, sessions, showArchived, tabs } = store;
+
+const [one, two] = [session({ id: "one", name: "one", index: 1 }), session({ id: "two", name: "two", index: 2 })];
+const names = (): string[] => listed.value.map((shown) => shown.name);
+
+beforeEach(() => {
+  replaceAll([]);
+  filter.value = "";
+  showArchived.value = false;
+  store.notices.value = [];
+});
+
+test("what the hub tells of one session changes that one and no other", () => {
+  replaceAll([one]);
+  apply({ type: "session.created", sessionId: "two", session: two });
+  const failed = { ...one, state: "failed", status: "failed" };
+  apply({ type: "session.status", sessionId: "one", session: failed });
+  expect([...sessions.value.values()]).toEqual([failed, two]);
+  expect(sessions.value.get("two")).toBe(two);
+  apply({ type: "session.updated", sessionId: "two", session: { ...two, name: "second" } });
+  expect(names()).toEqual(["one", "second"]);
+  apply({ type: "session.removed", sessionId: "one", session: failed });
+  expect([...sessions.value.keys()]).toEqual(["two"]);
+});
+
+test("after a reconnect only what the hub has is left, and what did not change is the same object", () => {
+  replaceAll([one, two]);
+  open("one");
+  open("two");
+  replaceAll([{ ...two, last_activity_at: "2026-05-04T12:00:01Z" }]);
+  expect([...sessions.value.keys()]).toEqual(["two"]);
+  expect(sessions.value.get("two")).toBe(two);
+  expect(tabs.value).toEqual(["two"]);
+  replaceAll([{ ...two, label: "running (idle 2m 15s)" }]);
+  expect(sessions.value.get("two")?.label).toBe("running (idle 2m 15s)");
+});
+
+test("messages that are not known change nothing", () => {
+  replaceAll([one]);
+  const before = sessions.value;
+  apply({ type: "session.invented", sessionId: "one" } as never);
+  expect(sessions.value).toBe(before);
+});
+
+test("an error of the hub is a notice, once", () => {
+  apply({ type: "error", code: "bad_input", message: "no" });
+  apply({ type: "error", code: "bad_input", message: "no" });
+  expect(store.notices.value.map((notice) => notice.text)).toEqual(["no"]);
+});
+
+test("archived and error records are counted by nobody, and shown to who asks", () => {
+  const old = session({ id: "old", name: "old", record: "archived", status: "archived", label: "archived" });
+  const broken = session({ id: "broken", name: "broken", record: "error", status: "error", label: "error" });
+  const rests = session({ id: "rests", name: "rests", record: "suspended", status: "suspended", label: "suspended" });
+  replaceAll([old, broken, rests]);
+  expect(names()).toEqual(["rests"]);
+  expect(count.value).toBe(1);
+  showArchived.value = true;
+  expect(names().sort()).toEqual(["old", "rests"]);
+  showArchived.value = false;
+  filter.value = "error";
+  expect(names()).toEqual(["broken"]);
+});
+
+test("a tab that is closed gives way to its neighbour", () => {
+  replaceAll([one, two]);
+  open("one");
+  open("two");
+  close("two");
+  expect(current.value).toBe("one");
+  close("one");
+  expect(current.value).toBeNull();
+  expect(JSON.parse(kept.get("tabs") ?? "")).toEqual({ tabs: [], current: null });
+});
