@@ -24,6 +24,9 @@ from tests.ground import Ground, Truth
 from tests.support import Process, eventually
 
 PLAIN, WITH_PYTHON = "hp-plain", "hp-python"
+ECHO = 'stty -echo; echo ready; while read -r line; do echo "<$line>"; [ "$line" = leave ] && exit 3; done'
+"""An agent that says what it was told, and leaves when it is told to."""
+STALE = "stale (container running, session dead)"
 PROGRAMS = (
     "sh",
     "bash",

@@ -8,13 +8,10 @@ import signal
 
 import pytest
 
-from tests.boxes import PLAIN, WITH_PYTHON, Boxed
+from tests.boxes import ECHO, PLAIN, STALE, WITH_PYTHON, Boxed
 from tests.ground import Truth, left_with
 from tests.repos import Repo
 from tests.support import eventually
-
-ECHO = 'stty -echo; echo ready; while read -r line; do echo "<$line>"; [ "$line" = leave ] && exit 3; done'
-STALE = "stale (container running, session dead)"
 
 
 def becomes(boxed: Boxed, session: Truth, label: str, timeout_s: float = 10) -> None:

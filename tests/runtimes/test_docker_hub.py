@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from hitchpost.runtimes import engine
-from tests.boxes import Boxed, podman, why_no_podman
+from tests.boxes import ECHO, STALE, Boxed, podman, why_no_podman
 from tests.cli.live import live
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.support import eventually
-
-ECHO = 'stty -echo; echo ready; while read -r line; do echo "<$line>"; [ "$line" = leave ] && exit 3; done'
-STALE = "stale (container running, session dead)"
 
 
 def agent_view(hub: HubProcess, session: Truth) -> dict[str, Any]:

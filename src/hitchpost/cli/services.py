@@ -11,12 +11,11 @@ from hitchpost import hubclient
 from hitchpost.cli.common import json_option, print_json
 from hitchpost.cli.text import painted, visible
 from hitchpost.model.facts import WITHOUT_SANDBOX
-from hitchpost.model.status import COLOURS, STALE, cr070, status
+from hitchpost.model.status import COLOURS, STALE, STALE_NOTE, cr070, status
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen, look
 from hitchpost.state.home import open_home
 
-STALE_TEXT = "(container running, session dead)"
 NOBODY_KNOWS = "session state unknown (Hub down)"
 
 
@@ -55,7 +54,7 @@ def _row(seen: Seen, is_up: bool) -> dict[str, Any]:
     if not is_up and seen.facts.keeper_alive is not True:
         word, note = "running", NOBODY_KNOWS
     elif word == STALE:
-        note = STALE_TEXT
+        note = STALE_NOTE
     elif seen.facts.sandbox_paused:
         note = "(paused)"
     record = seen.record

@@ -11,6 +11,7 @@ from hitchpost import hubclient, settings
 from hitchpost.agents import catalog
 from hitchpost.cli.text import visible
 from hitchpost.errors import HitchpostError, Refused
+from hitchpost.model.status import STALE, STALE_NOTE
 from hitchpost.ops.look import Seen
 from hitchpost.ops.restart import restart
 from hitchpost.ops.stop import stop
@@ -21,11 +22,11 @@ def ask(home: str, seen: Seen) -> bool:
     name, agent = seen.record.name, seen.record.agent
     if not (os.isatty(0) and os.isatty(1)):
         raise Refused(
-            f"{name} is stale (container running, session dead); "
+            f"{name} is {STALE} {STALE_NOTE}; "
             f"hitch restart {name} starts a new session in it, hitch stop {name} removes it"
         )
     title = catalog.load(agent).title if agent in catalog.names() else agent
-    click.echo(f"Agent '{visible(name)}' is stale (container running, session dead).\n")
+    click.echo(f"Agent '{visible(name)}' is {STALE} {STALE_NOTE}.\n")
     click.echo(f"  [R] Restart session - launch {visible(title)} in a new tmux session")
     click.echo("  [T] Teardown      - remove the container entirely")
     click.echo("  [C] Cancel\n")

@@ -17,13 +17,12 @@ from hitchpost.errors import HitchpostError
 from hitchpost.hub.registry import Registry, Tracked
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.model.run import RUNNING
-from hitchpost.model.status import is_stale
+from hitchpost.model.status import STALE_NOTE, is_stale
 from hitchpost.runtimes import engine
 from hitchpost.runtimes.docker import read_box
 from hitchpost.runtimes.engine import Box
 
 SYNC_S = 10.0
-STALE_TEXT = "(container running, session dead)"
 log = structlog.get_logger()
 
 
@@ -41,7 +40,7 @@ class Boxes:
         for one in self._boxed():
             if one.seen is not None and is_stale(one.seen.facts):
                 self._stale.add(one.id)
-                log.info(f"Discovered stale container for {one.seen.record.name} {STALE_TEXT}", session_id=one.id)
+                log.info(f"Discovered stale container for {one.seen.record.name} {STALE_NOTE}", session_id=one.id)
         self._leave = self.registry.subscribe(self._heard)
         self._sync = asyncio.get_running_loop().create_task(self._regularly())
 
@@ -67,7 +66,7 @@ class Boxes:
             self._stale.discard(one.id)
         elif one.id not in self._stale:
             self._stale.add(one.id)
-            log.warning(f"{one.seen.record.name} is stale {STALE_TEXT}", session_id=one.id)
+            log.warning(f"{one.seen.record.name} is stale {STALE_NOTE}", session_id=one.id)
 
     async def _regularly(self) -> None:
         while True:

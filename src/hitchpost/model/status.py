@@ -14,7 +14,7 @@ from hitchpost.model.facts import WITHOUT_SANDBOX, Exit, Facts
 from hitchpost.values import replace, value
 
 UNKNOWN = "unknown"
-STALE = "stale"
+STALE, STALE_NOTE = "stale", "(container running, session dead)"
 WORKING, IDLE, WAITING, BLOCKED, DONE = "working", "idle", "waiting", "blocked", "done"
 
 COLOURS: dict[str, str] = {
@@ -178,7 +178,7 @@ def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
     if word == run.ORPHANED:
         return f"orphaned: {why}"
     if word == STALE:
-        return "stale (container running, session dead)"
+        return f"{STALE} {STALE_NOTE}"
     if word == record.SUSPENDED and facts.exit is not None and facts.exit.error is not None:
         return f"suspended: {facts.exit.error}"
     if word == run.COMPLETED and facts.exit is not None and facts.exit.survivors:

@@ -25,7 +25,7 @@ MEMORY_BYTES = 4 << 30
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), wire.INSIDE)
 PLACES = {"workspace": "/workspace", "config": "/config", "programs": "/hitchpost/bin", "shared": "/hitchpost/run"}
 PASSED_ON = ("TERM", "COLORTERM", "LANG", "LC_ALL", "CLAUDE_PERMISSION_MODE", wire.SESSION_MARK, wire.RUN_MARK)
-SAFE_PATH_BYTES = 4096
+POINTER_BYTES = 4096
 SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,")
 
 
@@ -55,7 +55,7 @@ class Docker(local.Local):
             try:
                 engine.ask(
                     box.engine,
-                    lambda docker: engine.execute(docker, box.id, argv, user=_user(launch), env=_environment(launch)),
+                    lambda docker: engine.execute(docker, box.id, argv, user=_user(), env=_environment(launch)),
                 )
             except HitchpostError as error:
                 _tell_failure(folder, str(error))
@@ -87,7 +87,6 @@ class Docker(local.Local):
             sandbox_alive=alive,
             session_alive=seen.keeper_alive and alive,
             sandbox_paused=alive and box.paused,
-            process_stopped=seen.process_stopped,
         )
 
     def tear_down(self, session_folder: str) -> None:
@@ -122,13 +121,11 @@ def _remove_aside(session_folder: str) -> None:
         return
     box = read_box(session_folder, GOING)
     home, session = _home(session_folder), os.path.basename(session_folder)
-
-    async def remove_all(docker: Any) -> None:
-        for one in await engine.find(docker, home, session):
-            await engine.remove(docker, one.id)
-
     try:
-        engine.ask(box.engine if box is not None else engine.address(), remove_all)
+        engine.ask(
+            box.engine if box is not None else engine.address(),
+            lambda docker: engine.remove_all(docker, home, session),
+        )
     except EngineFailed:
         if box is not None and not box.alive:
             return  # tried again when the session is removed
@@ -146,8 +143,7 @@ def ensure(launch: Launch, box: Box | None) -> Box:
     home = _home(launch.session_folder)
 
     async def renew(docker: Any) -> Box:
-        for old in await engine.find(docker, home, launch.session):
-            await engine.remove(docker, old.id)
+        await engine.remove_all(docker, home, launch.session)
         return await engine.create(docker, f"agent-{launch.session}", configuration(launch), url, made_for)
 
     os.makedirs(_shared(launch.session_folder), mode=0o700, exist_ok=True)
@@ -181,7 +177,7 @@ def configuration(launch: Launch) -> dict[str, Any]:
         "Image": str(wanted.get("image")),
         "Entrypoint": [],
         "Cmd": ["sleep", "infinity"],
-        "User": _user(launch),
+        "User": _user(),
         "WorkingDir": PLACES["workspace"],
         "Labels": {engine.SESSION_LABEL: launch.session, engine.HOME_LABEL: _home(launch.session_folder)},
         "HostConfig": {
@@ -275,7 +271,7 @@ def _environment(launch: Launch) -> dict[str, str]:
     return env | {"HOME": f"{PLACES['shared']}/home", "PWD": PLACES["workspace"], "TERM": "xterm-256color"}
 
 
-def _user(launch: Launch) -> str:
+def _user() -> str:
     return f"{os.getuid()}:{os.getgid()}"
 
 
@@ -325,7 +321,7 @@ def _git_mounts(folder: str, common: object) -> list[dict[str, Any]]:
 def _own_git_folder(pointer: str, common: str) -> str | None:
     """The folder of this one worktree, when it is where worktrees of the repository are."""
     with open(pointer, encoding="utf-8", errors="replace") as file:
-        own = file.read(SAFE_PATH_BYTES).partition("gitdir:")[2].strip()
+        own = file.read(POINTER_BYTES).partition("gitdir:")[2].strip()
     inside = os.path.realpath(own).startswith(os.path.join(common, "worktrees", ""))
     return os.path.realpath(own) if inside and os.path.isdir(own) else None
 

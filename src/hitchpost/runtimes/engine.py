@@ -104,11 +104,6 @@ async def answer(url: str, question: Callable[[Any], Awaitable[T]], timeout_s: f
 # what is asked --------------------------------------------------------------------------------------------------
 
 
-async def find(docker: Any, home: str, session: str) -> list[Any]:
-    """Every container of the session, by its labels; a name alone proves nothing."""
-    return list(await docker.containers.list(all=True, filters=_labelled(home, session)))
-
-
 def _labelled(home: str, session: str | None = None, **more: tuple[str, ...]) -> str:
     import json
 
@@ -157,6 +152,12 @@ async def remove(docker: Any, container: str) -> None:
     except aiodocker.DockerError as error:
         if error.status not in (404, 409):  # 409: somebody else removes it just now
             raise
+
+
+async def remove_all(docker: Any, home: str, session: str) -> None:
+    """Every container of the session, by its labels; a name alone proves nothing."""
+    for one in await docker.containers.list(all=True, filters=_labelled(home, session)):
+        await remove(docker, one.id)
 
 
 async def execute(docker: Any, container: str, argv: list[str], *, user: str, env: Mapping[str, str]) -> None:
