@@ -91,7 +91,8 @@ def router(hub: Hub) -> APIRouter:
         number, folder = find(session, run)
         screen = None
         if start is None:
-            shown = await hub.replays.screen(folder, await hub.do(playback.offset_at, folder, at))
+            offset = await hub.do(playback.offset_at, folder, at)
+            shown = await hub.replays.shown(folder, offset, history=False)
             start = shown.offset
             screen = {"cols": shown.cols, "rows": shown.rows, "data": b64encode(shown.data).decode()}
         found = await hub.do(playback.part, folder, start)

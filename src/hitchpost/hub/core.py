@@ -14,8 +14,8 @@ from hitchpost import settings as config
 from hitchpost.errors import Refused
 from hitchpost.hub.boxes import Boxes
 from hitchpost.hub.registry import Registry, Tracked
-from hitchpost.hub.replays import Replays
-from hitchpost.hub.streams import Keys, Screens, Viewer
+from hitchpost.hub.screens import Screens
+from hitchpost.hub.streams import Keys, Viewer
 from hitchpost.hub.trees import Trees
 from hitchpost.model import run as runs
 from hitchpost.model.record import InvalidRecordChange
@@ -31,6 +31,7 @@ T = TypeVar("T")
 OPS_AT_ONCE = 16
 SPARE_DESCRIPTORS = 32
 WARM_UP_AFTER_S = 1.0
+MOST_SCREENS, MOST_REPLAYS = 64, 4
 
 
 def check_room() -> None:
@@ -51,8 +52,8 @@ class Hub:
     def __init__(self, home: str) -> None:
         self.home = home
         self.registry = Registry(home)
-        self.screens = Screens()
-        self.replays = Replays()
+        self.screens = Screens("screen", MOST_SCREENS)
+        self.replays = Screens("replay", MOST_REPLAYS)
         self.trees = Trees(self.do)
         self.began = time.monotonic()
         self._keys: dict[tuple[str, int], Keys] = {}

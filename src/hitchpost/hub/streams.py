@@ -10,81 +10,20 @@ import asyncio
 import errno
 import os
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from hitchpost import output, wire
 from hitchpost.hub.keepers import KeeperLink
+from hitchpost.hub.screens import Screens
 from hitchpost.hub.watching import Watch
-from hitchpost.screen import Replay, open_screen
 
 SNAPSHOT, OUTPUT, GAP = 0, 1, 2
 TURN_BYTES = 32 * 1024
 MOST_BEHIND_BYTES = 16 << 20
 LOOK_EVERY_BYTES = 256 * 1024
 NO_DESCRIPTOR_PAUSE_S = 0.1
-MOST_SCREENS = 64
 
 Send = Callable[[int, int, bytes], Awaitable[None]]
 """Sends a frame: its kind, the offset of its first byte, and its bytes."""
-
-
-class Screens:
-    """The emulators, all in one thread, each as far as somebody wanted to see it."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "screen")
-        self._replays: dict[str, Replay] = {}
-
-    def warm_up(self) -> None:
-        """Load the emulator in the background: the first viewer would wait for it for most of a second."""
-        self._thread.submit(_warm_up)
-
-    async def snapshot(self, output_folder: str, end: int, cols: int, rows: int) -> tuple[int, bytes]:
-        """The offset that is shown, and bytes that show it on a cleared terminal."""
-        work = asyncio.get_running_loop().run_in_executor
-        return await work(self._thread, self._snapshot, output_folder, end, cols, rows)
-
-    def size(self, output_folder: str) -> tuple[int, int] | None:
-        """Columns and rows of the last snapshot."""
-        replay = self._replays.get(output_folder)
-        return (replay.screen.cols, replay.screen.rows) if replay is not None else None
-
-    async def text(self, output_folder: str, end: int) -> str:
-        work = asyncio.get_running_loop().run_in_executor
-        return await work(self._thread, lambda: self._at(output_folder, end, 80, 24).screen.text())
-
-    def close(self) -> None:
-        self._thread.submit(self._close_all)
-        self._thread.shutdown(wait=True)
-
-    def _snapshot(self, output_folder: str, end: int, cols: int, rows: int) -> tuple[int, bytes]:
-        replay = self._at(output_folder, end, cols, rows)
-        return replay.offset, replay.screen.snapshot()
-
-    def _at(self, output_folder: str, end: int, cols: int, rows: int) -> Replay:
-        replay = self._replays.pop(output_folder, None)
-        if replay is not None and replay.offset > end:
-            replay.close()
-            replay = None
-        if replay is None:
-            replay = Replay(output_folder, cols, rows)
-        self._replays[output_folder] = replay
-        while len(self._replays) > MOST_SCREENS:
-            self._replays.pop(next(iter(self._replays))).close()
-        replay.advance(end)
-        return replay
-
-    def _close_all(self) -> None:
-        for replay in self._replays.values():
-            replay.close()
-        self._replays.clear()
-
-
-def _warm_up() -> None:
-    screen = open_screen(80, 24)
-    screen.feed(b" ")
-    screen.snapshot()
-    screen.close()
 
 
 class Keys:
@@ -234,7 +173,7 @@ class Viewer:
 
     async def _screen(self, send: Send) -> int:
         _, end = await self._bounds()
-        offset, data = await self.screens.snapshot(self.folder, end, self.cols, self.rows)
-        self.shown_size = self.screens.size(self.folder) or (self.cols, self.rows)
-        await send(SNAPSHOT, offset, data)
-        return offset
+        shown = await self.screens.shown(self.folder, end, self.cols, self.rows)
+        self.shown_size = (shown.cols, shown.rows)
+        await send(SNAPSHOT, shown.offset, shown.data)
+        return shown.offset
