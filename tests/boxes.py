@@ -264,8 +264,19 @@ class Boxed:
     def container(self, session: Truth) -> str:
         return json.loads((session.folder / "box.json").read_bytes())["id"]
 
+    def processes(self, session: Truth) -> list[Process]:
+        container = self.container(session)
+        return [one for one in Process.all() if container in _cgroup(one.pid)]
+
     def label(self, session: Truth) -> str:
         return self.ground.ps(session)["label"]
+
+
+def _cgroup(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cgroup").read_text()
+    except OSError:
+        return ""
 
 
 @contextmanager

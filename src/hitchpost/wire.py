@@ -30,6 +30,7 @@ KEEPER_LOCK, SOCKET, KEEPER_LOG, OUTPUT, TIMES = "keeper.lock", "ctl.sock", "kee
 TMUX_SOCKET, START_SOCKET = "tmux.sock", "start.sock"
 IN_PANE = "pane"
 BOX, INSIDE = "box.json", "inside"  # of a session: its container, and the folder that the container shares with us
+SHARED = "/hitchpost/run"  # that folder, in the container
 SPARES = (".spare-exit", ".spare-status", ".spare-state", ".spare-intent")
 
 # times.bin: one byte of kind, 8 bytes of microseconds since 1970, 8 bytes of value, all big endian

@@ -8,10 +8,11 @@ import signal
 
 import pytest
 
+from hitchpost import output, wire
 from tests.boxes import ECHO, PLAIN, STALE, WITH_PYTHON, Boxed
 from tests.ground import Truth, left_with
 from tests.repos import Repo
-from tests.support import eventually
+from tests.support import Process, eventually
 
 
 def becomes(boxed: Boxed, session: Truth, label: str, timeout_s: float = 10) -> None:
@@ -257,6 +258,29 @@ def test_a_tmux_that_is_killed_inside_ends_the_run(boxed: Boxed):
     assert dev.ended() == "failed"
     assert boxed.label(dev) == STALE
     assert dev.exit()["error"] == "tmux session no longer exists"
+
+
+def test_output_comes_back_when_who_brings_it_is_killed_inside(boxed: Boxed):
+    dev = boxed.run("sh", "-c", ECHO)
+    boxed.ground.hitch("send", "dev", "before")
+    eventually(lambda: b"<before>" in dev.output(), what="the echo")
+    first = dev.output()
+    [cat] = [one for one in boxed.processes(dev) if one.argv == ("cat",)]
+    os.kill(cat.pid, signal.SIGKILL)
+    eventually(lambda: Process.read(cat.pid) is None, what="the end of cat")
+
+    def echoed() -> bool:
+        boxed.ground.hitch("send", "dev", "after")
+        return b"<after>" in dev.output()
+
+    eventually(echoed, what="the echo after it")
+    assert dev.output().startswith(first)
+    moments = output.moments(str(dev.run() / "output"))
+    assert [moment.value for moment in moments if moment.kind == wire.AT_GAP] == [len(first)]
+    boxed.ground.hitch("send", "dev", "leave")
+    assert dev.ended() == "failed"
+    assert dev.exit()["code"] == 3
+    assert dev.exit()["lost_output_bytes"] == 1
 
 
 @pytest.mark.ids("S12")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
 from hitchpost.runtimes import engine
+from hitchpost.runtimes.docker import read_box
 from tests.boxes import ECHO, STALE, Boxed, podman, why_no_podman
 from tests.cli.live import live
 from tests.ground import Ground, Truth
@@ -113,11 +113,11 @@ def test_who_detaches_and_comes_back_finds_it_running(boxed: Boxed, hub: HubProc
         labels.add(boxed.label(dev))
         labels.add(hub.ask("GET", f"/api/sessions/{dev.id}")["label"])
     assert labels == {"running"}
-    user = f"{os.getuid()}:{os.getgid()}"
-    container = boxed.container(dev)
+    box = read_box(str(dev.folder))
+    assert box is not None
 
     def probe() -> bool:
-        return engine.ask(boxed.engine.url, lambda docker: engine.session_is_alive(docker, container, user), 5)
+        return engine.ask(boxed.engine.url, lambda docker: engine.session_is_alive(docker, box), 5)
 
     assert probe()
     boxed.ground.hitch("send", "dev", "leave")

@@ -28,8 +28,9 @@ from hitchpost.errors import HitchpostError, Refused
 from hitchpost.hub.core import Hub
 from hitchpost.hub.registry import Tracked, cr070_word
 from hitchpost.model import run as runs
+from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.model.run import InvalidTransition
-from hitchpost.model.status import STALE
+from hitchpost.model.status import STALE, container_name
 from hitchpost.ops import launch
 from hitchpost.ops.changed import changed, diff_shape
 from hitchpost.ops.create import LONGEST_NAME
@@ -271,7 +272,7 @@ class Routes:
             "state": cr070_word(one),
             "session_alive": one.shape["session_alive"],
             "sandbox_alive": one.shape["sandbox_alive"],
-            "container": None,
+            "container": None if one.seen.record.runtime in WITHOUT_SANDBOX else container_name(one.id),
         }
 
     def _record_answer(self, one: Tracked, notes: list[str] | None = None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hitchpost import hubclient
 from hitchpost.cli.common import json_option, print_json
 from hitchpost.cli.text import painted, visible
 from hitchpost.model.facts import WITHOUT_SANDBOX
-from hitchpost.model.status import COLOURS, STALE, STALE_NOTE, cr070, status
+from hitchpost.model.status import COLOURS, STALE, STALE_NOTE, container_name, cr070, status
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen, look
 from hitchpost.state.home import open_home
@@ -60,7 +60,7 @@ def _row(seen: Seen, is_up: bool) -> dict[str, Any]:
     record = seen.record
     return {
         "name": f"agent-{record.name}",
-        "container": f"agent-{record.id}",
+        "container": container_name(record.id),
         "session": record.id,
         "state": word,
         "note": note,

@@ -11,11 +11,13 @@ import click
 from hitchpost import hubclient
 from hitchpost.cli.common import json_option, print_json
 from hitchpost.cli.text import painted, visible
+from hitchpost.errors import HitchpostError
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import DOCKER
-from hitchpost.model.status import cr070
+from hitchpost.model.status import container_name, cr070
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import look
+from hitchpost.state import files
 from hitchpost.state.home import open_home
 
 
@@ -26,10 +28,11 @@ def command(as_json: bool) -> None:
     home = open_home()
     try:
         hub: dict[str, Any] | None = hubclient.ask(home, "GET", "/api/health", timeout_s=5)
+        agents = hubclient.ask(home, "GET", "/api/agents", timeout_s=5)
     except hubclient.NoHub:
         hub = None
     rows = [row.shape for row in listing(home)]
-    words = Counter(cr070(look(home, row["id"]).facts) for row in rows)
+    words = Counter([one["state"] for one in agents] if hub is not None else [_word(home, row["id"]) for row in rows])
     if as_json:
         print_json({"hub": hub, "counts": dict(words), "sessions": rows})
         return
@@ -46,7 +49,7 @@ def command(as_json: bool) -> None:
     click.echo("Sandboxes:")
     boxes = [row for row in rows if row["runtime"] == DOCKER]
     for row in boxes:
-        click.echo(f"  agent-{row['id']}  {visible(row['label'])}")
+        click.echo(f"  {container_name(row['id'])}  {visible(row['label'])}")
     if not boxes:
         click.echo("  none")
     click.echo("Sessions:")
@@ -55,3 +58,10 @@ def command(as_json: bool) -> None:
         click.echo(f"  {count} {word}")
     if not rows:
         click.echo("  none")
+
+
+def _word(home: str, session: str) -> str:
+    try:
+        return cr070(look(home, session).facts)
+    except (HitchpostError, OSError, files.NewerSchema):
+        return "unknown"

@@ -7,7 +7,6 @@ nothing, and then nothing is concluded.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -93,11 +92,8 @@ class Boxes:
         one = await self.registry.look_at(session)
         if one is None or one.seen is None or one.seen.facts.state != RUNNING or one.seen.facts.sandbox_paused:
             return
-        user = f"{os.getuid()}:{os.getgid()}"
         try:
-            alive = await engine.answer(
-                box.engine, lambda docker: engine.session_is_alive(docker, box.id, user), engine.PROBE_S
-            )
+            alive = await engine.answer(box.engine, lambda docker: engine.session_is_alive(docker, box), engine.PROBE_S)
         except HitchpostError as error:
             log.warning("the engine does not tell", session_id=session, error=str(error))
             return

@@ -14,6 +14,7 @@ import select
 import stat
 import time
 
+from hitchpost import wire
 from hitchpost.keeper.adopted import READ_BYTES, Adopted
 from hitchpost.keeper.agent import StartFailed
 from hitchpost.keeper.cage import Cage
@@ -26,6 +27,7 @@ START_S = 25.0
 ROUND_S = 0.005
 STATUS_S = 10.0
 LAST_OUTPUT_S = 5.0
+PIPE_AGAIN_S = 0.2
 SMALL_BYTES = 4096
 MARK = b"HITCHPOST_INSIDE=agent"
 """In the environment of the agent and of what it starts, and of nothing else in the container."""
@@ -33,9 +35,12 @@ MARK = b"HITCHPOST_INSIDE=agent"
 
 class Boxed(Adopted):
     server_pidfd = -1
+    _ended = 0.0
+    _hung_up = False
 
     def start(self) -> None:
         self.prepare()
+        self.tree = self.inside = Inside(self.spec.container, self.spec.container_pid)
         self._place = os.open(self.spec.box, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self.master = self._pipe("out", os.O_RDONLY)
         self.control = self._pipe("keys", os.O_RDWR)  # open for reading too: it is never without a reader
@@ -65,7 +70,6 @@ class Boxed(Adopted):
             if (status := status_of(self._said("exit_status"))) is not None:
                 self.wait_status, self._usage = status, None  # type: ignore[assignment]
                 self._ended, self._ended_at = time.monotonic(), files.stamp()
-                self.tree = Inside(self.spec.container)
                 self.at("status", self._ended, self._wait_for_status)
                 return
             time.sleep(ROUND_S)
@@ -86,7 +90,7 @@ class Boxed(Adopted):
 
     def _watch_inside(self, inside: str) -> bool:
         """Whether the process was still there. Its grandparent is tmux: between the two is who waits for its end."""
-        found = _outside(inside, self.spec.container)
+        found = self.inside.outside(inside)
         server = found and _parent(_parent(found))
         if not found or not server:
             return False
@@ -95,7 +99,7 @@ class Boxed(Adopted):
             self.watch(found)
         except ProcessLookupError:
             return False
-        self.tree = Inside(self.spec.container)
+        self.tree = self.inside
         self.poll.register(self.server_pidfd, select.EPOLLIN)
         return True
 
@@ -125,8 +129,27 @@ class Boxed(Adopted):
         else:
             self.poll.unregister(self.master)
             self._hung_up = True
+            self._pipe_again(time.monotonic())
 
-    _hung_up = False
+    def _pipe_again(self, now: float) -> None:
+        """Who brings the output has ended inside, and the agent lives: tmux starts it again."""
+        if self._ended or not lives(self.pid):
+            return
+        try:
+            came_back = os.read(self.master, READ_BYTES)
+        except BlockingIOError:
+            came_back = b""
+        else:
+            if not came_back:
+                out = f"{wire.SHARED}/{os.path.basename(self.spec.box)}/out"
+                self.command(f"pipe-pane -t {self.spec.adopt_pane} 'exec cat >{out}'")
+                self.at("pipe", now + PIPE_AGAIN_S, self._pipe_again)
+                return
+        self.log.miss()
+        self._hung_up = False
+        self.poll.register(self.master, select.EPOLLIN)
+        if came_back:
+            self._on_output(came_back)
 
     def resize(self, cols: int, rows: int) -> None:
         Keeper.resize(self, cols, rows)
@@ -177,12 +200,37 @@ class Boxed(Adopted):
 class Inside(Tree):
     """What the agent started, wherever it went in its container."""
 
-    def __init__(self, container: str) -> None:
+    def __init__(self, container: str, first: int) -> None:
         super().__init__(Cage([]))
-        self.container = container.encode()
+        self._container, self._first = container.encode(), first
 
     def pids(self) -> list[int]:
-        return [pid for pid in _processes_of(self.container) if lives(pid) and _is_marked(pid)]
+        return [pid for pid in self._processes() if lives(pid) and _is_marked(pid)]
+
+    def outside(self, inside: str) -> int | None:
+        """The process that has the id ``inside`` in the container, as seen from here."""
+        for pid in self._processes():
+            try:
+                lines = files.read_bytes(f"/proc/{pid}/status").splitlines()
+            except OSError:
+                continue
+            ids = next((line.split()[1:] for line in lines if line.startswith(b"NSpid:")), [])
+            if len(ids) > 1 and ids[-1] == inside.encode():
+                return pid
+        return None
+
+    def _processes(self) -> list[int]:
+        """Of its control group, or, where the engine cannot make any, of its first process' namespace."""
+        namespace = _namespace(self._first)
+        found = []
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            try:
+                ours = self._container in files.read_bytes(f"/proc/{pid}/cgroup")
+            except OSError:
+                continue
+            if ours or (namespace and _namespace(pid) == namespace):
+                found.append(pid)
+        return found
 
 
 def status_of(text: str) -> int | None:
@@ -194,29 +242,12 @@ def status_of(text: str) -> int | None:
     return int(number) & 0xFFFF if kind == "wait" else (int(number) & 0xFF) << 8
 
 
-def _outside(inside: str, container: str) -> int | None:
-    """The process that has the id ``inside`` in the container, as seen from here."""
-    for pid in _processes_of(container.encode()):
-        try:
-            lines = files.read_bytes(f"/proc/{pid}/status").splitlines()
-        except OSError:
-            continue
-        ids = next((line.split()[1:] for line in lines if line.startswith(b"NSpid:")), [])
-        if len(ids) > 1 and ids[-1] == inside.encode():
-            return pid
-    return None
-
-
-def _processes_of(container: bytes) -> list[int]:
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                if container in files.read_bytes(f"/proc/{name}/cgroup"):
-                    found.append(int(name))
-            except OSError:
-                continue
-    return found
+def _namespace(pid: int) -> str:
+    """Empty for a process that is gone, or that is not ours to see."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""
 
 
 def _is_marked(pid: int) -> bool:

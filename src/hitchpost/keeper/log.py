@@ -71,6 +71,13 @@ class Log:
         """Note in the time index what happened at this point of the output."""
         self._times.mark(kind, value)
 
+    def miss(self) -> None:
+        """Output went by that nobody could count: a gap of one byte, so that every reader sees it."""
+        if self._fd >= 0:
+            self._close_segment()
+        self._lose(1)
+        self._losing = False
+
     def close(self) -> None:
         """Force everything to the disk, as far as it can be."""
         self._times.mark(wire.AT_OFFSET, self.end)

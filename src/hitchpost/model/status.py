@@ -265,6 +265,11 @@ def cr070(facts: Facts) -> str:
     return "error" if crashed or facts.state == run.ORPHANED else "stopped"
 
 
+def container_name(session: str) -> str:
+    """CR-070's name for the container of an agent."""
+    return f"agent-{session}"
+
+
 def story29(facts: Facts, now: datetime) -> str:
     """Story 2.9's word: active, waiting, idle, error or stopped. ``idle`` means that no process exists."""
     facts = replace(as_seen(facts), probe_failed=False)

@@ -125,9 +125,26 @@ def sweep_locked(home: str) -> None:
     """``sweep`` for a caller that holds the home's lock: whoever began to make a session is gone then."""
     for path in _half_made(home):
         if os.path.isdir(path):
-            shutil.rmtree(path, ignore_errors=True)
+            erase(path)
         else:
             files.discard(path)
+
+
+def erase(folder: str) -> None:
+    """Delete a session's folder, with what an agent has protected from writing in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    todo = [folder] if os.path.isdir(folder) else []
+    if not todo:
+        return
+    while todo:
+        inner = todo.pop()
+        try:
+            os.chmod(inner, 0o700)
+            with os.scandir(inner) as found:
+                todo += [one.path for one in found if one.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue  # somebody else's: it stays, and the next sweep tries again
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _half_made(home: str) -> list[str]:

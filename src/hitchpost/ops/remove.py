@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 
 from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
-from hitchpost.ops.create import REMOVED, sweep
+from hitchpost.ops.create import REMOVED, erase, sweep
 from hitchpost.ops.recover import recover
 from hitchpost.ops.stop import stop
 from hitchpost.runtimes import base
@@ -34,7 +33,7 @@ def remove(home: str, session: str, *, force: bool = False) -> Record:
         gone = os.path.join(sessions_folder(home), REMOVED + session)
         os.rename(seen.folder, gone)
         files.sync_folder(sessions_folder(home))
-    shutil.rmtree(gone, ignore_errors=True)
+    erase(gone)
     return seen.record
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from hitchpost import wire
 from hitchpost.errors import HitchpostError, RuntimeMissing, UsageError
+from hitchpost.model.status import container_name
 from hitchpost.runtimes import engine, local
 from hitchpost.runtimes.base import Health, Launch, Started
-from hitchpost.runtimes.engine import Box, EngineFailed
+from hitchpost.runtimes.engine import Box, EngineFailed, Users
 from hitchpost.state import files
 from hitchpost.state.home import new_id, run_folder
 from hitchpost.values import asdict, fields, replace
@@ -23,7 +24,7 @@ GOING = "box-going.json"
 PIDS_LIMIT = 1024
 MEMORY_BYTES = 4 << 30
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), wire.INSIDE)
-PLACES = {"workspace": "/workspace", "config": "/config", "programs": "/hitchpost/bin", "shared": "/hitchpost/run"}
+PLACES = {"workspace": "/workspace", "config": "/config", "programs": "/hitchpost/bin", "shared": wire.SHARED}
 PASSED_ON = ("TERM", "COLORTERM", "LANG", "LC_ALL", "CLAUDE_PERMISSION_MODE", wire.SESSION_MARK, wire.RUN_MARK)
 POINTER_BYTES = 4096
 SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,")
@@ -35,7 +36,7 @@ class Docker(local.Local):
 
     def check(self) -> None:
         try:
-            engine.ask(engine.address(), engine.check, engine.PROBE_S)
+            engine.ask(engine.address(), engine.users, engine.PROBE_S)
         except EngineFailed as error:
             raise RuntimeMissing(str(error)) from None
 
@@ -55,12 +56,12 @@ class Docker(local.Local):
             try:
                 engine.ask(
                     box.engine,
-                    lambda docker: engine.execute(docker, box.id, argv, user=_user(), env=_environment(launch)),
+                    lambda docker: engine.execute(docker, box.id, argv, user=box.user, env=_environment(launch)),
                 )
             except HitchpostError as error:
                 _tell_failure(folder, str(error))
 
-        started = self.spawn(launch, enter, container=box.id, box=folder)
+        started = self.spawn(launch, enter, container=box.id, container_pid=box.pid, box=folder)
         if started.error is not None and box != before and not (launch.sandbox or {}).get("keep_failed"):
             return replace(started, error="; ".join(filter(None, (started.error, self._removed(launch)))))
         return started
@@ -144,7 +145,8 @@ def ensure(launch: Launch, box: Box | None) -> Box:
 
     async def renew(docker: Any) -> Box:
         await engine.remove_all(docker, home, launch.session)
-        return await engine.create(docker, f"agent-{launch.session}", configuration(launch), url, made_for)
+        config = configuration(launch, await engine.users(docker))
+        return await engine.create(docker, container_name(launch.session), config, url, made_for)
 
     os.makedirs(_shared(launch.session_folder), mode=0o700, exist_ok=True)
     # before there is one: whoever finds this and no more looks for the container by its label
@@ -159,7 +161,7 @@ def _mounted(launch: Launch) -> str:
     return " ".join(f"{place.st_dev}:{place.st_ino}" for place in places)
 
 
-def configuration(launch: Launch) -> dict[str, Any]:
+def configuration(launch: Launch, users: Users) -> dict[str, Any]:
     """What the engine is told. Nothing secret is in it, and nothing of the engine's own reaches the container."""
     wanted = launch.sandbox or {}
     mounts = [
@@ -177,13 +179,14 @@ def configuration(launch: Launch) -> dict[str, Any]:
         "Image": str(wanted.get("image")),
         "Entrypoint": [],
         "Cmd": ["sleep", "infinity"],
-        "User": _user(),
+        "User": users.inside,
         "WorkingDir": PLACES["workspace"],
         "Labels": {engine.SESSION_LABEL: launch.session, engine.HOME_LABEL: _home(launch.session_folder)},
         "HostConfig": {
             "Init": True,
             "Mounts": mounts,
             "NetworkMode": str(wanted.get("network")),
+            "UsernsMode": users.namespace,
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges"],
             "PidsLimit": PIDS_LIMIT,
@@ -269,10 +272,6 @@ def _environment(launch: Launch) -> dict[str, str]:
     wanted = set(PASSED_ON) | set(_texts(launch.sandbox or {}, "env_names"))
     env = {name: text for name, text in launch.env.items() if name in wanted}
     return env | {"HOME": f"{PLACES['shared']}/home", "PWD": PLACES["workspace"], "TERM": "xterm-256color"}
-
-
-def _user() -> str:
-    return f"{os.getuid()}:{os.getgid()}"
 
 
 def _home(session_folder: str) -> str:

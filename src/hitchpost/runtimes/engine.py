@@ -25,6 +25,14 @@ class EngineFailed(HitchpostError):
 
 
 @value
+class Users:
+    """Who we are in a container (``uid:gid``), and what the engine is told so that files there are ours."""
+
+    inside: str
+    namespace: str = ""
+
+
+@value
 class Box:
     """A container of ours, named so that no other can be taken for it. ``pid`` is its first process, here."""
 
@@ -33,6 +41,8 @@ class Box:
     pid: int
     start: int
     boot_id: str
+    user: str
+    """Who we are inside."""
     made_for: str
     """What is mounted in it, by device and inode: one for another folder, or of an older version, is of no use."""
 
@@ -116,31 +126,34 @@ async def create(docker: Any, name: str, config: Mapping[str, Any], url: str, ma
     container = await docker.containers.create(config=dict(config), name=name)
     try:
         await container.start()
-        return box_of(url, await container.show(), made_for)
+        return box_of(url, await container.show(), str(config["User"]), made_for)
     except BaseException:
         async with asyncio.timeout(PROBE_S):
             await container.delete(force=True, v=True)
         raise
 
 
-async def check(docker: Any) -> None:
-    """Raises ``RuntimeMissing`` for an engine that maps users: inside, nobody would be who we are."""
-    told = await docker.system.info()
-    options = [str(one) for one in told.get("SecurityOptions") or []]
-    if any("rootless" in one or "userns" in one for one in options):
-        raise RuntimeMissing("the container engine maps users (rootless, or userns-remap), which is not supported yet")
+async def users(docker: Any) -> Users:
+    """An engine may map users. Whatever it does, files made inside are to be ours, and so are the processes."""
+    options = " ".join(map(str, (await docker.system.info()).get("SecurityOptions") or []))
+    we = f"{os.getuid()}:{os.getgid()}"
+    if "rootless" in options:
+        parts = (await docker.version()).get("Components") or [{}]
+        podman = "podman" in str(parts[0].get("Name")).lower()
+        return Users(we, "keep-id") if podman else Users("0:0")  # root there has our rights here, and no more
+    return Users(we, "host" if "userns" in options else "")
 
 
 async def unpause(docker: Any, container: str) -> None:
     await docker.containers.container(container).unpause()
 
 
-def box_of(url: str, shown: Mapping[str, Any], made_for: str) -> Box:
+def box_of(url: str, shown: Mapping[str, Any], user: str, made_for: str) -> Box:
     pid = int(shown["State"]["Pid"])
     start = files.process_start(pid) if pid else None
     if start is None:
         raise EngineFailed(f"the container {shown['Name'].lstrip('/')} ended at once; see its log in the engine")
-    return Box(url, shown["Id"], pid, start, files.boot_id(), made_for)
+    return Box(url, shown["Id"], pid, start, files.boot_id(), user, made_for)
 
 
 async def remove(docker: Any, container: str) -> None:
@@ -177,9 +190,9 @@ async def succeeds(docker: Any, container: str, argv: list[str], *, user: str) -
     return bool((await made.inspect())["ExitCode"] == 0)
 
 
-async def session_is_alive(docker: Any, container: str, user: str) -> bool:
+async def session_is_alive(docker: Any, box: Box) -> bool:
     """CR-070's probe, to the letter."""
-    return await succeeds(docker, container, ["tmux", "has-session", "-t", "agent"], user=user)
+    return await succeeds(docker, box.id, ["tmux", "has-session", "-t", "agent"], user=box.user)
 
 
 async def events(url: str, home: str) -> AsyncIterator[str]:
