@@ -14,15 +14,17 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.ground import Ground, Truth
-from tests.support import Process, eventually
+from tests.support import Hitch, Process, eventually
 
+SOMEBODY = 4321
+"""A user id that this machine has no name for."""
 PLAIN, WITH_PYTHON = "hp-plain", "hp-python"
 ECHO = 'stty -echo; echo ready; while read -r line; do echo "<$line>"; [ "$line" = leave ] && exit 3; done'
 """An agent that says what it was told, and leaves when it is told to."""
@@ -66,10 +68,13 @@ class Engine:
     def url(self) -> str:
         return f"unix://{self.folder}/docker.sock"
 
-    def start(self) -> None:
+    def words(self) -> list[str]:
         words = ["--data-root", str(self.folder / "data"), "--exec-root", str(self.folder / "exec"), "-H", self.url]
         words += ["-p", str(self.folder / "pid"), "--iptables=false", "--ip6tables=false", "--bridge=none"]
-        self.begin(["dockerd", *words, "--live-restore"])
+        return ["dockerd", *words]
+
+    def start(self) -> None:
+        self.begin([*self.words(), "--live-restore"])
 
     def begin(self, argv: list[str]) -> None:
         """Start the engine as nobody's child: it outlives the test that needs it first."""
@@ -113,6 +118,10 @@ class Engine:
         self.signal(signal.SIGKILL)
         eventually(lambda: Process.read(self.pid) is None, what="the end of dockerd")
 
+    def end(self) -> None:
+        self.signal(signal.SIGTERM)
+        eventually(lambda: Process.read(self.pid) is None, 30, "the end of the engine")
+
     def load(self) -> None:
         for name, more in ((PLAIN, ()), (WITH_PYTHON, python_files())):
             load_image(self, name, more)
@@ -120,8 +129,7 @@ class Engine:
     def close(self) -> None:
         for container in self.containers():
             self.docker("rm", "-f", "-v", container, check=False)
-        self.signal(signal.SIGTERM)
-        eventually(lambda: Process.read(self.pid) is None, 30, "the end of the engine")
+        self.end()
         mark = f"{self.folder}/"
         for process in Process.all():  # what watched the containers of an engine that was killed
             if any(mark in word for word in process.argv):
@@ -136,14 +144,100 @@ class Engine:
 class Podman(Engine):
     """Podman's service, which speaks Docker's language."""
 
-    def start(self) -> None:
+    def configure(self) -> None:
         # this machine may allow fewer descriptors than Podman hands out, and crun wants newer control groups
         (self.folder / "containers.conf").write_text(
             '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n'
             '[engine]\ncgroup_manager = "cgroupfs"\nruntime = "runc"\n'
         )
+
+    def start(self) -> None:
+        self.configure()
         argv = ["podman", "--root", f"{self.folder}/root", "--runroot", f"{self.folder}/run"]
         self.begin([*argv, "system", "service", "-t", "0", self.url])
+
+
+@dataclass(slots=True)
+class RootlessPodman(Podman):
+    """Podman's service of somebody who is not root. Only it sees that the machine knows this user."""
+
+    def start(self) -> None:
+        self.configure()
+        for name in ("home", "xdg"):
+            (self.folder / name).mkdir(mode=0o700)
+        for path in (self.folder, *self.folder.iterdir()):
+            os.chown(path, SOMEBODY, SOMEBODY)
+        known_to_machine(self.folder, "somebody", SOMEBODY)
+        places = ["env", f"HOME={self.folder}/home", f"XDG_RUNTIME_DIR={self.folder}/xdg"]
+        argv = ["podman", "--storage-driver", "vfs", "--root", f"{self.folder}/root", "--runroot", f"{self.folder}/run"]
+        argv += ["system", "service", "-t", "0", self.url]
+        self.begin([*seen_with(self.folder), *places, *as_user(SOMEBODY), *argv])
+
+    def close(self) -> None:
+        Podman.close(self)
+        for process in Process.all():  # what holds the namespaces of Podman's user
+            if owner(process.pid) == SOMEBODY:
+                os.kill(process.pid, signal.SIGKILL)
+
+
+@dataclass(slots=True)
+class Taking(Engine):
+    """``dockerd`` that ends its containers when it ends."""
+
+    def start(self) -> None:
+        self.begin(self.words())
+
+
+@dataclass(slots=True)
+class Remapping(Engine):
+    """``dockerd`` that gives containers other users than the machine's."""
+
+    def start(self) -> None:
+        self.folder.chmod(0o711)
+        known_to_machine(self.folder, "somebody", SOMEBODY)
+        self.begin([*seen_with(self.folder), *self.words(), "--userns-remap", "somebody"])
+
+
+def known_to_machine(folder: Path, name: str, uid: int) -> None:
+    """Lists of users with one more, for ``seen_with``."""
+    (folder / "passwd").write_text(Path("/etc/passwd").read_text() + f"{name}:x:{uid}:{uid}::{folder}/home:/bin/sh\n")
+    (folder / "group").write_text(Path("/etc/group").read_text() + f"{name}:x:{uid}:\n")
+    for kind in ("subuid", "subgid"):
+        (folder / kind).write_text(f"{name}:100000:65536\n")
+
+
+def seen_with(folder: Path) -> list[str]:
+    """What runs below this sees other lists of users than the machine has, which are left alone."""
+    script = (
+        'for name in passwd group subuid subgid; do mount --bind "$0/$name" "/etc/$name" || exit 1; done; exec "$@"'
+    )
+    return ["unshare", "-m", "--propagation", "slave", "sh", "-c", script, str(folder)]
+
+
+def as_user(uid: int, *capabilities: str) -> list[str]:
+    kept = "".join(f",+{name}" for name in capabilities)
+    rights = [f"--{kind}=-all{kept}" for kind in ("inh-caps", "ambient-caps", "bounding-set") if kept]
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *rights, "--"]
+
+
+def somebody(ground: Ground) -> Ground:
+    """The ground of a person who is not root. All that they may do more is to read this Python, wherever it is."""
+    for path in (ground.watch.scratch, *ground.watch.scratch.rglob("*")):
+        os.chown(path, SOMEBODY, SOMEBODY)
+    return replace(ground, hitch=Hitch((*as_user(SOMEBODY, "dac_read_search"), *ground.hitch.command)))
+
+
+def owner(pid: int) -> int:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return -1
+
+
+def why_no_rootless() -> str:
+    needed = (("newuidmap", "uidmap"), ("slirp4netns", "slirp4netns"))
+    missing = [package for program, package in needed if shutil.which(program) is None]
+    return f"these packages are missing: {', '.join(missing)}" if missing else why_no_podman()
 
 
 def why_no_podman() -> str:
@@ -174,6 +268,8 @@ def the_engine() -> Engine:
         engine.start()
         engine.load()
         _engine = engine
+    elif Process.read(_engine.pid) is None:
+        _engine.start()  # a test that failed has left it like that
     return _engine
 
 
@@ -269,7 +365,8 @@ class Boxed:
         return [one for one in Process.all() if container in _cgroup(one.pid)]
 
     def label(self, session: Truth) -> str:
-        return self.ground.ps(session)["label"]
+        """Without how long it has been idle: that is the business of a machine that is slow."""
+        return self.ground.ps(session)["label"].partition(" (idle ")[0]
 
 
 def _cgroup(pid: int) -> str:
@@ -280,8 +377,9 @@ def _cgroup(pid: int) -> str:
 
 
 @contextmanager
-def podman() -> Iterator[Podman]:
-    engine = Podman(Path(tempfile.mkdtemp(prefix="hpp-", dir="/tmp")))
+def private(kind: type[Engine]) -> Iterator[Engine]:
+    """An engine for one test."""
+    engine = kind(Path(tempfile.mkdtemp(prefix="hpp-", dir="/tmp")))
     engine.start()
     try:
         engine.load()

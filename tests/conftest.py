@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tests.boxes import Boxed
     from tests.hubs import HubProcess
+
+# A shell that runs this in the background lets it ignore Ctrl-C, and with it every program that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 # Times say nothing about correctness here: several tests share the cores.
 hypothesis.settings.register_profile("hitchpost", deadline=None, print_blob=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any
 
 import pytest
 
 from hitchpost.runtimes import engine
 from hitchpost.runtimes.docker import read_box
-from tests.boxes import ECHO, STALE, Boxed, podman, why_no_podman
+from tests.boxes import ECHO, STALE, Boxed
 from tests.cli.live import live
-from tests.ground import Ground, Truth
+from tests.ground import Truth
 from tests.hubs import HubProcess
 from tests.support import eventually
 
@@ -165,18 +167,37 @@ def test_the_menu_of_a_stale_session(boxed: Boxed, hub: HubProcess):
     assert boxed.ground.hitch("services").out == "Containers:\n  none\n"
 
 
-def test_podman_is_used_through_the_same_socket(ground: Ground, monkeypatch: pytest.MonkeyPatch):
-    if why := why_no_podman():
-        pytest.skip(f"no Podman: {why}")
-    with podman() as engine:
-        monkeypatch.setenv("DOCKER_HOST", engine.url)
-        boxed = Boxed(ground, engine)
-        dev = boxed.run("sh", "-c", ECHO)
-        boxed.ground.hitch("send", "dev", "hello")
-        eventually(lambda: b"<hello>" in dev.output(), what="the echo")
-        boxed.ground.hitch("send", "dev", "leave")
-        eventually(lambda: boxed.label(dev) == STALE, what="stale")
-        boxed.ground.hitch("restart", "dev")
-        assert boxed.label(dev) == "running"
-        boxed.ground.hitch("rm", "--force", "dev")
-        assert engine.containers() == []
+@pytest.mark.ids("C70-3", "C70-4", "F64")
+def test_the_regular_probe_finds_an_end_that_a_sleeping_keeper_does_not_see(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sleep", "1000")
+    eventually(lambda: agent_view(hub, dev)["state"] == "running", what="running")
+    os.kill(dev.keeper_pid(), signal.SIGSTOP)
+    try:
+        boxed.engine.docker("exec", boxed.container(dev), "tmux", "kill-session", "-t", "agent")
+        eventually(lambda: agent_view(hub, dev)["state"] == "stale", 40, "stale, by the probe")
+        assert dev.state == "running"  # nobody wrote anything: it is the keeper's to say how the run ended
+    finally:
+        os.kill(dev.keeper_pid(), signal.SIGCONT)
+    assert dev.ended() == "failed"
+    assert agent_view(hub, dev)["state"] == "stale"
+
+
+@pytest.mark.ids("F62")
+@pytest.mark.parametrize("who", ["hub", "doctor"])
+def test_a_container_that_its_engine_kept_goes_when_the_engine_is_back(boxed: Boxed, hub: HubProcess, who: str):
+    if who == "doctor":
+        hub.stop()
+    dev = boxed.run("sh", "-c", ECHO)
+    box = read_box(str(dev.folder))
+    assert box is not None
+    boxed.engine.kill()
+    os.kill(box.pid, signal.SIGKILL)
+    dev.ended()
+    boxed.ground.hitch("rm", "dev")
+    assert f"containers of removed sessions: {dev.id}" in boxed.ground.hitch("doctor", check=False).out
+    boxed.engine.start()
+    assert boxed.engine.containers() == [box.id]
+    if who == "doctor":
+        assert f"removed the container of {dev.id}" in boxed.ground.hitch("doctor", "--fix", check=False).out
+    eventually(lambda: boxed.engine.containers() == [], 20, "the container's end")
+    eventually(lambda: "containers of removed" not in boxed.ground.hitch("doctor", check=False).out, what="all clear")

@@ -18,7 +18,7 @@ from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.model.run import RUNNING
 from hitchpost.model.status import STALE_NOTE, is_stale
 from hitchpost.runtimes import engine
-from hitchpost.runtimes.docker import read_box
+from hitchpost.runtimes.docker import read_box, remove_left
 from hitchpost.runtimes.engine import Box
 
 SYNC_S = 10.0
@@ -80,6 +80,8 @@ class Boxes:
                 continue
 
     async def _look(self) -> None:
+        for session in await asyncio.to_thread(remove_left, self.registry.home):
+            log.info("removed a container whose session is gone", session_id=session)
         folders = {one.id: one.seen.folder for one in self._boxed() if one.seen is not None}
         boxes = await asyncio.to_thread(lambda known: {one: read_box(known[one]) for one in known}, folders)
         for box in filter(None, boxes.values()):

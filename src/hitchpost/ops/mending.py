@@ -12,6 +12,7 @@ from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
 from hitchpost.ops.view import shape
 from hitchpost.ops.ward import TROUBLE
+from hitchpost.runtimes.docker import remove_left
 from hitchpost.runtimes.link import is_kept
 from hitchpost.state import files, quarantine, records
 from hitchpost.state.home import run_folder, session_folder, sessions_folder
@@ -37,6 +38,7 @@ def mend(home: str) -> list[str]:
     if index_errors(home):
         files.discard(os.path.join(home, INDEX))
         done.append("removed the index; the next command rebuilds it from the files")
+    done += [f"removed the container of {session}" for session in remove_left(home)]
     return done + _groups(home)
 
 

@@ -20,7 +20,7 @@ from hitchpost.state import files
 from hitchpost.state.home import new_id, run_folder
 from hitchpost.values import asdict, fields, replace
 
-GOING = "box-going.json"
+GOING, LEFT = "box-going.json", "containers"
 PIDS_LIMIT = 1024
 MEMORY_BYTES = 4 << 30
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), wire.INSIDE)
@@ -36,7 +36,8 @@ class Docker(local.Local):
 
     def check(self) -> None:
         try:
-            engine.ask(engine.address(), engine.users, engine.PROBE_S)
+            url = engine.address()
+            engine.ask(url, lambda docker: engine.users(docker, url))
         except EngineFailed as error:
             raise RuntimeMissing(str(error)) from None
 
@@ -99,14 +100,48 @@ class Docker(local.Local):
         _remove_aside(session_folder)
 
     def clear_away(self, session_folder: str) -> None:
-        """The caller holds the session's lock."""
+        """The caller holds the session's lock. What the engine keeps while it is away is written down for later."""
         _set_aside(session_folder)
         _remove_aside(session_folder)
+        going = os.path.join(session_folder, GOING)
+        if os.path.exists(going):
+            left = left_folder(_home(session_folder))
+            os.makedirs(left, mode=0o700, exist_ok=True)
+            os.replace(going, os.path.join(left, f"{os.path.basename(session_folder)}.json"))
+            files.sync_folder(left)
 
     def unpause(self, session_folder: str) -> None:
         box = read_box(session_folder)
         if box is not None and box.alive and box.paused:
             engine.ask(box.engine, lambda docker: engine.unpause(docker, box.id))
+
+
+def left_folder(home: str) -> str:
+    """One file for each container that outlived its session, because its engine was away when that was removed."""
+    return os.path.join(home, LEFT)
+
+
+def left(home: str) -> list[str]:
+    """The sessions of these containers."""
+    try:
+        return sorted(name.removesuffix(".json") for name in os.listdir(left_folder(home)) if name.endswith(".json"))
+    except FileNotFoundError:
+        return []
+
+
+def remove_left(home: str) -> list[str]:
+    """Remove them, where their engine is back. Which ones are gone now."""
+    gone = []
+    for session in left(home):
+        path = os.path.join(left_folder(home), f"{session}.json")
+        try:
+            url = str(files.read_object(path)["engine"])
+            engine.ask(url, lambda docker, one=session: engine.remove_all(docker, home, one), engine.PROBE_S)  # type: ignore[misc]
+        except (HitchpostError, OSError, KeyError, files.Unreadable, files.NewerSchema):
+            continue
+        files.discard(path)
+        gone.append(session)
+    return gone
 
 
 def _set_aside(session_folder: str) -> None:
@@ -145,13 +180,14 @@ def ensure(launch: Launch, box: Box | None) -> Box:
 
     async def renew(docker: Any) -> Box:
         await engine.remove_all(docker, home, launch.session)
-        config = configuration(launch, await engine.users(docker))
+        config = configuration(launch, await engine.users(docker, url))
         return await engine.create(docker, container_name(launch.session), config, url, made_for)
 
     os.makedirs(_shared(launch.session_folder), mode=0o700, exist_ok=True)
     # before there is one: whoever finds this and no more looks for the container by its label
     files.write_object(os.path.join(launch.session_folder, wire.BOX), {"schema": files.SCHEMA, "engine": url})
     made = engine.ask(url, renew, engine.ANSWER_S * 3)
+    remove_left(home)
     write_box(launch.session_folder, made)
     return made
 

@@ -133,14 +133,15 @@ async def create(docker: Any, name: str, config: Mapping[str, Any], url: str, ma
         raise
 
 
-async def users(docker: Any) -> Users:
+async def users(docker: Any, url: str) -> Users:
     """An engine may map users. Whatever it does, files made inside are to be ours, and so are the processes."""
-    options = " ".join(map(str, (await docker.system.info()).get("SecurityOptions") or []))
     we = f"{os.getuid()}:{os.getgid()}"
+    parts = (await docker.version()).get("Components") or [{}]
+    if "podman" in str(parts[0].get("Name")).lower():  # it does not tell, but its socket is who it is
+        return Users(we, "keep-id" if os.stat(url.removeprefix("unix://")).st_uid else "")
+    options = " ".join(map(str, (await docker.system.info()).get("SecurityOptions") or []))
     if "rootless" in options:
-        parts = (await docker.version()).get("Components") or [{}]
-        podman = "podman" in str(parts[0].get("Name")).lower()
-        return Users(we, "keep-id") if podman else Users("0:0")  # root there has our rights here, and no more
+        return Users("0:0")  # root there has our rights here, and no more
     return Users(we, "host" if "userns" in options else "")
 
 

@@ -1,0 +1,101 @@
+"""Every engine, and every way in which one maps users: files made inside belong to the person outside."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.boxes import (
+    ECHO,
+    PLAIN,
+    SOMEBODY,
+    STALE,
+    WITH_PYTHON,
+    Boxed,
+    Podman,
+    Remapping,
+    RootlessPodman,
+    Taking,
+    private,
+    somebody,
+    the_engine,
+    why_no_engine,
+    why_no_podman,
+    why_no_rootless,
+)
+from tests.ground import Ground
+from tests.support import eventually
+
+
+def goes_through_its_life(boxed: Boxed, owner: int, image: str = PLAIN) -> None:
+    """Begun, written to, left, restarted and removed; nothing of it stays, and its files are the person's."""
+    place = boxed.ground.place
+    protect = "mkdir -p ~/deep/er && touch ~/deep/er/file && chmod -R a-w ~/deep; "
+    dev = boxed.run("sh", "-c", f"{protect}touch made; {ECHO}", image=image)
+    boxed.ground.hitch("send", "dev", "hello")
+    eventually(lambda: b"<hello>" in dev.output(), what="the echo")
+    assert (place / "made").stat().st_uid == owner
+    assert os.stat(f"/proc/{dev.agent_pid()}").st_uid == owner
+    boxed.ground.hitch("send", "dev", "leave")
+    eventually(lambda: boxed.label(dev) == STALE, what="stale")
+    assert dev.exit()["code"] == 3
+    container = boxed.container(dev)
+    boxed.ground.hitch("restart", "dev")
+    assert boxed.label(dev) == "running"
+    assert boxed.container(dev) == container
+    boxed.ground.hitch("rm", "--force", "dev")
+    assert boxed.engine.containers() == []
+    assert [path.name for path in (boxed.ground.home / "sessions").iterdir() if dev.id in path.name] == []
+
+
+@pytest.mark.parametrize("image", [PLAIN, WITH_PYTHON])
+def test_a_person_who_is_not_root(ground: Ground, monkeypatch: pytest.MonkeyPatch, image: str):
+    engine = the_engine()
+    monkeypatch.setenv("DOCKER_HOST", engine.url)
+    socket = Path(engine.url.removeprefix("unix://"))
+    socket.chmod(0o666)
+    goes_through_its_life(Boxed(somebody(ground), engine), SOMEBODY, image)
+
+
+def test_podman_through_the_same_socket(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    if why := why_no_podman():
+        pytest.skip(f"no Podman: {why}")
+    with private(Podman) as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.url)
+        goes_through_its_life(Boxed(ground, engine), 0)
+
+
+def test_podman_of_a_person_who_is_not_root(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    if why := why_no_rootless():
+        pytest.skip(f"no rootless Podman: {why}")
+    with private(RootlessPodman) as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.url)
+        goes_through_its_life(Boxed(somebody(ground), engine), SOMEBODY)
+
+
+def test_docker_that_maps_users(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    if why := why_no_engine():
+        pytest.skip(f"no container engine: {why}")
+    with private(Remapping) as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.url)
+        goes_through_its_life(Boxed(ground, engine), os.getuid())
+
+
+@pytest.mark.ids("F63")
+def test_an_engine_that_takes_its_containers_with_it(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    if why := why_no_engine():
+        pytest.skip(f"no container engine: {why}")
+    with private(Taking) as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.url)
+        boxed = Boxed(ground, engine)
+        dev = boxed.run("sh", "-c", ECHO)
+        engine.end()
+        assert dev.ended(timeout_s=30) == "failed"
+        assert boxed.label(dev) == "failed: exit status unknown"
+        engine.start()
+        ground.hitch("restart", "dev")
+        assert boxed.label(dev) == "running"
+        ground.hitch("rm", "--force", "dev")
+        assert engine.containers() == []
