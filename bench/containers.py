@@ -18,7 +18,7 @@ from hitchpost.ops.look import look
 from hitchpost.ops.start import start
 from hitchpost.ops.stop import stop
 from hitchpost.runtimes import docker, engine
-from tests.boxes import PLAIN, Engine, the_engine, why_no_engine
+from tests.boxes import DOCKER, PLAIN, Engine, the_engine, why_not
 
 ARGV = ("sh", "-c", "read line; exit 1")
 AT_ONCE = 20
@@ -26,7 +26,7 @@ SANDBOX: dict[str, object] = {"image": PLAIN, "network": "none", "memory_bytes":
 
 
 def measure(*, quick: bool) -> list[Row]:
-    if why := why_no_engine():
+    if why := why_not(DOCKER):
         print(f"bench: no containers: {why}", file=sys.stderr)
         return []
     made = the_engine()

@@ -163,21 +163,46 @@ class RootlessPodman(Podman):
 
     def start(self) -> None:
         self.configure()
-        for name in ("home", "xdg"):
-            (self.folder / name).mkdir(mode=0o700)
-        for path in (self.folder, *self.folder.iterdir()):
-            os.chown(path, SOMEBODY, SOMEBODY)
-        known_to_machine(self.folder, "somebody", SOMEBODY)
-        places = ["env", f"HOME={self.folder}/home", f"XDG_RUNTIME_DIR={self.folder}/xdg"]
         argv = ["podman", "--storage-driver", "vfs", "--root", f"{self.folder}/root", "--runroot", f"{self.folder}/run"]
-        argv += ["system", "service", "-t", "0", self.url]
-        self.begin([*seen_with(self.folder), *places, *as_user(SOMEBODY), *argv])
+        self.begin([*somebodys(self.folder), *argv, "system", "service", "-t", "0", self.url])
 
     def close(self) -> None:
         Podman.close(self)
-        for process in Process.all():  # what holds the namespaces of Podman's user
-            if owner(process.pid) == SOMEBODY:
-                os.kill(process.pid, signal.SIGKILL)
+        end_somebodys()
+
+
+@dataclass(slots=True)
+class RootlessDocker(Engine):
+    """``dockerd`` of somebody who is not root."""
+
+    def start(self) -> None:
+        kit = ["rootlesskit", "--net=host", "--copy-up=/etc", "--copy-up=/run", "--propagation=rslave"]
+        # what is linked there now is the machine's
+        clear = ["sh", "-c", 'rm -f /run/docker /run/containerd /run/xtables.lock; exec "$@"', "sh"]
+        argv = [*self.words(), "--rootless", "--storage-driver", "vfs"]
+        self.begin([*somebodys(self.folder), *kit, *clear, *argv])
+
+    def close(self) -> None:
+        Engine.close(self)
+        end_somebodys()
+
+
+def somebodys(folder: Path) -> list[str]:
+    """What runs below this is somebody's, and sees a machine that knows them."""
+    for name in ("home", "xdg"):
+        (folder / name).mkdir(mode=0o700)
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, SOMEBODY, SOMEBODY)
+    known_to_machine(folder, "somebody", SOMEBODY)
+    places = ["env", f"HOME={folder}/home", f"XDG_RUNTIME_DIR={folder}/xdg"]
+    return [*seen_with(folder), *places, *as_user(SOMEBODY)]
+
+
+def end_somebodys() -> None:
+    """Of an engine that is gone: what held the namespaces of its user."""
+    for process in Process.all():
+        if owner(process.pid) == SOMEBODY:
+            os.kill(process.pid, signal.SIGKILL)
 
 
 @dataclass(slots=True)
@@ -234,24 +259,17 @@ def owner(pid: int) -> int:
         return -1
 
 
-def why_no_rootless() -> str:
-    needed = (("newuidmap", "uidmap"), ("slirp4netns", "slirp4netns"))
-    missing = [package for program, package in needed if shutil.which(program) is None]
-    return f"these packages are missing: {', '.join(missing)}" if missing else why_no_podman()
+ROOTLESS = {"newuidmap": "uidmap", "slirp4netns": "slirp4netns", "rootlesskit": "rootlesskit"}
+PODMAN = {"podman": "podman", "runc": "runc", "/usr/libexec/podman/catatonit": "catatonit"}
+DOCKER = {"dockerd": "docker.io"}
 
 
-def why_no_podman() -> str:
-    needed = (("podman", "podman"), ("runc", "runc"), ("/usr/libexec/podman/catatonit", "catatonit"))
-    missing = [package for program, package in needed if shutil.which(program) is None]
-    return f"these packages are missing: {', '.join(missing)}" if missing else why_no_engine()
-
-
-def why_no_engine() -> str:
-    if shutil.which("dockerd") is None:
-        return "dockerd is not installed; apt-get install docker.io"
-    if os.geteuid() != 0:
-        return "dockerd needs root"
-    return ""
+def why_not(needed: dict[str, str]) -> str:
+    """Why an engine that needs these programs cannot be had here."""
+    missing = [package for program, package in needed.items() if shutil.which(program) is None]
+    if missing:
+        return f"these packages are missing: {', '.join(missing)}"
+    return "" if os.geteuid() == 0 else "only root can set it up"
 
 
 _engine: Engine | None = None
@@ -260,7 +278,7 @@ _engine: Engine | None = None
 def the_engine() -> Engine:
     """One for all tests of this process. Skips the test where there can be none, and says why."""
     global _engine
-    if why := why_no_engine():
+    if why := why_not(DOCKER):
         pytest.skip(f"no container engine: {why}")
     if _engine is None:
         engine = Engine(Path(tempfile.mkdtemp(prefix="hpd-", dir="/tmp")))
@@ -284,13 +302,15 @@ def load_image(engine: Engine, name: str, more: tuple[str, ...]) -> None:
         add_link(image, "lib64", "usr/lib64")
         if more:
             add_link(image, "usr/bin/python3", os.path.realpath(sys.executable))
-        for folder, mode in (("tmp", 0o1777), ("etc", 0o755), ("usr/share/terminfo/t", 0o755)):
-            add_folder(image, folder, mode)
-        for path in sorted(libraries(PROGRAMS) | set(more)):
-            image.add(os.path.realpath(path), in_image(path), recursive=True)
-        for entry in terminfo():
-            image.add(os.path.realpath(entry), f"usr/share/terminfo/{entry.parent.name}/{entry.name}")
-        image.add("/usr/lib/locale/C.utf8", "usr/lib/locale/C.utf8")
+        inside = {in_image(path): path for path in sorted(libraries(PROGRAMS) | set(more))}
+        inside |= {f"usr/share/terminfo/{entry.parent.name}/{entry.name}": str(entry) for entry in terminfo()}
+        inside |= {"usr/lib/locale/C.utf8": "/usr/lib/locale/C.utf8"}
+        parents = {str(parent) for name in inside for parent in Path(name).parents} - {"."}
+        for folder in sorted(parents | {"etc"}):  # an engine may make those that are not named for root alone
+            add_folder(image, folder, 0o755)
+        add_folder(image, "tmp", 0o1777)
+        for name, path in inside.items():
+            image.add(os.path.realpath(path), name, recursive=True)
     process.stdin.close()
     assert process.wait(60) == 0
 

@@ -8,22 +8,25 @@ from pathlib import Path
 import pytest
 
 from tests.boxes import (
+    DOCKER,
     ECHO,
     PLAIN,
+    PODMAN,
+    ROOTLESS,
     SOMEBODY,
     STALE,
     WITH_PYTHON,
     Boxed,
+    Engine,
     Podman,
     Remapping,
+    RootlessDocker,
     RootlessPodman,
     Taking,
     private,
     somebody,
     the_engine,
-    why_no_engine,
-    why_no_podman,
-    why_no_rootless,
+    why_not,
 )
 from tests.ground import Ground
 from tests.support import eventually
@@ -59,33 +62,28 @@ def test_a_person_who_is_not_root(ground: Ground, monkeypatch: pytest.MonkeyPatc
     goes_through_its_life(Boxed(somebody(ground), engine), SOMEBODY, image)
 
 
-def test_podman_through_the_same_socket(ground: Ground, monkeypatch: pytest.MonkeyPatch):
-    if why := why_no_podman():
-        pytest.skip(f"no Podman: {why}")
-    with private(Podman) as engine:
+@pytest.mark.parametrize(
+    ("kind", "needed", "owner"),
+    [
+        (Podman, DOCKER | PODMAN, 0),
+        (RootlessPodman, DOCKER | PODMAN | ROOTLESS, SOMEBODY),
+        (RootlessDocker, DOCKER | ROOTLESS, SOMEBODY),
+        (Remapping, DOCKER, 0),
+    ],
+)
+def test_an_engine(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, kind: type[Engine], needed: dict[str, str], owner: int
+):
+    if why := why_not(needed):
+        pytest.skip(f"no {kind.__name__}: {why}")
+    with private(kind) as engine:
         monkeypatch.setenv("DOCKER_HOST", engine.url)
-        goes_through_its_life(Boxed(ground, engine), 0)
-
-
-def test_podman_of_a_person_who_is_not_root(ground: Ground, monkeypatch: pytest.MonkeyPatch):
-    if why := why_no_rootless():
-        pytest.skip(f"no rootless Podman: {why}")
-    with private(RootlessPodman) as engine:
-        monkeypatch.setenv("DOCKER_HOST", engine.url)
-        goes_through_its_life(Boxed(somebody(ground), engine), SOMEBODY)
-
-
-def test_docker_that_maps_users(ground: Ground, monkeypatch: pytest.MonkeyPatch):
-    if why := why_no_engine():
-        pytest.skip(f"no container engine: {why}")
-    with private(Remapping) as engine:
-        monkeypatch.setenv("DOCKER_HOST", engine.url)
-        goes_through_its_life(Boxed(ground, engine), os.getuid())
+        goes_through_its_life(Boxed(somebody(ground) if owner else ground, engine), owner)
 
 
 @pytest.mark.ids("F63")
 def test_an_engine_that_takes_its_containers_with_it(ground: Ground, monkeypatch: pytest.MonkeyPatch):
-    if why := why_no_engine():
+    if why := why_not(DOCKER):
         pytest.skip(f"no container engine: {why}")
     with private(Taking) as engine:
         monkeypatch.setenv("DOCKER_HOST", engine.url)
