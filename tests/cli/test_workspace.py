@@ -109,6 +109,34 @@ def test_exclusive_leases_a_plain_folder_however_it_is_named(ground: Ground) -> 
     ground.stop(dev, "--now")
 
 
+@pytest.mark.ids("A31-13", "F54")
+def test_a_folder_in_a_workspace_is_leased_with_it(ground: Ground, repo: Repo) -> None:
+    ground.hitch("workspace", "create", "fix", cwd=repo.path)
+    inner = tree(ground).path / "inner"
+    inner.mkdir()
+    words = ("run", "--json", "--name", "dev", *SLEEP)
+    dev = Truth(ground.home, ground.hitch(*words, cwd=inner).json()["id"])
+    (shape,) = ground.hitch("ps", "--json").json()
+    assert (shape["workspace"]["path"], shape["workspace"]["branch"]) == (str(inner), "fix")
+    for place in (inner, tree(ground).path):
+        refused = ground.hitch("run", *SLEEP, cwd=place, check=4)
+        assert refused.err == f"hitch: workspace 'fix' is in use by dev ({dev.id}); --share joins as a reader\n"
+    ground.hitch("restart", "dev")
+    assert os.readlink(f"/proc/{dev.agent_pid(2)}/cwd") == str(inner)
+    ground.stop(dev, "--now")
+    inner.rmdir()
+    assert f"{inner} is gone" in ground.hitch("restart", "dev", check=4).err
+
+
+def test_exclusive_is_refused_where_somebody_works_below(ground: Ground) -> None:
+    inner = ground.place / "inner"
+    inner.mkdir()
+    dev = ground.run("sleep", "1000", name="dev", place=inner)
+    answer = ground.hitch("run", "--exclusive", "--workspace", ground.place, *SLEEP, check=4)
+    assert answer.err == f"hitch: cannot lease {ground.place}: session dev ({dev.id}) works there\n"
+    ground.stop(dev, "--now")
+
+
 def test_exclusive_is_refused_where_somebody_works_already(ground: Ground) -> None:
     dev = ground.run("sleep", "1000", name="dev")
     answer = ground.hitch("run", "--exclusive", "--workspace", ground.place, *SLEEP, check=4)

@@ -173,7 +173,7 @@ def test_what_the_image_lacks_is_said_and_no_container_stays(boxed: Boxed):
     missing = boxed.ground.hitch(
         "run", "--runtime", "docker", "--image", "no-such-image", "--name", "a", "--", "sh", check=1
     )
-    assert "no-such-image" in missing.err
+    assert "the engine has no image no-such-image; build one" in missing.err
     for image in (PLAIN, WITH_PYTHON):
         refused = boxed.ground.hitch(
             "run", "--runtime", "docker", "--image", image, "--network", "none", "--", "no-such-agent", check=1

@@ -59,12 +59,14 @@ def choose(
     if known is None:
         wanted = folder if workspace is None else workspace
         where, place = working_folder(wanted)
-        known = store.at(home, place.st_dev, place.st_ino)
+        known = store.at(home, place.st_dev, place.st_ino) or store.around(home, where)
         if known is None and exclusive:
             _refuse_neighbours(home, where)
             known = store.register(home, where)
         if known is None:
             return Place(where, base=base_of(where))
+        if known.path != where and store.is_below(where, known.path):
+            return replace(_ready(home, known, (), share, session, progress), folder=where)
     return _ready(home, known, (), share, session, progress)
 
 
@@ -93,7 +95,7 @@ def _named(home: str, wanted: str) -> Workspace | None:
 def _refuse_neighbours(home: str, folder: str) -> None:
     """A lease keeps out who comes later; who is there already has none."""
     for row in listing(home):
-        if row.shape["workspace"]["path"] == folder and row.shape["state"] in runs.LIVE:
+        if row.shape["state"] in runs.LIVE and store.is_below(row.shape["workspace"]["path"], folder):
             raise Refused(f"cannot lease {folder}: session {row.shape['name']} ({row.shape['id']}) works there")
 
 
@@ -117,7 +119,7 @@ def workspace_of(home: str, record: Record) -> Workspace | None:
             return store.read(home, record.workspace_id)
         except FileNotFoundError:
             pass
-    return store.at(home, record.folder_dev, record.folder_ino)
+    return store.at(home, record.folder_dev, record.folder_ino) or store.around(home, record.folder)
 
 
 def current(home: str, seen: Seen) -> tuple[Record, Workspace | None]:
@@ -128,15 +130,8 @@ def current(home: str, seen: Seen) -> tuple[Record, Workspace | None]:
     record = seen.record
     workspace = workspace_of(home, record)
     if workspace is not None:
-        record = replace(
-            record,
-            workspace_id=workspace.id,
-            branch=workspace.branch,
-            folder=workspace.path,
-            folder_dev=workspace.dev,
-            folder_ino=workspace.ino,
-        )
-    if not (_is_there(record) if workspace is None else workspace.is_present):
+        record = _placed(record, workspace)
+    if not (_is_there(record) and (workspace is None or workspace.is_present)):
         move = f"hitch restart {record.name} --workspace FOLDER moves the session"
         restorable = workspace is not None and workspace.managed
         back = f"hitch workspace restore {workspace.word} brings it back, or " if workspace and restorable else ""
@@ -144,6 +139,18 @@ def current(home: str, seen: Seen) -> tuple[Record, Workspace | None]:
             f"{record.name} cannot start: {record.folder} is gone or is another folder than the session's; {back}{move}"
         )
     return record, workspace
+
+
+def _placed(record: Record, workspace: Workspace) -> Record:
+    """With the workspace's folder, or the one below it that the session works in."""
+    record = replace(record, workspace_id=workspace.id, branch=workspace.branch)
+    if record.folder != workspace.path and store.is_below(record.folder, workspace.path):
+        try:
+            here = os.stat(record.folder)
+        except OSError:
+            return record
+        return replace(record, folder_dev=here.st_dev, folder_ino=here.st_ino)
+    return replace(record, folder=workspace.path, folder_dev=workspace.dev, folder_ino=workspace.ino)
 
 
 def _is_there(record: Record) -> bool:

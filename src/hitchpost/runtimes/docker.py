@@ -186,7 +186,15 @@ def ensure(launch: Launch, box: Box | None) -> Box:
     os.makedirs(_shared(launch.session_folder), mode=0o700, exist_ok=True)
     # before there is one: whoever finds this and no more looks for the container by its label
     files.write_object(os.path.join(launch.session_folder, wire.BOX), {"schema": files.SCHEMA, "engine": url})
-    made = engine.ask(url, renew, engine.ANSWER_S * 3)
+    try:
+        made = engine.ask(url, renew, engine.ANSWER_S * 3)
+    except EngineFailed as error:
+        if "no such image" not in str(error).lower():
+            raise
+        image = (launch.sandbox or {}).get("image")
+        raise EngineFailed(
+            f"the engine has no image {image}; build one as docs/containers.md says, pull it, or name another: --image"
+        ) from None
     remove_left(home)
     write_box(launch.session_folder, made)
     return made

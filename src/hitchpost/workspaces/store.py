@@ -180,6 +180,17 @@ def at(home: str, dev: int, ino: int) -> Workspace | None:
     return next((one for one in listed(home) if (one.dev, one.ino) == (dev, ino) and one.is_present), None)
 
 
+def around(home: str, path: str) -> Workspace | None:
+    """The innermost workspace that the folder is in."""
+    found = [one for one in listed(home) if is_below(path, one.path) and one.is_present]
+    return max(found, key=lambda one: len(one.path), default=None)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether it is the folder, or in it."""
+    return os.path.join(path, "").startswith(os.path.join(folder, ""))
+
+
 def of_branch(home: str, repo: str, branch: str) -> Workspace | None:
     """The workspace of a repository's branch, also one that is just being made."""
     for one in everything(home):
