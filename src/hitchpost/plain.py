@@ -11,20 +11,21 @@ WIDEST_STEP = 80
 _TURNING = re.compile("[\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Letters that turn or break the line they stand in: what is read would not be what was written."""
 
-_STEP = re.compile(r"\x1b\[([0-9]*)C")
+_STEP = re.compile(r"\x1b\[([0-9]*)([CG])")
+"""So many columns to the right, or to this column."""
 
 
 class Plain:
     """A filter over the log's bytes. Characters and sequences may be cut anywhere between two calls.
 
     Escape sequences go, except that a step to the right becomes blanks: programs that draw their screen write words
-    that way. A carriage return becomes a line end, and other control characters go.
+    that way. A carriage return becomes a line end, so does a step to the first column, and other control characters go.
     """
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._splitter = Splitter()
-        self._line_begun = False
+        self._column = 0
         self._returned = False
 
     def feed(self, data: bytes) -> str:
@@ -43,17 +44,26 @@ class Plain:
         if kind is Kind.CONTROL:
             return self._control(text)
         if kind is Kind.CSI and (step := _STEP.fullmatch(text)):
-            return self._text(" " * min(int(step[1] or "1") or 1, WIDEST_STEP))
+            return self._step(int(step[1][:9] or "1") or 1, step[2])
         return ""
 
+    def _step(self, number: int, kind: str) -> str:
+        if kind == "C":
+            return self._text(" " * min(number, WIDEST_STEP))
+        if number == 1:
+            return self._control("\r")
+        gap = number - 1 - (0 if self._returned else self._column)
+        return self._text(" " * min(gap, WIDEST_STEP)) if gap > 0 else ""
+
     def _text(self, text: str) -> str:
-        begin = "\n" if self._returned and self._line_begun else ""
-        self._line_begun, self._returned = True, False
+        begin = "\n" if self._returned and self._column else ""
+        self._column = len(text) + (0 if self._returned else self._column)
+        self._returned = False
         return begin + text
 
     def _control(self, letter: str) -> str:
         if letter == "\n":
-            self._line_begun = self._returned = False
+            self._column, self._returned = 0, False
             return letter
         if letter == "\t":
             return self._text(letter)
