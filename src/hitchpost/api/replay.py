@@ -7,7 +7,7 @@ from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import FastAPI, Path, Query
 from pydantic import BaseModel, Field
 
 from hitchpost import playback, wire
@@ -67,16 +67,14 @@ class ReplayPart(BaseModel):
     events: list[ReplayEvent]
 
 
-def router(hub: Hub) -> APIRouter:
-    routes = APIRouter(prefix="/sessions/{session}/replay")
-
+def serve_replays(app: FastAPI, hub: Hub) -> None:
     def find(session: str, run: int | None) -> tuple[int, str]:
         seen = hub.registry.find(session).seen
         assert seen is not None
         number = chosen_run(seen, run)
         return number, os.path.join(run_folder(seen.folder, number), wire.OUTPUT)
 
-    @routes.get("", response_model=ReplayOutline)
+    @app.get("/api/sessions/{session}/replay", response_model=ReplayOutline)
     async def outline(session: SessionId, run: Run = None) -> dict[str, Any]:
         """How long the recording is, and where it stands still."""
         number, folder = find(session, run)
@@ -85,7 +83,7 @@ def router(hub: Hub) -> APIRouter:
         idle = [{"from_s": start, "to_s": end} for start, end in found.idle]
         return {"run": number, "began_at": began, "length_s": found.length_s, "idle": idle}
 
-    @routes.get("/part", response_model=ReplayPart)
+    @app.get("/api/sessions/{session}/replay/part", response_model=ReplayPart)
     async def part(session: SessionId, run: Run = None, at: Seconds = 0.0, start: Offset = None) -> dict[str, Any]:
         """The screen at a moment and what followed it; or what follows the last part."""
         number, folder = find(session, run)
@@ -103,8 +101,6 @@ def router(hub: Hub) -> APIRouter:
             "screen": screen,
             "events": [_event(one) for one in found.events],
         }
-
-    return routes
 
 
 def _event(event: playback.Size | playback.Written) -> dict[str, Any]:

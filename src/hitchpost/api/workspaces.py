@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends, FastAPI
 from pydantic import BaseModel
 
 from hitchpost.api.schemas import Name, Path, Strict
@@ -59,9 +59,8 @@ class Removed(BaseModel):
     snapshot: str | None
 
 
-def router(hub: Hub, only_owner: Any) -> APIRouter:
+def serve_workspaces(app: FastAPI, hub: Hub, only_owner: Any) -> None:
     home = hub.home
-    routes = APIRouter(prefix="/workspaces")
 
     def shapes() -> list[dict[str, Any]]:
         return [overview(home, one) for one in store.listed(home)]
@@ -77,17 +76,15 @@ def router(hub: Hub, only_owner: Any) -> APIRouter:
         found = store.find(home, workspace)
         return {"id": found.id, "snapshot": remove(home, found, force=force).snapshot}
 
-    @routes.get("", response_model=list[WorkspaceView])
+    @app.get("/api/workspaces", response_model=list[WorkspaceView])
     async def listing() -> list[dict[str, Any]]:
         return await hub.do(shapes)
 
-    @routes.post("", response_model=Made, status_code=201, dependencies=[Depends(only_owner)])
+    @app.post("/api/workspaces", response_model=Made, status_code=201, dependencies=[Depends(only_owner)])
     async def create(body: NewWorkspace) -> dict[str, Any]:
         return await hub.do(make, body)
 
-    @routes.delete("/{workspace}", response_model=Removed, dependencies=[Depends(only_owner)])
+    @app.delete("/api/workspaces/{workspace}", response_model=Removed, dependencies=[Depends(only_owner)])
     async def delete(workspace: Name, force: bool = False) -> dict[str, Any]:
         """Refused while in use or with uncommitted work; ``force`` keeps that work in a snapshot first."""
         return await hub.do(take_away, workspace, force)
-
-    return routes
