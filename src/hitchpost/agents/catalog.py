@@ -7,9 +7,10 @@ import signal
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
 from hitchpost.errors import UsageError
+
+FOLDER = os.path.join(os.path.dirname(__file__), "catalog")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,7 @@ class Agent:
 
 @cache
 def names() -> list[str]:
-    folder = resources.files("hitchpost.agents") / "catalog"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return sorted(name.removesuffix(".toml") for name in os.listdir(FOLDER) if name.endswith(".toml"))
 
 
 @cache
@@ -44,7 +44,8 @@ def load(name: str) -> Agent:
         raise UsageError(
             f"unknown agent {name!r}; known are: {', '.join(names())}. For any other program: hitch run -- {name} …"
         )
-    table = tomllib.loads((resources.files("hitchpost.agents") / "catalog" / f"{name}.toml").read_text())
+    with open(os.path.join(FOLDER, f"{name}.toml"), "rb") as file:
+        table = tomllib.load(file)
     quit_table = table.get("quit", {})
     agent = Agent(
         name=name,
