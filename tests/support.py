@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import json
 import os
 import select
@@ -11,9 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -56,6 +60,12 @@ class Answer:
 
     def json(self) -> Any:
         return json.loads(self.out)
+
+    def checked(self, check: bool | int) -> Answer:
+        if check is not False:
+            wanted = 0 if check is True else check
+            assert self.code == wanted, f"expected exit code {wanted} from {self}"
+        return self
 
     def __str__(self) -> str:
         return f"hitch {' '.join(self.argv)}\nexit code {self.code}\n--- out\n{self.out}\n--- err\n{self.err}"
@@ -100,11 +110,26 @@ class Hitch:
             raise AssertionError(
                 f"hitch {command} did not end in {timeout_s:g} s\n--- out\n{out}\n--- err\n{err}"
             ) from None
-        answer = Answer(argv, done.returncode, done.stdout, done.stderr)
-        if check is not False:
-            wanted = 0 if check is True else check
-            assert answer.code == wanted, f"expected exit code {wanted} from {answer}"
-        return answer
+        return Answer(argv, done.returncode, done.stdout, done.stderr).checked(check)
+
+    def here(
+        self, *args: str | os.PathLike[str], check: bool | int = True, cwd: str | os.PathLike[str] = "."
+    ) -> Answer:
+        """The same in the test's own process, a tenth of the cost: for one of many calls that start no session.
+
+        What the command does not catch itself is raised.
+        """
+        from hitchpost.cli.group import cli
+
+        argv = tuple(os.fspath(arg) for arg in args)
+        out = io.TextIOWrapper(io.BytesIO(), "utf-8", "strict", newline="", write_through=True)
+        err = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="", write_through=True)
+        with redirect_stdout(out), redirect_stderr(err), chdir(cwd), pytest.raises(SystemExit) as ended:
+            cli(argv, prog_name="hitch")
+        out.seek(0)
+        err.seek(0)
+        assert isinstance(ended.value.code, int)
+        return Answer(argv, ended.value.code, out.read(), err.read()).checked(check)
 
     @staticmethod
     def environment() -> dict[str, str]:

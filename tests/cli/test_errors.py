@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hitchpost import __version__
 from hitchpost.cli.group import COMMANDS
 from tests.cli.places import NOBODY, as_owner_only, new_session, only_root, tree
 from tests.ground import Ground
-from tests.support import Hitch
+from tests.support import Answer, Hitch
 
 BUILT = [name for name in COMMANDS if find_spec(f"hitchpost.cli.{name}") is not None]
 VERBS: dict[str, tuple[str, ...]] = {
@@ -51,7 +52,7 @@ TRAVERSALS = (
 )
 
 
-def call(hitch: Hitch, verb: str, session: str) -> tuple[int, str]:
+def call(hitch: Callable[..., Answer], verb: str, session: str) -> tuple[int, str]:
     answer = hitch(*(session if word == "{}" else word for word in VERBS[verb]), check=False)
     assert "Traceback" not in answer.err
     assert answer.out == ""
@@ -138,7 +139,7 @@ def test_a_session_argument_is_never_a_path(ground: Ground, verb: str) -> None:
     ground.hitch("ps")
     before = tree(ground.place, victim, inside)
     for session in TRAVERSALS:
-        assert call(ground.hitch, verb, session)[0] in ((2, 3) if session.startswith("-") else (3,)), session
+        assert call(ground.hitch.here, verb, session)[0] in ((2, 3) if session.startswith("-") else (3,)), session
     assert tree(ground.place, victim, inside) == before
 
 

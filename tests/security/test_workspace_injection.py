@@ -47,8 +47,8 @@ def test_S7_hostile_branch_names_run_nothing_and_make_the_branch_of_that_very_na
         workspace = store.find(str(ground.home), name)
         place = os.stat(workspace.path)
         assert session.run_file()["folder_ino"] == place.st_ino == workspace.ino
-        assert ground.hitch("workspace", "path", name).out == f"{workspace.path}\n"
-        ground.hitch("diff", session.id)
+        assert ground.hitch.here("workspace", "path", name).out == f"{workspace.path}\n"
+        ground.hitch.here("diff", session.id)
     assert len(ground.hitch("workspace", "ls").out.splitlines()) == len(branches(canary)) + 1
     ground.hitch("workspace", "prune")
     assert repo.worktrees == [str(repo.path)]
@@ -73,7 +73,7 @@ def test_S7_names_that_are_options_or_no_branches_are_refused(ground: Ground, re
     ]
     for name in [*names, *(text for text in hostile(canary) if " " in text)]:
         for words in (("run", f"--branch={name}", "--", "true"), ("workspace", "create", "--", name)):
-            answer = ground.hitch(*words, cwd=repo.path, check=2)
+            answer = ground.hitch.here(*words, cwd=repo.path, check=2)
             assert "cannot be the name of a branch" in answer.err
             assert "\x1b" not in answer.err
     assert not canary.exists()
@@ -92,8 +92,8 @@ def test_S7_hostile_folder_names_are_worked_in_and_run_nothing(ground: Ground, r
         assert workspace.repo == str(clone.path / ".git")
         assert Path(workspace.path).parent == ground.home / "workspaces" / workspace.id
         Path(workspace.path, "new").touch()
-        ground.hitch("workspace", "rm", "--force", f"b{number}")
-        ground.hitch("workspace", "restore", f"b{number}")
+        ground.hitch.here("workspace", "rm", "--force", f"b{number}")
+        ground.hitch.here("workspace", "restore", f"b{number}")
         assert Path(workspace.path, "new").exists()
     assert not canary.exists()
 
