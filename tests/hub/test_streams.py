@@ -115,7 +115,7 @@ def size_of(session: Truth) -> tuple[int, int]:
 @pytest.mark.ids("F70")
 def test_a_stalled_client_costs_no_memory_and_the_others_get_everything(ground: Ground, hub: HubProcess) -> None:
     block = os.urandom(800_000)
-    rounds, joins = 250, 200
+    rounds, joins = 125, 100
     flood = ground.begin_sh(BURSTS, write(ground, "block", block))
     eventually(lambda: flood.output() == READY)
     end = len(READY) + rounds * len(block)
