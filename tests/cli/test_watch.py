@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from hitchpost.cli.ps import HEADER
-from hitchpost.cli.text import width
 from hitchpost.cli.watch import cut, lasting, screen
 from hitchpost.ops.listing import Row
 from hitchpost.ops.look import look
 from hitchpost.ops.view import shape
 from hitchpost.state.index import fields_of
+from hitchpost.text import width
 from tests.cli.live import Live, live
 from tests.cli.places import new_session
 from tests.ground import Ground

@@ -6,10 +6,10 @@ import click
 
 from hitchpost import settings as config
 from hitchpost.cli.common import json_option, print_json, say, session_json
-from hitchpost.cli.text import visible
 from hitchpost.ops.adopt import KNOWN, NOT_KNOWN, adopt
 from hitchpost.runtimes import adopted
 from hitchpost.state.home import open_home
+from hitchpost.text import visible
 
 
 @click.command("adopt")

@@ -9,8 +9,8 @@ import click
 
 from hitchpost import settings as config
 from hitchpost.cli.common import json_option, print_json
-from hitchpost.cli.text import table
 from hitchpost.ops import offer
+from hitchpost.text import table
 
 
 @click.command("agents")

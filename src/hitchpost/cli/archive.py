@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from hitchpost.cli.common import each, sessions_argument
-from hitchpost.cli.text import visible
 from hitchpost.ops.remove import archive
 from hitchpost.ops.sessions import resolve
 from hitchpost.state.home import open_home
+from hitchpost.text import visible
 
 
 @click.command("archive")

@@ -17,7 +17,6 @@ from hitchpost.cli.attachment import DETACHED, ENDED, KILLED, Attachment
 from hitchpost.cli.common import session_argument, terminal_size
 from hitchpost.cli.keys import Keyboard, parse_detach_key
 from hitchpost.cli.terminal import say
-from hitchpost.cli.text import visible
 from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import ADOPTED, TMUX, WITHOUT_SANDBOX
@@ -28,6 +27,7 @@ from hitchpost.ops.sessions import find
 from hitchpost.runtimes import adopted, tmux
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.screen import restore
+from hitchpost.text import visible
 
 FAILURE, SIGNALLED = 1, 128
 RETRY_S = 0.02

@@ -17,9 +17,9 @@ from hitchpost import output, wire
 from hitchpost.cli import terminal as term
 from hitchpost.cli.keys import ANSWER, DETACH, INPUT, Keyboard
 from hitchpost.cli.terminal import Signals, Terminal, TerminalGone
-from hitchpost.cli.text import visible
 from hitchpost.runtimes.link import Link
 from hitchpost.screen import CANCEL, restore
+from hitchpost.text import visible
 
 READ_BYTES = 1 << 16
 MOST_BEHIND_BYTES = 4 << 20

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from hitchpost.cli.common import json_option, print_json, session_argument, session_json
-from hitchpost.cli.text import visible
 from hitchpost.ops.cancel import cancel
 from hitchpost.ops.sessions import find
 from hitchpost.state.home import open_home
+from hitchpost.text import visible
 
 
 @click.command("cancel")

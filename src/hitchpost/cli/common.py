@@ -12,12 +12,12 @@ from typing import Any
 import click
 
 from hitchpost.cli.group import exit_code
-from hitchpost.cli.text import visible
 from hitchpost.errors import HitchpostError, UsageError
 from hitchpost.model.run import InvalidTransition
 from hitchpost.ops.look import Seen
 from hitchpost.ops.view import shape
 from hitchpost.state import files
+from hitchpost.text import visible
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

@@ -7,10 +7,10 @@ import sys
 import click
 
 from hitchpost.cli.common import json_option, print_json, say, session_argument
-from hitchpost.cli.text import COLOURS, visible
 from hitchpost.ops.changed import changed, diff_shape
 from hitchpost.ops.sessions import find
 from hitchpost.state.home import open_home
+from hitchpost.text import COLOURS, visible
 
 PAINT = (("+++", "1"), ("---", "1"), ("diff --git", "1"), ("@@", "36"), ("+", COLOURS["green"]), ("-", COLOURS["red"]))
 

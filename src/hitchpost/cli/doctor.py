@@ -10,7 +10,6 @@ from dataclasses import asdict
 import click
 
 from hitchpost.cli.common import complete_sessions, json_option, print_json
-from hitchpost.cli.text import painted, visible
 from hitchpost.errors import UsageError
 from hitchpost.ops.checkup import checkup
 from hitchpost.ops.finding import NOTE, OK, PROBLEM, Finding
@@ -18,6 +17,7 @@ from hitchpost.ops.mending import mend
 from hitchpost.ops.sessions import resolve
 from hitchpost.ops.stored import StoredFile, stored_files
 from hitchpost.state.home import home_path, open_home
+from hitchpost.text import painted, visible
 
 COLOUR = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
 

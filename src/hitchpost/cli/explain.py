@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from hitchpost.cli.common import json_option, print_json, session_argument
-from hitchpost.cli.text import table, visible
 from hitchpost.errors import UsageError
 from hitchpost.model.durations import duration, seconds_between
 from hitchpost.ops.explaining import Explanation, explain
@@ -16,6 +15,7 @@ from hitchpost.ops.sessions import find
 from hitchpost.ops.view import rfc3339
 from hitchpost.state import story
 from hitchpost.state.home import open_home
+from hitchpost.text import table, visible
 
 LAST_LINES = 10
 UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}

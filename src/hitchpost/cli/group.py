@@ -11,10 +11,10 @@ import click
 from click.shell_completion import CompletionItem
 
 import hitchpost
-from hitchpost.cli.text import visible
 from hitchpost.errors import HitchpostError
 from hitchpost.model.run import InvalidTransition
 from hitchpost.state import files
+from hitchpost.text import visible
 
 COMMANDS: dict[str, str] = {
     "run": "Start an agent, or any program, as a session.",

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import click
 
 from hitchpost.cli.common import json_option, print_json
-from hitchpost.cli.text import visible
 from hitchpost.ops.prune import prune
 from hitchpost.state.home import open_home
+from hitchpost.text import visible
 
 
 @click.command("prune")

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from hitchpost.cli.text import COLOURS, table, visible
+from hitchpost.text import COLOURS, table, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from hitchpost.cli.common import (
     sessions_argument,
     terminal_size,
 )
-from hitchpost.cli.text import visible
 from hitchpost.ops.restart import restart
 from hitchpost.ops.sessions import find
 from hitchpost.state.home import open_home
+from hitchpost.text import visible
 
 
 @click.command("restart")

@@ -8,10 +8,10 @@ import click
 
 from hitchpost import settings as config
 from hitchpost.cli.common import json_option, print_json, say, session_argument, session_json, terminal_size
-from hitchpost.cli.text import visible
 from hitchpost.ops.resume import resume
 from hitchpost.ops.sessions import find
 from hitchpost.state.home import open_home
+from hitchpost.text import visible
 
 
 @click.command("resume")

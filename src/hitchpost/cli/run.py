@@ -18,13 +18,13 @@ from hitchpost.cli.common import (
     session_json,
     terminal_size,
 )
-from hitchpost.cli.text import visible
 from hitchpost.errors import UsageError
 from hitchpost.ops import environment
 from hitchpost.ops.launch import Request, launch
 from hitchpost.ops.sandbox import Asked
 from hitchpost.runtimes import base
 from hitchpost.state.home import open_home
+from hitchpost.text import visible
 
 
 def complete_agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

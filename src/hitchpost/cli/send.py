@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 import click
 
 from hitchpost.cli.common import json_option, print_json, session_argument, session_json
-from hitchpost.cli.text import visible
 from hitchpost.cli.wait import INTERRUPTED, words
 from hitchpost.errors import UsageError
 from hitchpost.ops.send import send
 from hitchpost.ops.sessions import again, find
 from hitchpost.ops.waiting import wait_for_turn
 from hitchpost.state.home import open_home
+from hitchpost.text import visible
 
 
 class Send(click.Command):

@@ -9,12 +9,12 @@ import click
 
 from hitchpost import hubclient
 from hitchpost.cli.common import json_option, print_json
-from hitchpost.cli.text import painted, visible
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.model.status import COLOURS, STALE, STALE_NOTE, container_name, cr070, status
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen, look
 from hitchpost.state.home import open_home
+from hitchpost.text import painted, visible
 
 NOBODY_KNOWS = "session state unknown (Hub down)"
 

@@ -9,12 +9,12 @@ import click
 
 from hitchpost import hubclient, settings
 from hitchpost.agents import catalog
-from hitchpost.cli.text import visible
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.model.status import STALE, STALE_NOTE
 from hitchpost.ops.look import Seen
 from hitchpost.ops.restart import restart
 from hitchpost.ops.stop import stop
+from hitchpost.text import visible
 
 
 def ask(home: str, seen: Seen) -> bool:

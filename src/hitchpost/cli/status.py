@@ -10,7 +10,6 @@ import click
 
 from hitchpost import hubclient
 from hitchpost.cli.common import json_option, print_json
-from hitchpost.cli.text import painted, visible
 from hitchpost.errors import HitchpostError
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import DOCKER
@@ -19,6 +18,7 @@ from hitchpost.ops.listing import listing
 from hitchpost.ops.look import look
 from hitchpost.state import files
 from hitchpost.state.home import open_home
+from hitchpost.text import painted, visible
 
 
 @click.command("status")

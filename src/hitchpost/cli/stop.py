@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import click
 
 from hitchpost.cli.common import each, json_option, print_json, progress, session_json, sessions_argument
-from hitchpost.cli.text import visible
 from hitchpost.model.status import status
 from hitchpost.ops.sessions import find
 from hitchpost.ops.stop import stop
 from hitchpost.state.home import open_home
+from hitchpost.text import visible
 
 
 @click.command("stop")

@@ -11,7 +11,7 @@ import tty
 from types import FrameType
 
 from hitchpost.cli.common import terminal_size
-from hitchpost.cli.text import visible
+from hitchpost.text import visible
 
 READ_BYTES = 65536
 BLOCKING_WRITE_BYTES = 256

@@ -7,9 +7,9 @@ from dataclasses import asdict
 import click
 
 from hitchpost.cli.common import json_option, print_json
-from hitchpost.cli.text import table, visible
 from hitchpost.errors import NoSuchToken
 from hitchpost.state.home import open_home
+from hitchpost.text import table, visible
 
 
 @click.group("token")

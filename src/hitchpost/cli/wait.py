@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 import click
 
 from hitchpost.cli.common import json_option, print_json, say, session_argument, session_json
-from hitchpost.cli.text import visible
 from hitchpost.model.status import status
 from hitchpost.ops.look import Seen
 from hitchpost.ops.sessions import find
 from hitchpost.ops.waiting import EXIT, UNTIL, has_ended, wait
 from hitchpost.state.home import open_home
+from hitchpost.text import visible
 
 INTERRUPTED = 130
 

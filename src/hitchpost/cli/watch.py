@@ -13,10 +13,10 @@ from websockets.sync.client import ClientConnection, unix_connect
 
 from hitchpost.cli.common import terminal_size
 from hitchpost.cli.ps import as_lines, rows_from_hub
-from hitchpost.cli.text import width
 from hitchpost.ops.listing import Row, listing
 from hitchpost.shortpath import ShortPath
 from hitchpost.state.home import open_home
+from hitchpost.text import width
 
 EVERY_S = 1.0
 CLEAR, HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
