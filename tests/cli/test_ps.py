@@ -7,13 +7,22 @@ import os
 import re
 import shutil
 import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from hitchpost.shortpath import ShortPath
 from hitchpost.state.index import INDEX
+from tests.cli.live import live
 from tests.cli.places import HOSTILE, SHAPE, cells, is_harmless, new_session
 from tests.ground import Ground
+from tests.hubs import HubProcess
 from tests.support import Hitch, eventually
 
 HEADER = "SESSION  NAME  DESCRIPTION  AGENT  WORKSPACE  STATUS  IN STATUS  TOTAL TIME"
@@ -242,3 +251,101 @@ def test_a_reader_that_goes_away_is_no_error(ground: Ground) -> None:
 def test_an_option_that_ps_does_not_know_is_a_usage_error(hitch: Hitch) -> None:
     assert "No such option" in hitch("ps", "--nonsense", check=2).err
     assert "unexpected extra argument" in hitch("ps", "word", check=2).err
+
+
+@contextmanager
+def without(hub: HubProcess) -> Iterator[None]:
+    """Hide the hub from the command."""
+    socket, away = f"{hub.home}/hub.sock", f"{hub.home}/away"
+    os.rename(socket, away)
+    try:
+        yield
+    finally:
+        os.rename(away, socket)
+
+
+def on_terminal(*words: str) -> str:
+    with live("ps", *words, terminal=(80, 24)) as command:
+        assert command.code() == 0
+        return command.out().decode()
+
+
+@pytest.mark.ids("S8")
+def test_every_way_to_list_is_the_same_with_and_without_a_hub(ground: Ground, hub: HubProcess) -> None:
+    for name, description in (("日本", "…" * 50), ("four", "日" * 50), (HOSTILE, HOSTILE), ("e\u0301clair", "x" * 41)):
+        new_session(ground.home, ground.place, name=name, description=description)
+    for name in ("old", "older"):  # both have the same number
+        ground.hitch("archive", new_session(ground.home, ground.place, name=name))
+    ground.begin_sh("exit 3", name="failed").ended()
+    running = ground.begin("sleep", "1000", name="running")
+    expected = {"created", "failed", "running", "archived"}
+    eventually(lambda: {row["status"] for row in hub.ask("GET", "/api/sessions?all=true")} == expected)
+    assert len(hub.ask("GET", "/api/sessions?all=true")) == 8
+
+    def same(listed: Callable[[], str]) -> str:
+        """A second may end between the two."""
+
+        def both() -> str | None:
+            told = listed()
+            with without(hub):
+                return told if listed() == told else None
+
+        return eventually(both, 20, what="the same")
+
+    for words, count in (((), 6), (("--all",), 8)):
+        table = same(lambda words=words: ground.hitch("ps", *words).out)  # type: ignore[misc]
+        assert is_harmless(table)
+        assert len(table.splitlines()) == 1 + count
+        painted = same(lambda words=words: on_terminal(*words))  # type: ignore[misc]
+        assert "\x1b[31mfailed: command exited with code 3\x1b[0m" in painted
+        assert "\x1b[32mrunning" in painted
+        shapes = same(lambda words=words: ground.hitch("ps", "--json", *words).out)  # type: ignore[misc]
+        assert len(json.loads(shapes)) == count
+    ground.end(running)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\ncontent-le",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nSESSION",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nSESSION",
+        b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\nSESSION",
+        b"HTTP/1.1 200 OK\r\n\r\nSESSION",
+        b"HTTP/1.1 404 Not Found\r\ncontent-length: 7\r\n\r\nSESSION",
+    ],
+)
+def test_a_hub_that_gives_no_whole_answer_is_as_good_as_none(ground: Ground, answer: bytes) -> None:
+    new_session(ground.home, ground.place, name="dev")
+
+    def serve(listening: socket.socket) -> None:
+        asked, _ = listening.accept()
+        with asked:
+            asked.recv(4096)
+            asked.sendall(answer)
+
+    with ShortPath(str(ground.home), "hub.sock") as path, socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        with ThreadPoolExecutor(1) as pool:
+            served = pool.submit(serve, listening)
+            header, row = ground.hitch("ps").out.splitlines()
+            served.result(20)
+    assert header.split() == HEADER.split()
+    assert cells(row)[:2] == ["1", "dev"]
+
+
+def test_beside_a_hub_nothing_that_reads_sessions_is_imported(ground: Ground, hub: HubProcess) -> None:
+    told = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "hitchpost", "ps"],
+        env=Hitch.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+    imported = {line.rpartition("|")[2].strip() for line in told.splitlines()}
+    ours = {name for name in imported if name.startswith("hitchpost.")}
+    cli = {"hitchpost.cli", "hitchpost.cli.main", "hitchpost.cli.ps", "hitchpost.__main__"}
+    assert ours - cli == {"hitchpost.errors", "hitchpost.shortpath", "hitchpost.state", "hitchpost.state.home"}
+    assert imported.isdisjoint({"json", "socket", "datetime", "click"})

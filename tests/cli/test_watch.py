@@ -9,18 +9,13 @@ import signal
 import struct
 import subprocess
 import termios
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from hitchpost.cli.ps import HEADER
 from hitchpost.cli.watch import cut, lasting, screen
-from hitchpost.ops.listing import Row
-from hitchpost.ops.look import look
-from hitchpost.ops.view import shape
-from hitchpost.state.index import fields_of
-from hitchpost.text import width
+from hitchpost.ops.table import HEADER
+from hitchpost.text import table, width
 from tests.cli.live import Live, live
 from tests.cli.places import new_session
 from tests.ground import Ground
@@ -125,15 +120,14 @@ def test_a_home_that_is_refused_is_an_error(home: Path) -> None:
     os.chmod(home, 0o700)
 
 
-def test_durations_are_no_change(ground: Ground) -> None:
-    session = new_session(ground.home, ground.place, name="dev")
-    made = shape(look(str(ground.home), session), datetime.now(UTC))
+def test_durations_are_no_change() -> None:
+    def shown(label: str, in_status: str = "3s", name: str = "日本") -> list[str]:
+        rows = [HEADER, ("1", name, "", "sh", "2m 3s", label, in_status, "1h 1m")]
+        return lasting(table(rows))
 
-    def row(label: str) -> Row:
-        return Row(fields_of("0", {**made, "label": label}, 0, "0s", "green", "place"), None)
-
-    assert lasting(row("running (idle 40s)")) != lasting(row("running (blocked 3s)"))
-    assert lasting(row("running (idle 40s)")) == lasting(row("running (idle 1m 2s)"))
+    assert shown("running (idle 40s)") == shown("running (idle 1m 2s)") == shown("running (idle 40s)", "11m 12s")
+    assert shown("running (idle 40s)") != shown("running (blocked 40s)")
+    assert shown("running", name="4s") != shown("running", name="5s")
 
 
 @pytest.mark.parametrize(
@@ -167,15 +161,3 @@ def test_with_a_hub_changes_are_told_and_nothing_is_asked_in_between(ground: Gro
         watching.shows(b"command exited with code 3")
         watching.signal(signal.SIGTERM)
         assert watching.code() == 143
-
-
-def test_ps_is_the_same_with_and_without_a_hub(ground: Ground, hub: HubProcess) -> None:
-    for number in (0, 1):
-        ground.begin_sh(f"exit {number}", name=f"s{number} \x1b[31m|").ended()
-    eventually(lambda: [row["state"] for row in hub.ask("GET", "/api/sessions")] == ["completed", "failed"])
-    table, shapes = ground.hitch("ps").out, ground.hitch("ps", "--json").json()
-    hub.stop()
-    assert [line.rsplit(None, 3)[0] for line in ground.hitch("ps").out.splitlines()] == [
-        line.rsplit(None, 3)[0] for line in table.splitlines()
-    ]
-    assert ground.hitch("ps", "--json").json() == shapes

@@ -304,6 +304,7 @@ def test_whatever_the_disk_does_the_event_loop_does_not_wait_for_it(ground: Grou
         here = f"/api/sessions/{session}"
         for path in ("/api/health", "/api/sessions?all=true", here, f"{here}/explain", f"{here}/story", "/api/status"):
             hub.ask("GET", path)
+        ground.hitch("ps", "--all")
         hub.ask("POST", f"{here}/prompt", {"text": "done"})
         hub.ask("POST", f"{here}/stop")
         hub.ask("POST", f"{here}/resume")

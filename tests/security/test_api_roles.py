@@ -12,7 +12,7 @@ from tests.security.attacks import JSON, LAUNCH, ask, bearer, knock, until_runni
 from tests.support import eventually
 
 TICKET = ("POST", "/api/ws-ticket")
-LOCAL_ONLY = [("GET", "/api/sessions/lines"), ("POST", "/api/launch-code")]
+LOCAL_ONLY = [("GET", "/api/sessions/table"), ("POST", "/api/launch-code")]
 ITS_OWN = {TICKET: 200, ("POST", "/api/sign-out"): 204}  # what a viewer may do: both are about itself alone
 NOT_FOR_THIS_SESSION = (404, 409)  # nothing to compare, nothing to show
 

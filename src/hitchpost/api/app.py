@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections import Counter
@@ -35,8 +36,10 @@ from hitchpost.ops import launch
 from hitchpost.ops.changed import changed, diff_shape
 from hitchpost.ops.create import LONGEST_NAME
 from hitchpost.ops.edit import edit
+from hitchpost.ops.listing import as_json
 from hitchpost.ops.sandbox import Asked
 from hitchpost.ops.sessions import chosen_run
+from hitchpost.ops.table import as_table
 from hitchpost.recording import asciicast
 from hitchpost.state import files, story
 from hitchpost.state.home import run_folder
@@ -144,13 +147,12 @@ class Routes:
     async def sessions(self, everything: Annotated[bool, Query(alias="all")] = False) -> Response:
         """As text that is ready: thousands of sessions are not taken apart and put together again."""
         texts = [one.text for one in self.hub.registry.listed(everything=everything)]
-        body = "[\n" + ",\n".join(texts) + "\n]\n" if texts else "[]\n"
-        return Response(body, media_type="application/json")
+        return Response(as_json(texts), media_type="application/json")
 
-    async def lines(self, everything: Annotated[bool, Query(alias="all")] = False) -> Response:
-        """What ``hitch ps`` makes its table of: one session on each line, in the fields of the index."""
+    async def table(self, everything: Annotated[bool, Query(alias="all")] = False, colour: bool = False) -> Response:
+        """What ``hitch ps`` prints. It is made in a thread: thousands of lines would hold up the event loop."""
         lines = [one.line for one in self.hub.registry.listed(everything=everything)]
-        return PlainTextResponse("\n".join(lines))
+        return PlainTextResponse(await asyncio.to_thread(as_table, lines, colour=colour, now_s=time.time()))
 
     async def export(self) -> dict[str, Any]:
         found = [one.shape for one in self.hub.registry.listed()]
@@ -319,7 +321,7 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     get("/api/sessions", response_model=list[schemas.Session])(routes.sessions)
     post("/api/sessions", response_model=schemas.SessionWithNotes, status_code=201, dependencies=[Owner])(routes.create)
     get("/api/sessions/export", response_model=schemas.Export)(routes.export)
-    get("/api/sessions/lines", response_class=PlainTextResponse, dependencies=[Depends(only_local)])(routes.lines)
+    get("/api/sessions/table", response_class=PlainTextResponse, dependencies=[Depends(only_local)])(routes.table)
     get(one, response_model=schemas.Session)(routes.session)
     app.patch(one, response_model=schemas.Session, dependencies=[Owner])(routes.edit)
     app.delete(one, status_code=204, dependencies=[Owner])(routes.remove)

@@ -1,4 +1,7 @@
-"""``hitch ps``: the table of ADR 31. Standard library only: it must answer like a shell builtin."""
+"""``hitch ps``: the table of ADR 31. Standard library only: it must answer like a shell builtin.
+
+A hub that is there has the whole text ready. What makes it of the files is imported only when there is none.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,12 @@ import os
 import sys
 import time
 
-from hitchpost.text import COLOURS, table, visible
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hitchpost.ops.listing import Row
+    from _socket import socket as Socket
 
-HEADER = ("SESSION", "NAME", "DESCRIPTION", "AGENT", "WORKSPACE", "STATUS", "IN STATUS", "TOTAL TIME")
-STATUS_COLUMN = 5
-HOUR_S, DAY_S = 3600, 86400
-LONGEST_DESCRIPTION = 40
 HUB_ANSWERS_S = 1.0
+MOST_HEAD_BYTES = 1 << 16
 FLAGS = ("--all", "-a", "--json", "--watch", "-w")
 
 
@@ -29,6 +27,7 @@ def main(arguments: list[str]) -> int:
     import gc
 
     from hitchpost.errors import HitchpostError
+    from hitchpost.state.home import open_home
 
     everything = "--all" in arguments or "-a" in arguments
     try:
@@ -37,15 +36,22 @@ def main(arguments: list[str]) -> int:
 
             return watch(everything)
         gc.disable()  # this process ends before there is anything to collect
-        text = as_json(everything) if "--json" in arguments else as_table(everything, colour=sys.stdout.isatty())
+        home = open_home(create=False)
+        if "--json" in arguments:
+            text = from_hub(home, f"/api/sessions?all={everything}") or shapes_from_files(home, everything)
+        else:
+            colour = sys.stdout.isatty()
+            text = table_from_hub(home, everything, colour=colour) or table_from_files(home, everything, colour=colour)
     except HitchpostError as error:
+        from hitchpost.text import visible
+
         print(f"hitch: {visible(str(error))}", file=sys.stderr)
         return error.exit_code
     except OSError as error:
         print(f"hitch: {error.filename or 'the system'}: {os.strerror(error.errno or 0)}", file=sys.stderr)
         return 1
     try:
-        sys.stdout.write(text)
+        sys.stdout.buffer.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         pass
@@ -53,40 +59,25 @@ def main(arguments: list[str]) -> int:
     os._exit(0)  # nothing is open: taking thousands of rows apart again would only cost time
 
 
-def as_json(everything: bool) -> str:
-    """A list, one session on each line."""
-    from hitchpost.ops.listing import listing
-    from hitchpost.state.home import open_home
+def shapes_from_files(home: str, everything: bool) -> bytes:
+    from hitchpost.ops.listing import as_json, listing
 
-    home = open_home(create=False)
-    told = from_hub(home, f"/api/sessions?all={everything}")
-    if told is not None:
-        return told.decode()
+    return as_json([row.text for row in listing(home, everything=everything)])
+
+
+def table_from_files(home: str, everything: bool, *, colour: bool) -> bytes:
+    from hitchpost.ops.listing import listing
+    from hitchpost.ops.table import as_table
+
     rows = listing(home, everything=everything)
-    return "[\n" + ",\n".join([row.text for row in rows]) + "\n]\n" if rows else "[]\n"
+    return as_table([row.line for row in rows], colour=colour, now_s=time.time())
 
 
-def as_table(everything: bool, *, colour: bool) -> str:
-    from hitchpost.ops.listing import listing
-    from hitchpost.state.home import open_home
-
-    home = open_home(create=False)
-    rows = rows_from_hub(home, everything)
-    if rows is None:
-        rows = listing(home, everything=everything)
-    return "\n".join(as_lines(rows, colour=colour)) + "\n"
+def table_from_hub(home: str, everything: bool, *, colour: bool) -> bytearray | None:
+    return from_hub(home, f"/api/sessions/table?all={everything}&colour={colour}")
 
 
-def rows_from_hub(home: str, everything: bool) -> list[Row] | None:
-    from hitchpost.ops.listing import Row
-
-    told = from_hub(home, f"/api/sessions/lines?all={everything}")
-    if told is None:
-        return None
-    return [Row(line.split("\t"), None) for line in told.decode("ascii").split("\n") if line]
-
-
-def from_hub(home: str, path: str) -> bytes | None:
+def from_hub(home: str, path: str) -> bytearray | None:
     """The hub's answer, when one is there and answers at once: it knows all of it already."""
     from _socket import AF_UNIX, SOCK_STREAM, socket
 
@@ -98,47 +89,35 @@ def from_hub(home: str, path: str) -> bytes | None:
         with ShortPath(home, "hub.sock") as short:
             asked.connect(short)
         asked.send(f"GET {path} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n".encode())
-        parts = []
-        while part := asked.recv(1 << 20):
-            parts.append(part)
+        return _answer(asked)
     except OSError:
         return None
     finally:
         asked.close()
-    head, _, body = b"".join(parts).partition(b"\r\n\r\n")
-    whole = b"\r\ncontent-length: %d\r\n" % len(body) in head.lower() + b"\r\n"
-    return body if whole and head.startswith(b"HTTP/1.1 200 ") else None
 
 
-def as_lines(rows: list[Row], *, colour: bool, now_s: float | None = None) -> list[str]:
-    """The table, its header first."""
-    from hitchpost.model.durations import duration
-    from hitchpost.state.index import COLOUR, text_of
-
-    now = int(time.time() if now_s is None else now_s)
-    days: dict[int, str] = {}  # beyond a day only days and hours are said: thousands of old sessions share few texts
-    lines: list[tuple[str, ...]] = [HEADER]
-    for row in rows:
-        session, _, _, number, name, since, total, _, description, agent, place, label = row.fields
-        seconds = now - int(since)
-        in_status = days.get(seconds // HOUR_S)
-        if in_status is None:
-            in_status = duration(seconds)
-            if seconds >= DAY_S:
-                days[seconds // HOUR_S] = in_status
-        if number == "0":
-            number = session
-        if len(description) > LONGEST_DESCRIPTION or "\\" in f"{name}{description}{agent}{place}{label}":
-            texts = (name, description, agent, place, label)
-            name, description, agent, place, label = (visible(text_of(text)) for text in texts)
-            description = shortened(description)
-        lines.append((number, name, description, agent, place, label, in_status, total))
-    paint = ["", *(COLOURS.get(row.fields[COLOUR], "") for row in rows)] if colour else None
-    return table(lines, paint, STATUS_COLUMN)
-
-
-def shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_DESCRIPTION else text[: LONGEST_DESCRIPTION - 1] + "…"
+def _answer(asked: Socket) -> bytearray | None:
+    """The body of a whole answer that says 200, read into its place at once: it may have megabytes."""
+    begun = b""
+    while b"\r\n\r\n" not in begun:
+        part = asked.recv(MOST_HEAD_BYTES)
+        if not part:
+            return None
+        begun += part
+    head, _, first = begun.partition(b"\r\n\r\n")
+    size, _, _ = head.lower().partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")
+    if not head.startswith(b"HTTP/1.1 200 ") or not size.isdigit() or len(first) > int(size):
+        return None
+    body = bytearray(int(size))
+    body[: len(first)] = first
+    got = len(first)
+    with memoryview(body) as room:
+        while got < len(body):
+            count = asked.recv_into(room[got:])
+            if not count:
+                return None
+            got += count
+    return body
 
 
 def __getattr__(name: str) -> object:

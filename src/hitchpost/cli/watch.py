@@ -12,8 +12,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import ClientConnection, unix_connect
 
 from hitchpost.cli.common import terminal_size
-from hitchpost.cli.ps import as_lines, rows_from_hub
-from hitchpost.ops.listing import Row, listing
+from hitchpost.cli.ps import table_from_files, table_from_hub
 from hitchpost.shortpath import ShortPath
 from hitchpost.state.home import open_home
 from hitchpost.text import width
@@ -64,8 +63,8 @@ class Files:
     def __init__(self, home: str, everything: bool) -> None:
         self.home, self.everything = home, everything
 
-    def rows(self) -> list[Row]:
-        return listing(self.home, everything=self.everything)
+    def lines(self, *, colour: bool) -> list[str]:
+        return table_from_files(self.home, self.everything, colour=colour).decode().split("\n")[:-1]
 
     def wait(self, *, ticks: bool) -> None:
         signal.sigtimedwait({signal.SIGWINCH}, EVERY_S)
@@ -82,11 +81,11 @@ class HubEvents:
         self.home, self.everything, self.connection = home, everything, connection
         signal.signal(signal.SIGWINCH, self._resized)
 
-    def rows(self) -> list[Row]:
-        rows = rows_from_hub(self.home, self.everything)
-        if rows is None:
+    def lines(self, *, colour: bool) -> list[str]:
+        table = table_from_hub(self.home, self.everything, colour=colour)
+        if table is None:
             raise HubGone
-        return rows
+        return table.decode().split("\n")[:-1]
 
     def wait(self, *, ticks: bool) -> None:
         """Until something changed; or, with ``ticks``, until durations have."""
@@ -127,7 +126,7 @@ def _redraw(home: str, everything: bool) -> NoReturn:
             try:
                 told = source(home, everything)
                 while True:
-                    _write(screen(as_lines(told.rows(), colour=True), *terminal_size()))
+                    _write(screen(told.lines(colour=True), *terminal_size()))
                     told.wait(ticks=True)
             except HubGone:
                 continue
@@ -136,15 +135,15 @@ def _redraw(home: str, everything: bool) -> NoReturn:
 
 
 def _print_changes(home: str, everything: bool) -> NoReturn:
-    shown: list[tuple[object, ...]] | None = None
+    shown: list[str] | None = None
     while True:
         try:
             told = source(home, everything)
             while True:
-                rows = told.rows()
-                found = [lasting(row) for row in rows]
+                lines = told.lines(colour=False)
+                found = lasting(lines)
                 if found != shown:
-                    _write("\n" * (shown is not None) + "\n".join(as_lines(rows, colour=False)) + "\n")
+                    _write("\n" * (shown is not None) + "\n".join(lines) + "\n")
                     shown = found
                 told.wait(ticks=False)
         except HubGone:
@@ -156,10 +155,15 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
-def lasting(row: Row) -> tuple[object, ...]:
-    """What a row of the table says beside durations, which change all the time."""
-    session, _, _, number, name, _, _, _, description, agent, place, label = row.fields
-    return (session, number, name, description, agent, place, _DURATION.sub("", label))
+def lasting(lines: list[str]) -> list[str]:
+    """What the table says beside durations, which change all the time."""
+    status, in_status = (lines[0].index(word) for word in ("STATUS", "IN STATUS"))
+    found = []
+    for line in lines:
+        before = cut(line, status)
+        label = cut(line, in_status)[len(before) :]
+        found.append(before + _DURATION.sub("", label).rstrip())
+    return found
 
 
 def screen(lines: list[str], cols: int, rows: int) -> str:
@@ -180,6 +184,9 @@ def cut(line: str, cols: int) -> str:
         elif width(part) <= left:
             parts.append(part)
             left -= width(part)
+        elif part.isascii():
+            parts.append(part[:left])
+            left = 0
         else:
             for letter in part:
                 if width(letter) > left:

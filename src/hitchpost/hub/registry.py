@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import structlog
@@ -19,17 +20,16 @@ from hitchpost.hub.changes import Changes
 from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
-from hitchpost.model.record import LISTED
 from hitchpost.model.status import cr070, status, story29, story29_reason
 from hitchpost.ops.create import sweep
-from hitchpost.ops.listing import place_of
+from hitchpost.ops.listing import UNLISTED, place_in_list, place_of
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import resolve_in
 from hitchpost.ops.view import shape
 from hitchpost.state import files, records
 from hitchpost.state.home import is_id, session_folder, sessions_folder
-from hitchpost.state.index import NO_STAMP, fields_of
+from hitchpost.state.index import line_of
 from hitchpost.values import replace
 
 ADOPTION_BUDGET_S = 10.0
@@ -44,13 +44,17 @@ log = structlog.get_logger()
 class Tracked:
     """One session. ``watch`` is there while its keeper lives."""
 
+    __slots__ = ("id", "line", "lives", "lock", "place_in_list", "seen", "shape", "text", "watch", "word")
+
     def __init__(self, session: str) -> None:
         self.id = session
         self.seen: Seen | None = None
         self.shape: dict[str, Any] = {}
         self.text = ""
         self.line = ""
+        self.place_in_list = 0
         self.word = ""
+        self.lives = False
         self.watch: Watch | None = None
         self.lock = asyncio.Lock()
 
@@ -61,8 +65,9 @@ class Tracked:
         self.shape = made = shape(self.seen, now, words)
         self.text = lightjson.dumps(made)
         since_s = now.timestamp() - words.in_status_s
-        fields = fields_of(NO_STAMP, made, since_s, duration(words.total_s), words.colour, place_of(made))
-        self.line = "\t".join(fields)
+        self.line = line_of(made, since_s, duration(words.total_s), words.colour, place_of(made))
+        self.place_in_list = place_in_list(self.line)
+        self.lives = self.seen.facts.state in runs.LIVE
 
 
 class Registry:
@@ -141,14 +146,11 @@ class Registry:
     def listed(self, *, everything: bool = True) -> list[Tracked]:
         """All sessions in the order of their index, with the words that hold now. Those that have ended keep theirs."""
         now = datetime.now(UTC)
-        found = []
-        for one in self.sessions.values():
-            if one.seen is None or not (everything or one.shape["record"] in LISTED):
-                continue
-            if one.seen.facts.state in runs.LIVE or not one.line:
+        found = [one for one in self.sessions.values() if one.line and (everything or one.place_in_list < UNLISTED)]
+        for one in found:
+            if one.lives:
                 one.describe(now)
-            found.append(one)
-        return sorted(found, key=lambda one: (one.shape["record"] not in LISTED, one.shape["index"]))
+        return sorted(found, key=attrgetter("place_in_list"))
 
     # looking ----------------------------------------------------------------------------------------------------
 

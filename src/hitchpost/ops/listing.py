@@ -15,10 +15,11 @@ from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
 from hitchpost.model.record import LISTED
 from hitchpost.state import files, index
-from hitchpost.state.index import ALL_FIELDS, Index, text_of
+from hitchpost.state.home import ID_LENGTH
+from hitchpost.state.index import Index
 
-AFTER_ALL = 1 << 62
-"""Added to the number of a session that is not usually listed."""
+UNLISTED = 1 << 64
+"""The place of a session that is not usually listed is beyond this."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,21 +28,24 @@ if TYPE_CHECKING:
 
 
 class Row:
-    """One session: the fields of its line in the index, and its JSON shape. ``known`` is the index when it has it."""
+    """One session: its line as in the index, its place in the list, and its JSON shape.
 
-    __slots__ = ("_shape", "fields", "known")
+    ``known`` is the index when it has the shape.
+    """
 
-    def __init__(self, fields: list[str], known: Index | None, shape: dict[str, Any] | None = None) -> None:
-        self.fields, self.known, self._shape = fields, known, shape
+    __slots__ = ("_shape", "known", "line", "place")
+
+    def __init__(self, line: str, place: int, known: Index | None, shape: dict[str, Any] | None = None) -> None:
+        self.line, self.place, self.known, self._shape = line, place, known, shape
 
     @property
     def id(self) -> str:
-        return self.fields[index.ID]
+        return self.line[:ID_LENGTH]
 
     @property
     def text(self) -> str:
         """The shape as one line of JSON."""
-        if self.known is not None and (text := self.known.shapes.get(self.fields[0])) is not None:
+        if self.known is not None and (text := self.known.shapes.get(self.id)) is not None:
             return text
         return lightjson.dumps(self.shape)
 
@@ -63,26 +67,34 @@ def listing(home: str, *, everything: bool = False, now: datetime | None = None)
         return []
     found = []
     for session, line in known.lines.items():
-        fields = line.split("\t")
-        if not everything and fields[index.RECORD] not in LISTED:
+        place = place_in_list(line)
+        if not everything and place >= UNLISTED:
             continue
-        if len(fields) == ALL_FIELDS:
-            found.append(Row(fields, known))
-        elif (row := _looked_at(known, session, fields, now_s)) is not None:
+        if index.has_ended(line):
+            found.append(Row(line, place, known))
+        elif (row := _looked_at(known, session, now_s)) is not None:
             found.append(row)
     known.save()
-    found.sort(key=_order)
+    found.sort(key=lambda row: row.place)
     return found
 
 
-def _order(row: Row) -> int:
-    fields = row.fields
-    return int(fields[index.NUMBER]) + (0 if fields[index.RECORD] in LISTED else AFTER_ALL)
+def as_json(texts: list[str]) -> bytes:
+    """A list of the shapes, one on each line, ready to be printed."""
+    inside = ",\n".join(texts)
+    return f"[\n{inside}\n]\n".encode() if texts else b"[]\n"
+
+
+def place_in_list(line: str) -> int:
+    """Sessions are listed in this order. Those that are not usually listed come last, and may share a number."""
+    session, _, record, number, _ = line.split("\t", index.NAME)
+    return int(number) if record in LISTED else (1 + int(number)) * UNLISTED + int(session, base=36)
 
 
 def _row(shape: dict[str, Any], since_s: float, total: str, colour: str) -> Row:
     """The row of a session that was looked at."""
-    return Row(index.fields_of(index.NO_STAMP, shape, since_s, total, colour, place_of(shape)), None, shape)
+    line = index.line_of(shape, since_s, total, colour, place_of(shape))
+    return Row(line, place_in_list(line), None, shape)
 
 
 def place_of(shape: dict[str, Any]) -> str:
@@ -107,7 +119,7 @@ def _shape_now(home: str, session: str) -> dict[str, Any]:
     return shape(look(home, session), datetime.now(UTC))
 
 
-def _looked_at(known: Index, session: str, fields: list[str], now_s: float) -> Row | None:
+def _looked_at(known: Index, session: str, now_s: float) -> Row | None:
     """The row of a session by its files; None when it is gone. What can change no more is remembered."""
     from datetime import UTC, datetime
 
@@ -120,25 +132,24 @@ def _looked_at(known: Index, session: str, fields: list[str], now_s: float) -> R
     except FileNotFoundError:
         return None
     except (files.NewerSchema, HitchpostError, OSError) as error:
-        told = {"index": int(fields[index.NUMBER]), "name": text_of(fields[index.NAME]), "record": fields[index.RECORD]}
-        return _row(_foreign(session, told, error), now_s, duration(0.0), "yellow")
+        return _row(_foreign(known.row(session), error), now_s, duration(0.0), "yellow")
     now = datetime.fromtimestamp(now_s, UTC)
     words = status(seen.facts, now)
     made = shape(seen, now, words)
     row = _row(made, now_s - words.in_status_s, duration(words.total_s), words.colour)
     settled = seen.facts.state in runs.TERMINAL and seen.facts.state != runs.ORPHANED
     if settled and not seen.problem and seen.facts.sandbox_alive is not True:
-        known.remember(session, row.fields, made)
+        known.remember(session, row.line, made)
     return row
 
 
-def _foreign(session: str, row: dict[str, Any], why: Exception) -> dict[str, Any]:
+def _foreign(row: dict[str, Any], why: Exception) -> dict[str, Any]:
     """A session that cannot be looked at, or that a newer version wrote: there, and nothing can be said about it."""
     newer = isinstance(why, files.NewerSchema)
     empty = dict.fromkeys(("sandbox_alive", "session_alive", "exit", "created_at", "started_at", "state_changed_at"))
     return {
         **empty,
-        "id": session,
+        "id": row["id"],
         "index": row["index"],
         "name": row["name"],
         "description": str(why),

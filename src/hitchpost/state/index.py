@@ -32,10 +32,9 @@ TICK_NS = 2_000_000_000
 VERSION = 4
 NO_STAMP = "0"
 
-# the fields of a line; those from SINCE on are there only for a session that has ended
+# the fields of a line; one that has ended has also: since, total, colour, description, agent, place, label
 ID, STAMP, RECORD, NUMBER, NAME = range(5)
-SINCE, TOTAL, COLOUR, DESCRIPTION, AGENT, PLACE, LABEL = range(5, 12)
-ALL_FIELDS, FEW_FIELDS = 12, 5
+FEW_FIELDS, ALL_FIELDS = 5, 12
 
 
 class Index:
@@ -83,11 +82,11 @@ class Index:
     @property
     def rows(self) -> dict[str, Row]:
         """id, index, name and record of every session."""
-        return {session: self._row(session, line) for session, line in self.lines.items()}
+        return {session: self.row(session) for session in self.lines}
 
     def shape(self, session: str) -> str | None:
         """The JSON shape of a session that has ended, as text; None when it has not, or when it is stored no more."""
-        if not _has_ended(self.lines.get(session, "")):
+        if not has_ended(self.lines.get(session, "")):
             return None
         return self.shapes.get(session)
 
@@ -98,11 +97,11 @@ class Index:
             self._shapes = self._load_shapes()
         return self._shapes
 
-    def remember(self, session: str, fields: list[str], shape: Row) -> None:
+    def remember(self, session: str, line: str, shape: Row) -> None:
         """Add what was worked out about a session that has ended, whose files are as they were read."""
         self.shapes[session] = lightjson.dumps(shape)
-        fields[STAMP] = self._stamp(self.changed[session])
-        self.lines[session] = "\t".join(fields)
+        _, _, rest = line.split("\t", RECORD)
+        self.lines[session] = "\t".join((session, self._stamp(self.changed[session]), rest))
         self._dirty = True
 
     def save(self) -> None:
@@ -113,7 +112,7 @@ class Index:
         for session, line in sorted(self.lines.items(), key=_by_number):
             if (shape := self.shape(session)) is not None:
                 shapes.append(shape)
-            elif _has_ended(line):
+            elif has_ended(line):
                 line = "\t".join((session, NO_STAMP, *line.split("\t", FEW_FIELDS)[RECORD:FEW_FIELDS]))
             kept.append(line)
         lines, texts = "\n".join(kept).encode("ascii"), "\n".join(shapes).encode("ascii")
@@ -170,7 +169,7 @@ class Index:
         if (b"%d" % len(texts), b"%08x" % crc32(texts)) != (texts_size, texts_sum):
             files.discard(self._path)
             return {}
-        ended = [line[:ID_LENGTH] for line in self._stored if _has_ended(line)]
+        ended = [line[:ID_LENGTH] for line in self._stored if has_ended(line)]
         return dict(zip(ended, texts.decode("ascii").split("\n"), strict=False))
 
     def _read(self, name: str) -> str:
@@ -190,8 +189,8 @@ class Index:
         """``changed_ns`` as it is stored: a change that later ones in the same tick could hide fits no file."""
         return str(changed_ns) if changed_ns + TICK_NS < self._taken_ns else NO_STAMP
 
-    def _row(self, session: str, line: str) -> Row:
-        fields = line.split("\t")
+    def row(self, session: str) -> Row:
+        fields = self.lines[session].split("\t")
         return {
             "id": session,
             "index": int(fields[NUMBER]),
@@ -209,7 +208,7 @@ def _head(lines: bytes, texts: bytes) -> bytes:
 HEAD_BYTES = len(_head(b"", b""))
 
 
-def _has_ended(line: str) -> bool:
+def has_ended(line: str) -> bool:
     return line.count("\t") == ALL_FIELDS - 1
 
 
@@ -217,11 +216,11 @@ def _by_number(item: tuple[str, str]) -> int:
     return int(item[1].split("\t", NAME)[NUMBER])
 
 
-def fields_of(stamp: str, shape: Row, since_s: float, total: str, colour: str, place: str) -> list[str]:
-    """A session's line, in its fields."""
+def line_of(shape: Row, since_s: float, total: str, colour: str, place: str) -> str:
+    """A session's line, without a stamp."""
     texts = map(_field, (shape["description"], shape["agent"], place, shape["label"]))
-    first = [shape["id"], stamp, shape["record"], str(shape["index"]), _field(shape["name"])]
-    return [*first, str(int(since_s)), total, colour, *texts]
+    first = (shape["id"], NO_STAMP, shape["record"], str(shape["index"]), _field(shape["name"]))
+    return "\t".join((*first, str(int(since_s)), total, colour, *texts))
 
 
 def _field(text: str) -> str:
