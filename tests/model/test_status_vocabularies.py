@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from hitchpost.model import record, run
 from hitchpost.model.facts import DOCKER, TMUX, Exit, Facts
-from hitchpost.model.status import CR070_WORDS, adr22, adr31, cr070, settle, status, story29, story29_reason
+from hitchpost.model.status import (
+    CR070_WORDS,
+    adr22,
+    adr31,
+    container_name,
+    cr070,
+    settle,
+    status,
+    story29,
+    story29_reason,
+)
 from hitchpost.values import replace
 from tests.model.made import NOW, STATES, ago, ended, facts_with, moments, reported, running
 
@@ -282,6 +292,10 @@ def test_no_word_of_the_seeds_depends_on_whether_a_probe_failed(facts: Facts, no
 
 
 @pytest.mark.ids("C70-1", "C70-15")
+def test_a_container_is_named_after_its_session() -> None:
+    assert container_name("k3v9q0x2m7ab") == "agent-k3v9q0x2m7ab"
+
+
 def test_the_words_of_cr_070_are_in_its_order() -> None:
     assert CR070_WORDS == ("stopped", "starting", "running", "stale", "stopping", "error")
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -22,7 +22,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
 from hitchpost.model.status import cr070, status, story29, story29_reason
 from hitchpost.ops.create import sweep
-from hitchpost.ops.listing import UNLISTED, place_in_list, place_of
+from hitchpost.ops.listing import UNLISTED, Row, foreign, place_in_list, place_of
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import resolve_in
@@ -44,7 +44,7 @@ log = structlog.get_logger()
 class Tracked:
     """One session. ``watch`` is there while its keeper lives."""
 
-    __slots__ = ("id", "line", "lives", "lock", "place_in_list", "seen", "shape", "text", "watch", "word")
+    __slots__ = ("id", "line", "lives", "lock", "place", "seen", "shape", "text", "watch", "word")
 
     def __init__(self, session: str) -> None:
         self.id = session
@@ -52,7 +52,7 @@ class Tracked:
         self.shape: dict[str, Any] = {}
         self.text = ""
         self.line = ""
-        self.place_in_list = 0
+        self.place = 0
         self.word = ""
         self.lives = False
         self.watch: Watch | None = None
@@ -66,7 +66,7 @@ class Tracked:
         self.text = lightjson.dumps(made)
         since_s = now.timestamp() - words.in_status_s
         self.line = line_of(made, since_s, duration(words.total_s), words.colour, place_of(made))
-        self.place_in_list = place_in_list(self.line)
+        self.place = place_in_list(self.line)
         self.lives = self.seen.facts.state in runs.LIVE
 
 
@@ -82,6 +82,7 @@ class Registry:
         self._unwatched: set[str] = set()
         self._again: set[str] = set()
         self._asked: set[str] = set()
+        self.foreign: dict[str, Row] = {}
         self.session_lost: dict[str, int] = {}
         """Runs in containers that were looked for inside, and are not there."""
 
@@ -146,11 +147,17 @@ class Registry:
     def listed(self, *, everything: bool = True) -> list[Tracked]:
         """All sessions in the order of their index, with the words that hold now. Those that have ended keep theirs."""
         now = datetime.now(UTC)
-        found = [one for one in self.sessions.values() if one.line and (everything or one.place_in_list < UNLISTED)]
+        found = [one for one in self.sessions.values() if one.line and (everything or one.place < UNLISTED)]
         for one in found:
             if one.lives:
                 one.describe(now)
-        return sorted(found, key=attrgetter("place_in_list"))
+        return sorted(found, key=attrgetter("place"))
+
+    def rows(self, *, everything: bool) -> Sequence[Tracked | Row]:
+        """As the command lists them: with those that cannot be looked at, or that a newer version wrote."""
+        known = [one for one in self.listed(everything=everything) if one.id not in self.foreign]
+        others = [row for row in self.foreign.values() if everything or row.place < UNLISTED]
+        return sorted([*known, *others], key=attrgetter("place")) if others else known
 
     # looking ----------------------------------------------------------------------------------------------------
 
@@ -176,7 +183,10 @@ class Registry:
                 log.warning("cannot look at a session", session_id=session, error=str(error))
                 if isinstance(error, OSError | files.LockTimeout):
                     self._look_again(session)
+                elif (row := await self._in_thread(foreign, self.home, session, error)) is not None:
+                    self.foreign[session] = row
                 return one
+            self.foreign.pop(session, None)
             if self.session_lost.get(session) == seen.facts.run and seen.facts.state == runs.RUNNING:
                 seen = replace(seen, facts=replace(seen.facts, session_alive=False))
             before, one.seen = one.seen, seen
@@ -257,6 +267,7 @@ class Registry:
             one.watch.close()
         self._changes.forget(session_folder(self.home, one.id))
         self._unwatched.discard(one.id)
+        self.foreign.pop(one.id, None)
         if one.seen is not None:
             self.publish({"type": "session.removed", "sessionId": one.id, "session": one.shape})
 

@@ -15,7 +15,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
 from hitchpost.model.record import LISTED
 from hitchpost.state import files, index
-from hitchpost.state.home import ID_LENGTH
+from hitchpost.state.home import ID_LENGTH, session_folder
 from hitchpost.state.index import Index
 
 UNLISTED = 1 << 64
@@ -132,7 +132,7 @@ def _looked_at(known: Index, session: str, now_s: float) -> Row | None:
     except FileNotFoundError:
         return None
     except (files.NewerSchema, HitchpostError, OSError) as error:
-        return _row(_foreign(known.row(session), error), now_s, duration(0.0), "yellow")
+        return _foreign(known, session, error)
     now = datetime.fromtimestamp(now_s, UTC)
     words = status(seen.facts, now)
     made = shape(seen, now, words)
@@ -143,8 +143,22 @@ def _looked_at(known: Index, session: str, now_s: float) -> Row | None:
     return row
 
 
-def _foreign(row: dict[str, Any], why: Exception) -> dict[str, Any]:
+def foreign(home: str, session: str, why: Exception) -> Row | None:
+    """The row of a session that cannot be looked at; None when it is gone."""
+    known = Index(home).refresh()
+    return _foreign(known, session, why) if session in known.lines else None
+
+
+def _foreign(known: Index, session: str, why: Exception) -> Row:
     """A session that cannot be looked at, or that a newer version wrote: there, and nothing can be said about it."""
+    try:
+        since_s = os.stat(session_folder(known.home, session)).st_ctime
+    except OSError:
+        since_s = time.time()
+    return _row(_foreign_shape(known.row(session), why), since_s, duration(0.0), "yellow")
+
+
+def _foreign_shape(row: dict[str, Any], why: Exception) -> dict[str, Any]:
     newer = isinstance(why, files.NewerSchema)
     empty = dict.fromkeys(("sandbox_alive", "session_alive", "exit", "created_at", "started_at", "state_changed_at"))
     return {

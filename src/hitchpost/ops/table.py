@@ -20,7 +20,7 @@ def as_table(lines: list[str], *, colour: bool, now_s: float) -> bytes:
     if "0" in numbers:
         numbers = [id if number == "0" else number for id, number in zip(ids, numbers, strict=True)]
     names, descriptions, agents, places, labels = map(_shown, (names, *texts))
-    in_status = _durations(since, int(now_s))
+    in_status = _durations(since, now_s)
     cells = (numbers, names, _shortened(descriptions), agents, places, labels, in_status, totals)
     columns = [[word, *column] for word, column in zip(HEADER, cells, strict=True)]
     if colour:
@@ -42,14 +42,14 @@ def _shown(fields: list[str]) -> list[str]:
     return fields if "\\" not in "".join(fields) else [visible(text_of(field)) for field in fields]
 
 
-def _durations(since: list[str], now: int) -> list[str]:
+def _durations(since: list[str], now: float) -> list[str]:
     """Beyond a day only days and hours are said: thousands of old sessions share few texts."""
-    known: dict[int, str] = {}
+    known: dict[float, str] = {}
 
-    def text(seconds: int) -> str:
+    def text(seconds: float) -> str:
         found = duration(seconds)
         if seconds >= DAY_S:
             known[seconds // HOUR_S] = found
         return found
 
-    return [known.get((now - began) // HOUR_S) or text(now - began) for began in map(int, since)]
+    return [known.get((now - began) // HOUR_S) or text(now - began) for began in map(float, since)]

@@ -220,7 +220,7 @@ def line_of(shape: Row, since_s: float, total: str, colour: str, place: str) -> 
     """A session's line, without a stamp."""
     texts = map(_field, (shape["description"], shape["agent"], place, shape["label"]))
     first = (shape["id"], NO_STAMP, shape["record"], str(shape["index"]), _field(shape["name"]))
-    return "\t".join((*first, str(int(since_s)), total, colour, *texts))
+    return "\t".join((*first, f"{since_s:.1f}", total, colour, *texts))
 
 
 def _field(text: str) -> str:
