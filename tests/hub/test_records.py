@@ -278,7 +278,8 @@ def test_a_session_of_a_newer_version_is_refused_and_stops_nobody_else(ground: G
     rewrite_record(newer, schema=99)
     before = (newer.folder / "session.json").read_bytes()
     hub.start()
-    assert [row["name"] for row in hub.ask("GET", "/api/sessions")] == ["dev"]
+    rows = {row["name"]: row["status"] for row in hub.ask("GET", "/api/sessions")}
+    assert rows == {"newer": "unknown", "dev": "completed"}
     for method, path in (("GET", ""), ("POST", "/resume"), ("GET", "/story")):
         status, why = refused(hub, method, f"/api/sessions/{newer.id}{path}")
         assert (status, bool(why)) in ((404, True), (409, True))
