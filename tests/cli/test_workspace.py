@@ -124,8 +124,24 @@ def test_a_folder_in_a_workspace_is_leased_with_it(ground: Ground, repo: Repo) -
     ground.hitch("restart", "dev")
     assert os.readlink(f"/proc/{dev.agent_pid(2)}/cwd") == str(inner)
     ground.stop(dev, "--now")
-    inner.rmdir()
+    assert f"present: {inner}" in ground.hitch("explain", "dev").out
+    inner.rename(inner.parent / "other")
     assert f"{inner} is gone" in ground.hitch("restart", "dev", check=4).err
+    inner.symlink_to(ground.place)
+    refused = ground.hitch("restart", "dev", check=4)
+    assert f"{inner} is gone or is another folder" in refused.err
+    assert "restore" not in refused.err
+
+
+def test_a_repository_below_a_leased_folder_has_its_own_difference(ground: Ground, repo: Repo) -> None:
+    holder = Truth(
+        ground.home, ground.hitch("run", "--exclusive", "--json", "--", "true", cwd=repo.path.parent).json()["id"]
+    )
+    holder.ended()
+    dev = run(ground, repo, "--name", "dev", "--", "sh", "-c", "echo new > made")
+    dev.ended()
+    assert record(dev)["base"] == repo.head
+    assert "made" in ground.hitch("diff", "dev", "--stat").out
 
 
 def test_exclusive_is_refused_where_somebody_works_below(ground: Ground) -> None:

@@ -58,6 +58,7 @@ def test_what_the_starter_says_is_what_the_keeper_reads():
         "lock_fd": 7,
         "container": "",
         "container_pid": 0,
+        "container_start": 0,
         "box": "",
         "ready_fd": 11,
         "lease_fds": [8, 9],

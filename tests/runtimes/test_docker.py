@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 
 import pytest
 
 from hitchpost import output, wire
+from hitchpost.runtimes import engine
+from hitchpost.runtimes.docker import read_box
 from tests.boxes import ECHO, PLAIN, STALE, WITH_PYTHON, Boxed
 from tests.ground import Truth, left_with
 from tests.repos import Repo
@@ -312,10 +315,50 @@ def test_git_works_in_a_worktree_and_its_hooks_stay_as_they_are(boxed: Boxed, re
     assert not (repo.path / ".git/hooks/post-checkout").exists()
 
 
-def test_in_a_main_worktree_settings_and_hooks_stay_as_they_are(boxed: Boxed, repo: Repo):
+@pytest.mark.parametrize("how", ["--here", "--exclusive"])
+def test_in_a_main_worktree_settings_and_hooks_stay_as_they_are(boxed: Boxed, repo: Repo, how: str):
     script = "echo evil > .git/hooks/post-checkout || echo refused; git config core.x y || echo refused; "
     script += "git -c user.name=a -c user.email=a@b commit --allow-empty -m inside && echo done; sleep 1000"
-    words = ("run", "--json", "--runtime", "docker", "--image", PLAIN, "--network", "none", "--here")
+    words = ("run", "--json", "--runtime", "docker", "--image", PLAIN, "--network", "none", how)
     dev = Truth(boxed.ground.home, boxed.ground.hitch(*words, "--", "sh", "-c", script, cwd=repo.path).json()["id"])
     eventually(lambda: b"done" in dev.output(), what=f"the commit, not {dev.output()!r}")
     assert dev.output().count(b"refused") == 2
+
+
+@pytest.mark.ids("C70-3", "F63")
+def test_a_probe_that_cannot_be_made_says_neither_alive_nor_dead(boxed: Boxed):
+    dev = boxed.run("sh", "-c", ECHO)
+    box = read_box(str(dev.folder))
+    assert box is not None
+    assert engine.ask(box.engine, lambda docker: engine.session_is_alive(docker, box)) is True
+    boxed.engine.docker("exec", box.id, "mv", "/usr/bin/tmux", "/usr/bin/away")
+    with pytest.raises(engine.EngineFailed, match="tmux could not be asked"):
+        engine.ask(box.engine, lambda docker: engine.session_is_alive(docker, box))
+
+
+def test_a_removal_that_is_interrupted_leaves_the_container_known(boxed: Boxed):
+    dev = boxed.run("sh", "-c", ECHO)
+    boxed.ground.hitch("send", "dev", "leave")
+    dev.ended()
+
+    boxed.engine.signal(signal.SIGSTOP)
+    try:
+        with subprocess.Popen([*boxed.ground.hitch.command, "stop", "dev"], stderr=subprocess.DEVNULL) as command:
+            eventually((dev.folder / "box-going.json").exists, what="the removal")
+            command.send_signal(signal.SIGINT)
+            assert command.wait(20) != 0
+    finally:
+        boxed.engine.signal(signal.SIGCONT)
+    assert boxed.label(dev) == STALE
+
+
+def test_a_container_is_removed_from_the_engine_that_it_was_made_in(boxed: Boxed):
+    """Also when only that was written down: somebody was killed before the rest was known."""
+    dev = boxed.run("sh", "-c", ECHO)
+    boxed.ground.hitch("send", "dev", "leave")
+    dev.ended()
+    path = dev.folder / "box.json"
+    known = json.loads(path.read_bytes())
+    path.write_text(json.dumps({"schema": known["schema"], "engine": known["engine"]}))
+    boxed.ground.hitch("rm", "dev", env={"DOCKER_HOST": "unix:///nowhere.sock"})
+    assert boxed.engine.containers() == []

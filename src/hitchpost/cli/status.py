@@ -28,11 +28,11 @@ def command(as_json: bool) -> None:
     home = open_home()
     try:
         hub: dict[str, Any] | None = hubclient.ask(home, "GET", "/api/health", timeout_s=5)
-        agents = hubclient.ask(home, "GET", "/api/agents", timeout_s=5)
+        known = {one["id"]: one["state"] for one in hubclient.ask(home, "GET", "/api/agents", timeout_s=5)}
     except hubclient.NoHub:
-        hub = None
+        hub, known = None, {}
     rows = [row.shape for row in listing(home)]
-    words = Counter([one["state"] for one in agents] if hub is not None else [_word(home, row["id"]) for row in rows])
+    words = Counter(known.get(row["id"]) or _word(home, row["id"]) for row in rows)
     if as_json:
         print_json({"hub": hub, "counts": dict(words), "sessions": rows})
         return

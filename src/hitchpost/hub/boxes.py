@@ -80,14 +80,14 @@ class Boxes:
                 continue
 
     async def _look(self) -> None:
-        for session in await asyncio.to_thread(remove_left, self.registry.home):
-            log.info("removed a container whose session is gone", session_id=session)
         folders = {one.id: one.seen.folder for one in self._boxed() if one.seen is not None}
         boxes = await asyncio.to_thread(lambda known: {one: read_box(known[one]) for one in known}, folders)
         for box in filter(None, boxes.values()):
             if box.engine not in self._engines:
                 self._engines[box.engine] = asyncio.create_task(self._listen(box.engine))
         await asyncio.gather(*(self._check(session, box) for session, box in boxes.items() if box is not None))
+        for session in await asyncio.to_thread(remove_left, self.registry.home):
+            log.info("removed a container whose session is gone", session_id=session)
 
     async def _check(self, session: str, box: Box) -> None:
         """The net below the keeper's own watch: one that sleeps through an end would be found out here."""
@@ -102,6 +102,8 @@ class Boxes:
         run = one.seen.facts.run
         if alive:
             self._silent.pop(session, None)
+            if self.registry.session_lost.pop(session, None) is not None:
+                await self.registry.look_at(session)
         elif self._silent.get(session) == run:
             self.registry.session_lost[session] = run  # twice in a row: its keeper sleeps, or cannot know
             await self.registry.look_at(session)

@@ -181,10 +181,11 @@ class Registry:
                 return None
             except (HitchpostError, files.NewerSchema, files.Unreadable, files.LockTimeout, OSError) as error:
                 log.warning("cannot look at a session", session_id=session, error=str(error))
-                if isinstance(error, OSError | files.LockTimeout):
+                passes = isinstance(error, OSError | files.LockTimeout)
+                if passes:
                     self._look_again(session)
-                elif (row := await self._in_thread(foreign, self.home, session, error)) is not None:
-                    self.foreign[session] = row
+                if not passes or one.seen is None:  # what passes changes nothing about what is known
+                    self.foreign[session] = await self._in_thread(foreign, self.home, session, error)
                 return one
             self.foreign.pop(session, None)
             if self.session_lost.get(session) == seen.facts.run and seen.facts.state == runs.RUNNING:

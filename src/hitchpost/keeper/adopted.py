@@ -94,6 +94,9 @@ class Adopted(Keeper):
             waiting, self._waiting = self._waiting, b""
             self._write(waiting)
 
+    def wait_for_room(self, wanted: bool) -> None:
+        """Who empties our pipe types on."""
+
     def command(self, line: str) -> None:
         self._write(line.encode() + b"\n")
 

@@ -27,7 +27,7 @@ START_S = 25.0
 ROUND_S = 0.005
 STATUS_S = 10.0
 LAST_OUTPUT_S = 5.0
-PIPE_AGAIN_S = 0.2
+LONGEST_PIPE_PAUSE_S = 5.0
 SMALL_BYTES = 4096
 MARK = b"HITCHPOST_INSIDE=agent"
 """In the environment of the agent and of what it starts, and of nothing else in the container."""
@@ -37,10 +37,11 @@ class Boxed(Adopted):
     server_pidfd = -1
     _ended = 0.0
     _hung_up = False
+    _pipe_pause_s = 0.1
 
     def start(self) -> None:
         self.prepare()
-        self.tree = self.inside = Inside(self.spec.container, self.spec.container_pid)
+        self.tree = self.inside = Inside(self.spec.container, self.spec.container_pid, self.spec.container_start)
         self._place = os.open(self.spec.box, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self.master = self._pipe("out", os.O_RDONLY)
         self.control = self._pipe("keys", os.O_RDWR)  # open for reading too: it is never without a reader
@@ -140,10 +141,12 @@ class Boxed(Adopted):
         except BlockingIOError:
             came_back = b""
         else:
-            if not came_back:
+            if not came_back and not self._waiting:
                 out = f"{wire.SHARED}/{os.path.basename(self.spec.box)}/out"
                 self.command(f"pipe-pane -t {self.spec.adopt_pane} 'exec cat >{out}'")
-                self.at("pipe", now + PIPE_AGAIN_S, self._pipe_again)
+            if not came_back:
+                self._pipe_pause_s = min(2 * self._pipe_pause_s, LONGEST_PIPE_PAUSE_S)
+                self.at("pipe", now + self._pipe_pause_s, self._pipe_again)
                 return
         self.log.miss()
         self._hung_up = False
@@ -186,8 +189,12 @@ class Boxed(Adopted):
     def _drained(self, now: float) -> None:
         self._timers.pop("folder", None)
         self._timers.pop("activity", None)
-        if not self._hung_up:
-            self._on_terminal(select.EPOLLIN)
+        self._timers.pop("pipe", None)
+        try:
+            if data := os.read(self.master, READ_BYTES):
+                self._on_output(data)
+        except BlockingIOError:
+            pass
         for fd in (self.master, self.control, self._place):
             os.close(fd)
         self.master = -1
@@ -200,9 +207,9 @@ class Boxed(Adopted):
 class Inside(Tree):
     """What the agent started, wherever it went in its container."""
 
-    def __init__(self, container: str, first: int) -> None:
+    def __init__(self, container: str, first: int, started: int) -> None:
         super().__init__(Cage([]))
-        self._container, self._first = container.encode(), first
+        self._container, self._first, self._started = container.encode(), first, started
 
     def pids(self) -> list[int]:
         return [pid for pid in self._processes() if lives(pid) and _is_marked(pid)]
@@ -221,7 +228,7 @@ class Inside(Tree):
 
     def _processes(self) -> list[int]:
         """Of its control group, or, where the engine cannot make any, of its first process' namespace."""
-        namespace = _namespace(self._first)
+        namespace = _namespace(self._first) if files.process_start(self._first) == self._started else ""
         found = []
         for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
             try:

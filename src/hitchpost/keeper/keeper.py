@@ -267,8 +267,11 @@ class Keeper:
             self.at("typing", self.typing.resume_at, self._type_on)
         if self._typing_stuck != self.typing.blocked:
             self._typing_stuck = self.typing.blocked
-            self.poll.modify(self.master, select.EPOLLIN | (select.EPOLLOUT if self._typing_stuck else 0))
+            self.wait_for_room(self._typing_stuck)
         return taken
+
+    def wait_for_room(self, wanted: bool) -> None:
+        self.poll.modify(self.master, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
 
     def _type_on(self, now: float) -> None:
         self.type()

@@ -40,7 +40,9 @@ class Spec:
         )
         self.adopt_pid, self.adopt_start = (_number({key: 0} | fields, key) for key in ("adopt_pid", "adopt_start"))
         self.container, self.box = (str(fields.get(key, "")) for key in ("container", "box"))
-        self.container_pid = _number({"container_pid": 0} | fields, "container_pid")
+        self.container_pid, self.container_start = (
+            _number({key: 0} | fields, key) for key in ("container_pid", "container_start")
+        )
         fds = fields.get("lease_fds")
         self.lease_fds = [fd for fd in fds if isinstance(fd, int)] if isinstance(fds, list) else []
 

@@ -14,7 +14,7 @@ from hitchpost.workspaces.diff import Difference, difference
 def changed(home: str, record: Record) -> Difference:
     """Committed, uncommitted and untracked. Raises ``Refused`` when the folder is gone."""
     workspace = workspace_of(home, record)
-    folder = workspace.path if workspace is not None else record.folder
+    folder = record.folder if workspace is None or not workspace.managed else workspace.path
     if not os.path.isdir(folder):
         back = f"; hitch workspace restore {workspace.word} brings it back" if workspace and workspace.managed else ""
         raise Refused(f"{record.name} has no folder any more: {folder} is gone{back}")

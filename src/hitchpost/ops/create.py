@@ -133,9 +133,9 @@ def sweep_locked(home: str) -> None:
 def erase(folder: str) -> None:
     """Delete a session's folder, with what an agent has protected from writing in it."""
     shutil.rmtree(folder, ignore_errors=True)
-    todo = [folder] if os.path.isdir(folder) else []
-    if not todo:
+    if os.path.islink(folder) or not os.path.isdir(folder):
         return
+    todo = [folder]
     while todo:
         inner = todo.pop()
         try:

@@ -220,7 +220,7 @@ def folder_text(seen: Seen) -> str:
     try:
         here = os.stat(record.folder)
         workspace = workspace_of(os.path.dirname(os.path.dirname(seen.folder)), record)
-        if workspace is not None and seen.facts.state not in runs.LIVE:
+        if workspace is not None and workspace.path == record.folder and seen.facts.state not in runs.LIVE:
             wanted = (workspace.dev, workspace.ino)  # it may have been restored since the last run
     except OSError as error:
         return f"gone: {record.folder} ({os.strerror(error.errno or 0).lower()})"

@@ -143,10 +143,11 @@ def _looked_at(known: Index, session: str, now_s: float) -> Row | None:
     return row
 
 
-def foreign(home: str, session: str, why: Exception) -> Row | None:
-    """The row of a session that cannot be looked at; None when it is gone."""
-    known = Index(home).refresh()
-    return _foreign(known, session, why) if session in known.lines else None
+def foreign(home: str, session: str, why: Exception) -> Row:
+    """The row of a session that cannot be looked at."""
+    known = Index(home)
+    known.lines[session] = known.read(session)
+    return _foreign(known, session, why)
 
 
 def _foreign(known: Index, session: str, why: Exception) -> Row:

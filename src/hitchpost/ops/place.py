@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hitchpost.errors import HitchpostError, NoSuchWorkspace, Refused
 from hitchpost.model import run as runs
+from hitchpost.ops import sandbox
 from hitchpost.ops.create import working_folder
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen
@@ -66,7 +67,8 @@ def choose(
         if known is None:
             return Place(where, base=base_of(where))
         if known.path != where and store.is_below(where, known.path):
-            return replace(_ready(home, known, (), share, session, progress), folder=where)
+            ready = _ready(home, known, (), share, session, progress)
+            return replace(ready, folder=where, base=base_of(where))
     return _ready(home, known, (), share, session, progress)
 
 
@@ -133,7 +135,7 @@ def current(home: str, seen: Seen) -> tuple[Record, Workspace | None]:
         record = _placed(record, workspace)
     if not (_is_there(record) and (workspace is None or workspace.is_present)):
         move = f"hitch restart {record.name} --workspace FOLDER moves the session"
-        restorable = workspace is not None and workspace.managed
+        restorable = workspace is not None and workspace.managed and not workspace.is_present
         back = f"hitch workspace restore {workspace.word} brings it back, or " if workspace and restorable else ""
         raise Refused(
             f"{record.name} cannot start: {record.folder} is gone or is another folder than the session's; {back}{move}"
@@ -149,6 +151,8 @@ def _placed(record: Record, workspace: Workspace) -> Record:
             here = os.stat(record.folder)
         except OSError:
             return record
+        if os.path.realpath(record.folder) != record.folder:
+            return record  # somebody has put a link in its place
         return replace(record, folder_dev=here.st_dev, folder_ino=here.st_ino)
     return replace(record, folder=workspace.path, folder_dev=workspace.dev, folder_ino=workspace.ino)
 
@@ -176,5 +180,6 @@ def move(home: str, seen: Seen, place: Place, *, actor: str = "cli") -> None:
             workspace_id=place.workspace_id,
             branch=place.branch,
             base=place.base,
+            sandbox=sandbox.in_folder(record.sandbox, place.folder),
         )
         records.write(seen.folder, moved)

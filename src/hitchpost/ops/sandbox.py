@@ -61,6 +61,11 @@ def wanted(runtime: str, asked: Asked, settings: Settings, env_names: tuple[str,
     }
 
 
+def in_folder(known: dict[str, object] | None, folder: str) -> dict[str, object] | None:
+    """What a record says of a container, for a session that works there from now on."""
+    return known if known is None else {**known, "git": git_folder(folder)}
+
+
 def git_folder(folder: str) -> str | None:
     """The git folder that a worktree needs inside. Asked for once: later the agent could say what it is."""
     try:
@@ -79,7 +84,7 @@ def of_run(
     names = known.get("env_names")
     kept = names if isinstance(names, list) else []
     known["env_names"] = sorted({*map(str, kept), *environment(settings), *extra_env})
-    if workspace is not None:
+    if workspace is not None and workspace.repo is not None and record.folder == workspace.path:
         known["git"] = workspace.repo
     return known
 

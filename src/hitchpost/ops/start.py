@@ -59,7 +59,7 @@ def start(
     if seen.facts.state != runs.ORPHANED:
         wait_for_keeper_to_leave(seen)
     env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, place.folder)
-    box = sandbox.of_run(record, settings, extra_env or {}, workspace)
+    box = sandbox.of_run(place, settings, extra_env or {}, workspace)
     leases = _leases(home, seen, workspace)
     try:
         with files.SessionLock(folder):

@@ -36,8 +36,7 @@ class Docker(local.Local):
 
     def check(self) -> None:
         try:
-            url = engine.address()
-            engine.ask(url, lambda docker: engine.users(docker, url))
+            engine.ask(engine.address(), engine.check, engine.PROBE_S)
         except EngineFailed as error:
             raise RuntimeMissing(str(error)) from None
 
@@ -62,7 +61,8 @@ class Docker(local.Local):
             except HitchpostError as error:
                 _tell_failure(folder, str(error))
 
-        started = self.spawn(launch, enter, container=box.id, container_pid=box.pid, box=folder)
+        named = {"container": box.id, "container_pid": box.pid, "container_start": box.start}
+        started = self.spawn(launch, enter, **named, box=folder)
         if started.error is not None and box != before and not (launch.sandbox or {}).get("keep_failed"):
             return replace(started, error="; ".join(filter(None, (started.error, self._removed(launch)))))
         return started
@@ -70,7 +70,8 @@ class Docker(local.Local):
     def _removed(self, launch: Launch) -> str:
         """Nothing of a failed start stays. What could not be removed, if so."""
         try:
-            self.clear_away(launch.session_folder)
+            _set_aside(launch.session_folder)
+            _remove_aside(launch.session_folder)
         except HitchpostError as error:
             return f"its container could not be removed: {error}"
         return ""
@@ -131,17 +132,41 @@ def left(home: str) -> list[str]:
 
 def remove_left(home: str) -> list[str]:
     """Remove them, where their engine is back. Which ones are gone now."""
-    gone = []
+    gone: list[str] = []
+    away: set[str] = set()
     for session in left(home):
         path = os.path.join(left_folder(home), f"{session}.json")
+        url = _engine_of(path)
+        if url is None or url in away:
+            continue
         try:
-            url = str(files.read_object(path)["engine"])
-            engine.ask(url, lambda docker, one=session: engine.remove_all(docker, home, one), engine.PROBE_S)  # type: ignore[misc]
-        except (HitchpostError, OSError, KeyError, files.Unreadable, files.NewerSchema):
+            _remove(path, url, home, session, engine.PROBE_S)
+        except HitchpostError:
+            away.add(url)
             continue
         files.discard(path)
         gone.append(session)
     return gone
+
+
+def _remove(path: str, url: str, home: str, session: str, timeout_s: float = engine.ANSWER_S) -> None:
+    """The container that a file names by its id; by its label when somebody was killed before it was written down."""
+    box = read_box(os.path.dirname(path), os.path.basename(path))
+
+    async def gone(docker: Any) -> None:
+        if box is not None:
+            await engine.remove(docker, box.id)
+        else:
+            await engine.remove_all(docker, home, session)
+
+    engine.ask(url, gone, timeout_s)
+
+
+def _engine_of(path: str) -> str | None:
+    try:
+        return str(files.read_object(path)["engine"])
+    except (OSError, KeyError, files.Unreadable, files.NewerSchema):
+        return None
 
 
 def _set_aside(session_folder: str) -> None:
@@ -155,15 +180,12 @@ def _remove_aside(session_folder: str) -> None:
     path, going = (os.path.join(session_folder, name) for name in (wire.BOX, GOING))
     if not os.path.exists(going):
         return
-    box = read_box(session_folder, GOING)
-    home, session = _home(session_folder), os.path.basename(session_folder)
     try:
-        engine.ask(
-            box.engine if box is not None else engine.address(),
-            lambda docker: engine.remove_all(docker, home, session),
-        )
-    except EngineFailed:
-        if box is not None and not box.alive:
+        url = _engine_of(going) or engine.address()
+        _remove(going, url, _home(session_folder), os.path.basename(session_folder))
+    except BaseException as error:
+        box = read_box(session_folder, GOING)
+        if isinstance(error, EngineFailed) and box is not None and not box.alive:
             return  # tried again when the session is removed
         os.replace(going, path)
         raise
@@ -195,8 +217,8 @@ def ensure(launch: Launch, box: Box | None) -> Box:
         raise EngineFailed(
             f"the engine has no image {image}; build one as docs/containers.md says, pull it, or name another: --image"
         ) from None
-    remove_left(home)
     write_box(launch.session_folder, made)
+    remove_left(home)
     return made
 
 

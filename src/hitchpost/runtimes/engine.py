@@ -182,18 +182,26 @@ async def execute(docker: Any, container: str, argv: list[str], *, user: str, en
     await made.start(detach=True)
 
 
-async def succeeds(docker: Any, container: str, argv: list[str], *, user: str) -> bool:
-    """Whether a program in the container ends with 0."""
+async def exit_code(docker: Any, container: str, argv: list[str], *, user: str) -> int | None:
+    """Of a program in the container; None when the engine does not know."""
     made = await docker.containers.container(container).exec(argv, user=user)
     async with made.start(detach=False) as stream:
         while await stream.read_out() is not None:
             pass
-    return bool((await made.inspect())["ExitCode"] == 0)
+    return (await made.inspect()).get("ExitCode")  # type: ignore[no-any-return]
 
 
 async def session_is_alive(docker: Any, box: Box) -> bool:
-    """CR-070's probe, to the letter."""
-    return await succeeds(docker, box.id, ["tmux", "has-session", "-t", "agent"], user=box.user)
+    """CR-070's probe, to the letter. Raises ``EngineFailed`` when tmux has not said anything: it could not be run."""
+    code = await exit_code(docker, box.id, ["tmux", "has-session", "-t", "agent"], user=box.user)
+    if code not in (0, 1):
+        raise EngineFailed(f"tmux could not be asked in the container (exit code {code})")
+    return code == 0
+
+
+async def check(docker: Any) -> None:
+    """Whether it answers at all. (Its version is the slower question: Podman asks a package manager.)"""
+    await docker.containers.list(limit=1)
 
 
 async def events(url: str, home: str) -> AsyncIterator[str]:

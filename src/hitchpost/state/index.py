@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 INDEX = "index.tsv"
 MAGIC = b"hitchpost index"
 TICK_NS = 2_000_000_000
-VERSION = 4
+VERSION = 5
 NO_STAMP = "0"
 
 # the fields of a line; one that has ended has also: since, total, colour, description, agent, place, label
@@ -75,7 +75,7 @@ class Index:
         finally:
             os.close(top)
         for name in changed:
-            lines[name] = self._read(name)
+            lines[name] = self.read(name)
         self._dirty = len(lines) != len(stored) or any(lines[name] != stored.get(name) for name in changed)
         return self
 
@@ -172,7 +172,8 @@ class Index:
         ended = [line[:ID_LENGTH] for line in self._stored if has_ended(line)]
         return dict(zip(ended, texts.decode("ascii").split("\n"), strict=False))
 
-    def _read(self, name: str) -> str:
+    def read(self, name: str) -> str:
+        """The few fields of a session, from its files."""
         from hitchpost.state import records
 
         folder = self._folder(name)
