@@ -13,7 +13,7 @@ from hitchpost.errors import HitchpostError
 from hitchpost.hub.core import Hub
 from hitchpost.hub.registry import Tracked
 from hitchpost.model import run as runs
-from hitchpost.model.policy import ON_FAILURE, RestartPolicy, reap_due, restart_decision
+from hitchpost.model.policy import ON_FAILURE, RestartPolicy, Retention, delete_at, reap_due, restart_decision
 from hitchpost.model.record import ACTIVE, SUSPENDED, InvalidRecordChange
 from hitchpost.ops.prune import prune
 from hitchpost.settings import Settings
@@ -104,9 +104,15 @@ class Janitor:
             reaped.append(one.id)
         return reaped
 
+    def _deletable(self) -> list[str]:
+        """What the policy may ever delete, or nobody has looked at: the thousands of others need no second look."""
+        now, policy = datetime.now(UTC), Retention()
+        known = self.hub.registry.sessions.values()
+        return [one.id for one in known if one.seen is None or delete_at(policy, one.seen.facts, now) is not None]
+
     async def _prune_daily(self) -> None:
         while True:
-            done = await self.hub.do(prune, self.hub.home, datetime.now(UTC), dry_run=False)
+            done = await self.hub.do(prune, self.hub.home, datetime.now(UTC), dry_run=False, among=self._deletable())
             for decision in done:
                 if decision.delete:
                     log.info("pruned", session_id=decision.session, why=decision.why)

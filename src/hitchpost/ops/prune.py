@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,10 +27,17 @@ class Decision:
     why: str
 
 
-def prune(home: str, now: datetime, *, dry_run: bool, retention: Retention | None = None) -> list[Decision]:
-    """Decide about every session, and delete what is due. A workspace is never touched."""
+def prune(
+    home: str,
+    now: datetime,
+    *,
+    dry_run: bool,
+    retention: Retention | None = None,
+    among: Iterable[str] | None = None,
+) -> list[Decision]:
+    """Decide about every session, or about some, and delete what is due. A workspace is never touched."""
     decisions = []
-    for session in records.ids(home):
+    for session in records.ids(home) if among is None else among:
         try:
             seen = look(home, session)
         except (FileNotFoundError, files.NewerSchema, HitchpostError):
