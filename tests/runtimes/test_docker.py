@@ -362,3 +362,15 @@ def test_a_container_is_removed_from_the_engine_that_it_was_made_in(boxed: Boxed
     path.write_text(json.dumps({"schema": known["schema"], "engine": known["engine"]}))
     boxed.ground.hitch("rm", "dev", env={"DOCKER_HOST": "unix:///nowhere.sock"})
     assert boxed.engine.containers() == []
+
+
+def test_what_was_written_down_about_an_older_container_does_not_end_the_newer_one(boxed: Boxed):
+    dev = boxed.run("sh", "-c", ECHO)
+    known = json.loads((dev.folder / "box.json").read_bytes())
+    noted = boxed.ground.home / "containers" / f"{dev.id}.json"
+    noted.parent.mkdir()
+    noted.write_text(json.dumps({**known, "id": "0" * 64}))
+    assert f"removed the container of {dev.id}" in boxed.ground.hitch("doctor", "--fix", check=False).out
+    assert not noted.exists()
+    assert boxed.label(dev) == "running"
+    assert boxed.engine.containers() == [known["id"]]
