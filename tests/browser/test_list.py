@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ import pytest
 from tests.browser.windows import Window, colour, expect
 from tests.ground import Ground
 from tests.hubs import HubProcess
+from tests.support import eventually
 
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
 GREEN = "rgb(163, 190, 140)"
@@ -113,3 +115,21 @@ def test_the_list_is_walked_with_the_keyboard(ground: Ground, window: Window) ->
     expect(window.page.locator(".pane")).to_have_attribute("aria-label", "two")
     for session in sessions:
         ground.end(session)
+
+
+@pytest.mark.ids("F34")
+def test_a_session_of_a_newer_version_is_shown_and_nothing_is_offered(
+    ground: Ground, hub: HubProcess, window: Window
+) -> None:
+    newer = ground.begin_sh("exit 0", name="newer")
+    newer.ended()
+    path = newer.folder / "state.json"
+    path.with_name("new").write_text(json.dumps({**newer.state_file(), "schema": 99}))
+    path.with_name("new").rename(path)
+    eventually(lambda: [row["status"] for row in hub.ask("GET", "/api/sessions")] == ["unknown"], what="unknown")
+    window.page.reload()
+    expect(window.label("newer")).to_have_text("unknown (written by a newer hitchpost)")
+    window.open_session("newer")
+    expect(window.page.locator(".end-bar")).to_contain_text("upgrade hitchpost")
+    expect(window.page.get_by_role("button", name="Resume")).to_have_count(0)
+    expect(window.page.get_by_text("Click to restart")).to_have_count(0)

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { session } from "./sample";
 import type { Session } from "./shapes";
-import { argv, duration, ending, inOrder, label, matches } from "./words";
+import { argv, canResume, duration, ending, inOrder, label, matches, whereabouts } from "./words";
 
 const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit"]>>): Session =>
   session({ ...fields, exit: { code: null, signal: null, core_dumped: false, intent: null, ended_at: null, ...exit } });
@@ -24,6 +24,13 @@ test("an end is told with its code or signal", () => {
   expect(ending(ended({ state: "completed", status: "completed" }, { code: 0 }))).toBe("Process exited with code 0.");
   expect(ending(ended({ state: "stopped", status: "stopped" }, { code: 143 }))).toBe("Process stopped.");
   expect(ending(session({ state: "failed", status: "failed", label: "failed: keeper lost" }))).toBe("Process failed: keeper lost.");
+});
+
+test("of a session that cannot be read nothing is offered, and nothing said that nobody knows", () => {
+  const newer = session({ state: "unknown", status: "unknown", agent: "", workspace: { id: null, path: "", branch: null } });
+  expect([canResume(newer), whereabouts(newer)]).toEqual([false, ""]);
+  const root = session({ state: "failed", status: "failed", agent: "sh", workspace: { id: null, path: "/", branch: null } });
+  expect([canResume(root), whereabouts(root)]).toEqual([true, "sh · /"]);
 });
 
 test("durations read as on the command line", () => {

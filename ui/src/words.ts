@@ -31,8 +31,10 @@ export const takesInput = (session: Session): boolean => session.record === "act
 /** A prompt also wakes one whose process had done its work, or was ended because it was idle. */
 export const takesPrompt = (session: Session): boolean =>
   takesInput(session) || (session.record === "active" && (session.state === "completed" || session.exit?.intent === "reaper"));
+/** One that a newer version wrote, or that cannot be read: it is there, and nothing can be done with it. */
+export const isForeign = (session: Session): boolean => session.state === "unknown";
 export const canResume = (session: Session): boolean =>
-  !isLive(session) && session.state !== "created" && isListed(session);
+  !isLive(session) && !isForeign(session) && session.state !== "created" && isListed(session);
 
 export function colour(session: Session): string {
   if (session.status === "running") {
@@ -53,8 +55,12 @@ export function urgency(session: Session): number {
 }
 
 export function place(session: Session): string {
-  return session.workspace.branch ?? session.workspace.path.split("/").filter(Boolean).at(-1) ?? "/";
+  const { branch, path } = session.workspace;
+  return branch ?? path.split("/").filter(Boolean).at(-1) ?? path;
 }
+
+/** The agent and where it works, as far as anything is known. */
+export const whereabouts = (session: Session): string => [session.agent, place(session)].filter(Boolean).join(" · ");
 
 /** The hub's words; and what the agent wants, where they do not say it. */
 export function label(session: Session): string {

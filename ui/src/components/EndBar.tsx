@@ -2,12 +2,19 @@ import { act, teardown } from "../actions";
 import type { Session } from "../shapes";
 import { owner } from "../store";
 import { resume } from "../views";
-import { ARCHIVED, MAY_BE_RESUMABLE, canResume, ending, hasCrashed, isLive } from "../words";
+import { ARCHIVED, MAY_BE_RESUMABLE, canResume, ending, hasCrashed, isForeign, isLive } from "../words";
 
 /** What stands under the output of a session that does not run, and the way back where there is one. */
 export function EndBar({ session }: { session: Session }) {
   if (session.record === "archived") return <p class="end-bar">{ARCHIVED}</p>;
   if (session.record === "error") return <p class="end-bar red">{session.label}</p>;
+  if (isForeign(session)) {
+    return (
+      <p class="end-bar yellow">
+        {ending(session)} {session.description}
+      </p>
+    );
+  }
   if (session.status === "stale") {
     return (
       <div class="end-bar yellow">

@@ -1,6 +1,6 @@
 import type { Session } from "../shapes";
 import { current, now, open } from "../store";
-import { colour, duration, label, place, secondsSince } from "../words";
+import { colour, duration, label, secondsSince, whereabouts } from "../words";
 import { Dot } from "./Dot";
 
 export function SessionRow({ session }: { session: Session }) {
@@ -13,7 +13,7 @@ export function SessionRow({ session }: { session: Session }) {
           {session.name}
         </span>
         <span class="where" title={session.workspace.path}>
-          {session.agent} · {place(session)}
+          {whereabouts(session)}
         </span>
         <Since session={session} />
         <span class={`label ${colour(session)}`} title={label(session)}>

@@ -3,7 +3,7 @@ import { sessionPath } from "../api";
 import type { Session } from "../shapes";
 import { owner, panel, type Panel } from "../store";
 import { resume } from "../views";
-import { canResume, colour, isLive, label, place } from "../words";
+import { canResume, colour, isForeign, isLive, label, whereabouts } from "../words";
 import { Menu } from "./Menu";
 
 const PANELS: [Panel, string][] = [
@@ -14,6 +14,7 @@ const PANELS: [Panel, string][] = [
 
 export function Toolbar({ session, onSearch }: { session: Session; onSearch: () => void }) {
   const live = isLive(session);
+  const ended = !live && !isForeign(session);
   return (
     <header class="toolbar">
       <div class="title">
@@ -22,7 +23,8 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
           {label(session)}
         </span>
         <span class="where" title={session.workspace.path}>
-          {session.agent} · {place(session)} · run {session.run}
+          {whereabouts(session)}
+          {session.run ? ` · run ${session.run}` : ""}
         </span>
       </div>
       <div class="tools">
@@ -63,12 +65,12 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
               Cancel…
             </button>
           ) : null}
-          {owner.value && !live && session.record !== "archived" ? (
+          {owner.value && ended && session.record !== "archived" ? (
             <button type="button" onClick={() => void act(session, "archive")}>
               Archive
             </button>
           ) : null}
-          {owner.value && !live ? (
+          {owner.value && ended ? (
             <button type="button" class="danger" onClick={() => remove(session)}>
               Delete…
             </button>
