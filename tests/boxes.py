@@ -224,18 +224,20 @@ class Remapping(Engine):
 
 
 def known_to_machine(folder: Path, name: str, uid: int) -> None:
-    """Lists of users with one more, for ``seen_with``."""
-    (folder / "passwd").write_text(Path("/etc/passwd").read_text() + f"{name}:x:{uid}:{uid}::{folder}/home:/bin/sh\n")
-    (folder / "group").write_text(Path("/etc/group").read_text() + f"{name}:x:{uid}:\n")
+    """A copy of ``/etc`` with one more user, for ``seen_with``."""
+    etc = folder / "etc"
+    subprocess.run(["cp", "-a", "/etc", str(etc)], check=True)
+    with (etc / "passwd").open("a") as users, (etc / "group").open("a") as groups:
+        users.write(f"{name}:x:{uid}:{uid}::{folder}/home:/bin/sh\n")
+        groups.write(f"{name}:x:{uid}:\n")
     for kind in ("subuid", "subgid"):
-        (folder / kind).write_text(f"{name}:100000:65536\n")
+        (etc / kind).unlink(missing_ok=True)
+        (etc / kind).write_text(f"{name}:100000:65536\n")
 
 
 def seen_with(folder: Path) -> list[str]:
     """What runs below this sees other lists of users than the machine has, which are left alone."""
-    script = (
-        'for name in passwd group subuid subgid; do mount --bind "$0/$name" "/etc/$name" || exit 1; done; exec "$@"'
-    )
+    script = 'mount --bind "$0/etc" /etc && exec "$@"'
     return ["unshare", "-m", "--propagation", "slave", "sh", "-c", script, str(folder)]
 
 
