@@ -159,7 +159,7 @@ def test_F5_a_program_that_cannot_be_started_says_which_and_why(ground: Ground, 
     assert dev.exit() == {**NEVER_RAN, "error": why}
     assert dev.exit_status() == ""
     assert dev.states() == ["starting", "failed"]
-    assert ground.processes() == []
+    eventually(lambda: ground.processes() == [], what="the end of every process")
 
 
 @pytest.mark.ids("F6")

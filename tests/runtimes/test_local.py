@@ -147,7 +147,7 @@ def test_a_keeper_that_cannot_write_running_starts_nobody(yard: Yard):
     assert started.error is not None
     assert started.error.startswith("cannot write the state: ")
     eventually(lambda: not is_kept(str(yard.truth.run())))
-    assert yard.ground.processes() == []
+    eventually(lambda: yard.ground.processes() == [], what="the end of every process")
 
 
 def test_a_keeper_that_dies_at_once_has_last_words(yard: Yard):

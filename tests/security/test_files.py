@@ -17,7 +17,7 @@ import hitchpost
 from hitchpost import wire
 from hitchpost.runtimes.link import Link
 from tests.ground import Ground, Truth
-from tests.support import Hitch, LeakWatch
+from tests.support import Hitch, LeakWatch, eventually
 
 NOBODY = 65534
 VICTIM = b"precious\n"
@@ -103,7 +103,7 @@ def test_S11_a_link_in_the_place_of_a_lock_or_story_is_not_followed(
     (dev.folder / name).symlink_to(victim)
     refused(ground, "restart", dev.id)
     assert not dev.run(2).exists()
-    assert ground.processes() == []
+    eventually(lambda: ground.processes() == [], what="the end of every process")
 
 
 @pytest.mark.ids("S11", "F36")
@@ -132,7 +132,7 @@ def test_S11_a_link_in_the_place_of_a_runs_file_is_not_followed(
     (dev.run(2) / name).symlink_to(folder if name == "output" else victim)
     refused(ground, "restart", dev.id)
     assert os.listdir(folder) == []
-    assert ground.processes() == []
+    eventually(lambda: ground.processes() == [], what="the end of every process")
     assert dev.state in ("created", "failed")
 
 
