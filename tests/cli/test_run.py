@@ -279,3 +279,9 @@ def test_the_config_s_env_reaches_the_agent(ground: Ground) -> None:
     session: Truth = ground.sh('echo "$A, $B" > seen')
     session.ended()
     assert ground.said("seen") == "from the file, from the table\n"
+
+
+def test_an_agent_that_is_not_installed_says_how_to_install_it(ground: Ground, tmp_path: Path) -> None:
+    answer = ground.hitch("run", "claude", "--name", "dev", env={"PATH": str(tmp_path)}, check=1)
+    why = "program not found on PATH: claude; to install it: npm install -g @anthropic-ai/claude-code"
+    assert answer.err == f"hitch: dev failed to start: {why}\n"

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -87,6 +88,9 @@ def test_a_container_removed_by_hand_is_stopped(boxed: Boxed, before: str):
     boxed.engine.docker("rm", "-f", boxed.container(dev))
     assert dev.ended() == "failed"
     assert "stale" not in boxed.label(dev)
+    if before == "running":  # nobody is left who could say how it ended, so nobody waits for that
+        changed = datetime.fromisoformat(boxed.ground.ps(dev)["state_changed_at"])
+        assert changed - datetime.fromisoformat(boxed.ground.ps(dev)["exit"]["ended_at"]) < timedelta(seconds=5)
     status = boxed.ground.hitch("status", "--json").json()
     assert status["counts"] == {"stopped": 1}
     boxed.ground.hitch("restart", "dev")

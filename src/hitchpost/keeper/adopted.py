@@ -39,7 +39,7 @@ class Adopted(Keeper):
         self.take_keys()
         self.journal.write_run(self.pid, "adopted")
         self.journal.change(runs.RUNNING, "adopted while it runs", {"pid": self.pid})
-        self.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+        self.timers.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
         self._on_output(spec.adopt_screen.encode())
 
     def watch(self, pid: int) -> None:
@@ -78,7 +78,7 @@ class Adopted(Keeper):
             self.poll.unregister(self.pidfd)
             self.wait_status = None
             self._ended_at = files.stamp()
-            self.at("drain", time.monotonic() + LAST_OUTPUT_S, self._drained)
+            self.timers.at("drain", time.monotonic() + LAST_OUTPUT_S, self._drained)
         else:
             self.on_keys(fd)
 
@@ -153,8 +153,7 @@ class Adopted(Keeper):
                 return
 
     def _drained(self, now: float) -> None:
-        self._timers.pop("folder", None)
-        self._timers.pop("activity", None)
+        self.timers.cancel("folder", "activity")
         os.close(self.master)
         self.master = -1
         self._end_client()

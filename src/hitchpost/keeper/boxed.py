@@ -50,7 +50,7 @@ class Boxed(Adopted):
         self.take_keys()
         self.journal.write_run(self.pid, "container")
         self.journal.change(runs.RUNNING, "the agent runs", {"pid": self.pid, "container": self.spec.container})
-        self.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+        self.timers.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
 
     def _pipe(self, name: str, how: int) -> int:
         fd = os.open(name, how | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._place)
@@ -71,7 +71,7 @@ class Boxed(Adopted):
             if (status := status_of(self._said("exit_status"))) is not None:
                 self.wait_status, self._usage = status, None  # type: ignore[assignment]
                 self._ended, self._ended_at = time.monotonic(), files.stamp()
-                self.at("status", self._ended, self._wait_for_status)
+                self.timers.at("status", self._ended, self._wait_for_status)
                 return
             time.sleep(ROUND_S)
         raise StartFailed(f"the agent did not begin within {START_S:g} s")
@@ -136,23 +136,22 @@ class Boxed(Adopted):
         """Who brings the output has ended inside, and the agent lives: tmux starts it again."""
         if self._ended or not lives(self.pid):
             return
-        try:
-            came_back = os.read(self.master, READ_BYTES)
-        except BlockingIOError:
-            came_back = b""
-        else:
-            if not came_back and not self._waiting:
-                out = f"{wire.SHARED}/{os.path.basename(self.spec.box)}/out"
-                self.command(f"pipe-pane -t {self.spec.adopt_pane} 'exec cat >{out}'")
-            if not came_back:
-                self._pipe_pause_s = min(2 * self._pipe_pause_s, LONGEST_PIPE_PAUSE_S)
-                self.at("pipe", now + self._pipe_pause_s, self._pipe_again)
-                return
-        self.log.miss()
-        self._hung_up = False
-        self.poll.register(self.master, select.EPOLLIN)
-        if came_back:
-            self._on_output(came_back)
+        if self._has_writer():
+            self.log.miss()
+            self._hung_up = False
+            self.poll.register(self.master, select.EPOLLIN)
+            return
+        if not self._waiting:
+            out = f"{wire.SHARED}/{os.path.basename(self.spec.box)}/out"
+            self.command(f"pipe-pane -t {self.spec.adopt_pane} 'exec cat >{out}'")
+        self._pipe_pause_s = min(2 * self._pipe_pause_s, LONGEST_PIPE_PAUSE_S)
+        self.timers.at("pipe", now + self._pipe_pause_s, self._pipe_again)
+
+    def _has_writer(self) -> bool:
+        """Whether somebody has the pipe open for writing: the kernel says when nobody has."""
+        looked = select.poll()
+        looked.register(self.master, select.POLLIN)
+        return not any(events & select.POLLHUP for _, events in looked.poll(0))
 
     def resize(self, cols: int, rows: int) -> None:
         Keeper.resize(self, cols, rows)
@@ -178,18 +177,17 @@ class Boxed(Adopted):
 
     def _wait_for_status(self, now: float) -> None:
         """The agent's parent inside writes how it ended, and its last output comes: both a moment after its end."""
+        box_lives = self.inside.box_lives  # first this, then the file: who could write it is dead with the container
         if self.wait_status is None:
             self.wait_status = status_of(self._said("exit_status"))
-        patience_s = LAST_OUTPUT_S if self.wait_status is not None else STATUS_S
+        patience_s = LAST_OUTPUT_S if self.wait_status is not None else STATUS_S if box_lives else 0.0
         if (self.wait_status is None or not self._hung_up) and now - self._ended < patience_s:
-            self.at("status", now + ROUND_S, self._wait_for_status)
+            self.timers.at("status", now + ROUND_S, self._wait_for_status)
         else:
             self._drained(now)
 
     def _drained(self, now: float) -> None:
-        self._timers.pop("folder", None)
-        self._timers.pop("activity", None)
-        self._timers.pop("pipe", None)
+        self.timers.cancel("folder", "activity", "pipe")
         try:
             if data := os.read(self.master, READ_BYTES):
                 self._on_output(data)
@@ -211,6 +209,10 @@ class Inside(Tree):
         super().__init__(Cage([]))
         self._container, self._first, self._started = container.encode(), first, started
 
+    @property
+    def box_lives(self) -> bool:
+        return files.process_start(self._first) == self._started
+
     def pids(self) -> list[int]:
         return [pid for pid in self._processes() if lives(pid) and _is_marked(pid)]
 
@@ -228,7 +230,7 @@ class Inside(Tree):
 
     def _processes(self) -> list[int]:
         """Of its control group, or, where the engine cannot make any, of its first process' namespace."""
-        namespace = _namespace(self._first) if files.process_start(self._first) == self._started else ""
+        namespace = _namespace(self._first) if self.box_lives else ""
         found = []
         for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
             try:

@@ -34,6 +34,7 @@ from hitchpost.keeper.pane import Pane
 from hitchpost.keeper.spec import Spec
 from hitchpost.keeper.stopping import Stopping
 from hitchpost.keeper.terminal import Scanner, parse_report
+from hitchpost.keeper.timers import Timers
 from hitchpost.keeper.tree import Tree
 from hitchpost.keeper.typing_queue import TypingQueue
 from hitchpost.model import run as runs
@@ -42,8 +43,6 @@ from hitchpost.state import files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    Timer = Callable[[float], None]
 
 READ_BYTES = 65536
 READS_PER_TURN = 32
@@ -76,7 +75,7 @@ class Keeper:
         self.tree = Tree(self.cage)
         self.journal = Journal(spec, run_folder)
         self.stopping = Stopping(self)
-        self._timers: dict[str, tuple[float, Timer]] = {}
+        self.timers = Timers()
         self._last_output = 0.0
         self._report_written = 0.0
         self._folder_missing = False
@@ -100,7 +99,7 @@ class Keeper:
         self.poll.register(self.master, select.EPOLLIN)
         self.journal.write_run(self.pid, self.cage.tier)
         self.journal.change(runs.RUNNING, "the agent runs", {"pid": self.pid})
-        self.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+        self.timers.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
 
     def prepare(self) -> None:
         """Everything that is there before an agent is: the log, the socket, room on the disk for its end."""
@@ -138,7 +137,7 @@ class Keeper:
     def keep(self) -> None:
         """Until the agent has ended and everything about it is written down."""
         while not self.done:
-            for fd, events in self.poll.poll(self._timeout_s()):
+            for fd, events in self.poll.poll(self.timers.next_in_s(time.monotonic())):
                 if fd == self.master:
                     self._on_terminal(events)
                 elif fd == self.wakeup:
@@ -153,19 +152,10 @@ class Keeper:
                     self.other_event(fd)
             self._on_time()
 
-    def at(self, name: str, moment: float, call: Timer) -> None:
-        """Call once, at a moment of the monotonic clock. A timer of the same name is replaced."""
-        self._timers[name] = (moment, call)
-
-    def _timeout_s(self) -> float:
-        moments = [moment for moment, _ in self._timers.values()]
-        return max(0.0, min(moments) - time.monotonic()) if moments else -1
-
     def _on_time(self) -> None:
         now = time.monotonic()
-        for name, (moment, call) in list(self._timers.items()):
-            if moment <= now and not self.done:
-                del self._timers[name]
+        for call in self.timers.due(now):
+            if not self.done:
                 call(now)
 
     def _on_wakeup(self) -> None:
@@ -189,7 +179,7 @@ class Keeper:
                 self.wait_status, self._usage = status, usage
                 self._ended_at = files.stamp()
                 os.close(self.slave)
-                self.at("drain", time.monotonic() + DRAIN_S, self._drained)
+                self.timers.at("drain", time.monotonic() + DRAIN_S, self._drained)
 
     # the terminal -----------------------------------------------------------------------------------------------
 
@@ -224,8 +214,8 @@ class Keeper:
         if self.pane is not None:
             self.pane.show()
         self._last_output = time.time()
-        if "activity" not in self._timers:
-            self.at("activity", time.monotonic() + ACTIVITY_EVERY_S, self._record_activity)
+        if "activity" not in self.timers:
+            self.timers.at("activity", time.monotonic() + ACTIVITY_EVERY_S, self._record_activity)
         for kind, body in self.scanner.feed(data):
             if kind == "report":
                 self._on_report(body)
@@ -264,7 +254,7 @@ class Keeper:
                 raise
             return taken
         if self.typing.resume_at is not None:
-            self.at("typing", self.typing.resume_at, self._type_on)
+            self.timers.at("typing", self.typing.resume_at, self._type_on)
         if self._typing_stuck != self.typing.blocked:
             self._typing_stuck = self.typing.blocked
             self.wait_for_room(self._typing_stuck)
@@ -303,8 +293,7 @@ class Keeper:
             self.poll.unregister(self.master)
             os.close(self.master)
             self.master = -1
-            for name in ("drain", "folder", "activity"):
-                self._timers.pop(name, None)
+            self.timers.cancel("drain", "folder", "activity")
             self.stopping.leader_ended()
 
     # what is noticed --------------------------------------------------------------------------------------------
@@ -315,8 +304,8 @@ class Keeper:
             return
         cleared = fields["state"] == "clear"
         self.report = None if cleared else {**fields, "schema": files.SCHEMA, "at": files.stamp(), "source": "osc7501"}
-        if "report" not in self._timers:
-            self.at("report", self._report_written + REPORT_EVERY_S, self._pass_report_on)
+        if "report" not in self.timers:
+            self.timers.at("report", self._report_written + REPORT_EVERY_S, self._pass_report_on)
 
     def _pass_report_on(self, now: float) -> None:
         self._report_written = now
@@ -343,7 +332,7 @@ class Keeper:
             self.journal.change(runs.ORPHANED, runs.WORKSPACE_GONE, {"folder": spec.folder})
         again_s = FOLDER_RECHECK_S if missing and not self._folder_missing else FOLDER_CHECK_S
         self._folder_missing = missing
-        self.at("folder", now + again_s, self._check_folder)
+        self.timers.at("folder", now + again_s, self._check_folder)
 
     # ending -----------------------------------------------------------------------------------------------------
 
@@ -352,7 +341,7 @@ class Keeper:
         if self.done:
             return
         self.done = True
-        if "report" in self._timers:
+        if "report" in self.timers:
             self._pass_report_on(time.monotonic())
         ending = Ending(
             wait_status=self.wait_status,

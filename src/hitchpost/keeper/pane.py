@@ -135,7 +135,7 @@ class Pane:
         self.lost = True
         self.keeper.poll.unregister(self.fd)
         self.keeper.desk.pane_gone()
-        self.keeper.at("pane", time.monotonic() + LOSS_CHECK_S, self._say_why)
+        self.keeper.timers.at("pane", time.monotonic() + LOSS_CHECK_S, self._say_why)
         self.keeper.stopping.abandon(LOSS_GRACE_S)
 
     def _say_why(self, now: float) -> None:

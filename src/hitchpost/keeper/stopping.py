@@ -44,7 +44,7 @@ class Stopping:
             self.keeper.journal.change(runs.STOPPING, reason or f"asked by {by}", {"by": by, "grace_s": grace_s})
         self._force_at(now + grace_s)
         if grace_s > 0:
-            self.keeper.at("term", now + min(POLITE_S, grace_s / 2), self._ask_everyone)
+            self.keeper.timers.at("term", now + min(POLITE_S, grace_s / 2), self._ask_everyone)
             self._ask_politely()
 
     def abandon(self, grace_s: float) -> None:
@@ -54,7 +54,7 @@ class Stopping:
         now = time.monotonic()
         self.kill_survivors = True
         self._force_at(now + grace_s)
-        self.keeper.at("term", now + grace_s / 2, self._ask_everyone)
+        self.keeper.timers.at("term", now + grace_s / 2, self._ask_everyone)
         self._ask_politely()
 
     def leader_ended(self) -> None:
@@ -71,7 +71,7 @@ class Stopping:
     def _wait_for_tree(self, now: float) -> None:
         self.keeper.reap()
         if self.keeper.tree.pids():
-            self.keeper.at("tree", now + ROUND_S, self._wait_for_tree)
+            self.keeper.timers.at("tree", now + ROUND_S, self._wait_for_tree)
         else:
             self.keeper.finish()
 
@@ -101,7 +101,7 @@ class Stopping:
 
     def _force_at(self, moment: float) -> None:
         self._deadline = moment
-        self.keeper.at("force", moment, self._use_force)
+        self.keeper.timers.at("force", moment, self._use_force)
 
     def _use_force(self, now: float) -> None:
         """Rounds of force until nothing is left. The rounds grow rare for what the kernel will not let go."""
@@ -110,4 +110,4 @@ class Stopping:
             self.keeper.finish()
             return
         self._round_s = min(self._round_s * 2, LONGEST_ROUND_S)
-        self.keeper.at("force", now + self._round_s, self._use_force)
+        self.keeper.timers.at("force", now + self._round_s, self._use_force)

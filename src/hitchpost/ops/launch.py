@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from hitchpost import settings as config
 from hitchpost.agents import catalog
-from hitchpost.errors import UsageError, WorkspaceBusy
+from hitchpost.errors import StartFailed, UsageError, WorkspaceBusy
 from hitchpost.model import run as runs
+from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.ops.create import Wish, create
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen
@@ -85,6 +86,10 @@ def launch(
         begun = start(home, record.id, settings, caller=caller, extra_env=request.env, size=request.size, actor=actor)
     except WorkspaceBusy:
         remove(home, record.id)
+        raise
+    except StartFailed as error:
+        if kind.install and error.why.startswith("program not found") and record.runtime in WITHOUT_SANDBOX:
+            raise StartFailed(record.name, f"{error.why}; to install it: {kind.install}") from None
         raise
     if request.prompt is not None and not kind.prompt_args:
         send(begun.seen, request.prompt)
