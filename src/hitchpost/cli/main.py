@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
+from hitchpost.descriptors import open_standard
+
 
 def main() -> None:
+    open_standard()
     if sys.argv[1:2] == ["ps"]:
         from hitchpost.cli import ps
 

@@ -5,6 +5,8 @@ import sys
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
+from hitchpost.descriptors import open_standard
 from hitchpost.keeper.main import main
 
+open_standard()
 sys.exit(main(sys.argv))

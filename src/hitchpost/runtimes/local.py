@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -155,6 +156,8 @@ def keeper_program() -> list[str]:
 
 def _spawn(folder: str, spec: int, kept: tuple[int, ...]) -> None:
     """Start the keeper with just these descriptors. It detaches itself; the process waited for is gone at once."""
+    if min(spec, *kept) <= 2:
+        raise OSError(errno.EBADF, "standard descriptors are closed")
     argv = [*keeper_program(), folder, str(spec)]
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     log = os.open(
