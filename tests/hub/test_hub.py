@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import time
+from datetime import UTC, datetime
 
 import pytest
 
+from hitchpost.cli.ps import from_hub
 from hitchpost.hubclient import HubRefused
+from hitchpost.ops.look import look
+from hitchpost.ops.view import shape
+from hitchpost.settings import Settings
 from tests.ground import Ground
 from tests.hubs import OUTPUT, SNAPSHOT, HubProcess
 from tests.support import eventually
@@ -180,3 +187,34 @@ def test_a_second_hub_refuses(ground: Ground, hub: HubProcess) -> None:
     answer = ground.hitch("up", "--foreground", "--port", "0", check=4)
     assert "another hub serves this home" in answer.err
     assert hub.ask("GET", "/api/health")["ok"] is True
+
+
+@pytest.mark.ids("A31-7", "A22-10")
+def test_a_session_that_prints_twice_a_second_works_in_every_look(ground: Ground, hub: HubProcess) -> None:
+    dev = ground.begin_sh("while echo tick; do sleep 0.5; done", name="dev", settings=Settings(quiet_s=5))
+    eventually(lambda: [row["name"] for row in hub.ask("GET", "/api/sessions")] == ["dev"])
+    begun = time.monotonic()
+
+    def looks() -> list[str]:
+        rows = json.loads(from_hub(hub.home, "/api/sessions?all=False") or b"[]")
+        alone = shape(look(hub.home, dev.id), datetime.now(UTC))
+        found = [row["attention"] for row in rows]
+        found += [hub.ask("GET", f"/api/sessions/{dev.id}")["attention"], alone["attention"]]
+        found += [row["attention"] for row in hub.ask("GET", "/api/status")["sessions"]]
+        return [*found, hub.ask("GET", f"/api/sessions/{dev.id}/explain")["session"]["attention"]]
+
+    told: list[list[str]] = []
+    while len(told) < 40 or time.monotonic() < begun + 11:
+        told.append(looks())
+        time.sleep(0.1)
+    assert {word for words in told for word in words} == {"working"}
+    ground.end(dev)
+
+
+@pytest.mark.ids("A31-14")
+def test_the_words_of_a_silent_session_go_on_beside_a_hub(ground: Ground, hub: HubProcess) -> None:
+    dev = ground.begin_sh("echo once; sleep 1000", name="dev")
+    path = f"/api/sessions/{dev.id}"
+    eventually(lambda: hub.ask("GET", path)["attention"] == "idle", what="the session to be idle for its own route")
+    assert ground.ps(dev)["attention"] == "idle"
+    ground.end(dev)

@@ -103,7 +103,7 @@ class Routes:
         }
 
     async def status(self) -> dict[str, Any]:
-        listed = self.hub.registry.listed()
+        listed = await self._listed()
         views = [self._agent_view(one) for one in listed]
         return {
             "hub": await self.health(),
@@ -146,16 +146,18 @@ class Routes:
 
     async def sessions(self, everything: Annotated[bool, Query(alias="all")] = False) -> Response:
         """As text that is ready: thousands of sessions are not taken apart and put together again."""
+        await self.hub.registry.freshen()
         texts = [one.text for one in self.hub.registry.rows(everything=everything)]
         return Response(as_json(texts), media_type="application/json")
 
     async def table(self, everything: Annotated[bool, Query(alias="all")] = False, colour: bool = False) -> Response:
         """What ``hitch ps`` prints. It is made in a thread: thousands of lines would hold up the event loop."""
+        await self.hub.registry.freshen()
         lines = [one.line for one in self.hub.registry.rows(everything=everything)]
         return PlainTextResponse(await asyncio.to_thread(as_table, lines, colour=colour, now_s=time.time()))
 
     async def export(self) -> dict[str, Any]:
-        found = [one.shape for one in self.hub.registry.listed()]
+        found = [one.shape for one in await self._listed()]
         return {"version": 1, "exported_at": files.stamp(), "sessions": found}
 
     async def create(self, body: schemas.NewSession) -> dict[str, Any]:
@@ -168,7 +170,9 @@ class Routes:
         return {"session": one.shape, "notes": notes}
 
     async def session(self, session: SessionId) -> dict[str, Any]:
-        return self._find(session).shape
+        one = self._find(session)
+        await self.hub.registry.freshen(one)
+        return one.shape
 
     async def edit(self, session: SessionId, body: schemas.Changes) -> dict[str, Any]:
         one = self._find(session)
@@ -232,7 +236,7 @@ class Routes:
     # CR-070's view ----------------------------------------------------------------------------------------------
 
     async def agents(self) -> list[dict[str, Any]]:
-        return [self._agent_view(one) for one in self.hub.registry.listed()]
+        return [self._agent_view(one) for one in await self._listed()]
 
     async def agent(self, agent: SessionId) -> dict[str, Any]:
         return self._agent_view(self._find(agent))
@@ -260,6 +264,10 @@ class Routes:
 
     def _find(self, session: str) -> Tracked:
         return self.hub.registry.find(session)
+
+    async def _listed(self) -> list[Tracked]:
+        await self.hub.registry.freshen()
+        return self.hub.registry.listed()
 
     def _agent_view(self, one: Tracked) -> dict[str, Any]:
         assert one.seen is not None
@@ -352,6 +360,7 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     replay.serve_replays(app, hub)
 
     async def scrape() -> Response:
+        await hub.registry.freshen()
         return Response(routes.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     app.get("/metrics", response_class=PlainTextResponse)(scrape)

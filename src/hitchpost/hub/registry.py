@@ -23,7 +23,7 @@ from hitchpost.model.durations import duration
 from hitchpost.model.status import cr070, status, story29, story29_reason
 from hitchpost.ops.create import sweep
 from hitchpost.ops.listing import UNLISTED, Row, foreign, place_in_list, place_of
-from hitchpost.ops.look import Seen, look
+from hitchpost.ops.look import Seen, look, with_activity
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import resolve_in
 from hitchpost.ops.view import shape
@@ -78,6 +78,7 @@ class Registry:
         self.ended: Counter[str] = Counter()
         self._subscribers: list[Callable[[Event], None]] = []
         self._threads = ThreadPoolExecutor(8, "look")
+        self._freshening = ThreadPoolExecutor(1, "activity")
         self._tasks: set[asyncio.Task[object]] = set()
         self._unwatched: set[str] = set()
         self._again: set[str] = set()
@@ -117,6 +118,7 @@ class Registry:
                 one.watch.close()
         self._changes.close()
         self._threads.shutdown(wait=False)
+        self._freshening.shutdown(wait=False)
 
     # who listens ------------------------------------------------------------------------------------------------
 
@@ -144,13 +146,26 @@ class Registry:
             return self.get(wanted)
         return self.get(resolve_in({one.id: one.shape for one in self.sessions.values() if one.shape}, wanted))
 
-    def listed(self, *, everything: bool = True) -> list[Tracked]:
-        """All sessions in the order of their index, with the words that hold now. Those that have ended keep theirs."""
+    async def freshen(self, *some: Tracked) -> None:
+        """Give the living, or some of them, the words that hold now. Whoever asks for words asks for this first.
+
+        When output last came is read from their logs: nobody tells the hub of each line that an agent prints.
+        """
+        live = [(one, one.seen) for one in some or tuple(self.sessions.values()) if one.lives and one.seen is not None]
+        if not live:
+            return
+        before = [seen for _, seen in live]
+        loop = asyncio.get_running_loop()
+        after = await loop.run_in_executor(self._freshening, lambda: [with_activity(seen) for seen in before])
         now = datetime.now(UTC)
+        for (one, seen), fresh in zip(live, after, strict=True):
+            if one.seen is seen:
+                one.seen = fresh
+            one.describe(now)
+
+    def listed(self, *, everything: bool = True) -> list[Tracked]:
+        """All sessions in the order of their index."""
         found = [one for one in self.sessions.values() if one.line and (everything or one.place < UNLISTED)]
-        for one in found:
-            if one.lives:
-                one.describe(now)
         return sorted(found, key=attrgetter("place"))
 
     def rows(self, *, everything: bool) -> Sequence[Tracked | Row]:

@@ -43,6 +43,14 @@ def look(home: str, session: str) -> Seen:
     return Seen(record, facts(folder, record, state), folder, "; ".join(filter(None, problems)))
 
 
+def with_activity(seen: Seen) -> Seen:
+    """``seen`` with the time at which output came last, now."""
+    written = output.last_written(os.path.join(seen.run_folder, wire.OUTPUT))
+    if written is None:
+        return seen
+    return replace(seen, facts=replace(seen.facts, last_activity_at=datetime.fromtimestamp(written, UTC)))
+
+
 def facts(folder: str, record: Record, state: State | None) -> Facts:
     created_at = moment(record.created_at) or NEVER
     if state is None:
