@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-import tomllib
-from dataclasses import dataclass, field, fields, replace
 
 from hitchpost.errors import BadSettings
+from hitchpost.values import fields, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOTHING: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Settings:
     """Every key of the file, with what holds when it is not there."""
 
@@ -28,7 +33,7 @@ class Settings:
     image: str = "hitchpost-agent"
     network: str = "bridge"
     memory: str = "4g"
-    env: dict[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = NOTHING
     env_files: tuple[str, ...] = ()
 
 
@@ -57,18 +62,20 @@ def load(path: str | None = None) -> Settings:
     path = path or config_path()
     try:
         with open(path, "rb") as file:
+            import tomllib
+
             table = tomllib.load(file)
     except FileNotFoundError:
         return Settings()
     except (OSError, ValueError) as error:
         raise BadSettings(f"cannot read {path}: {error}") from None
-    known = {entry.name for entry in fields(Settings)}
+    known = set(fields(Settings))
     values: dict[str, object] = {}
-    for key, value in table.items():
+    for key, item in table.items():
         if key not in known:
             raise BadSettings(f"{path} has an unknown key {key!r}; known are: {', '.join(sorted(known))}")
-        values[key] = _checked(path, key, value)
-    return replace(Settings(), **values)  # type: ignore[arg-type]
+        values[key] = _checked(path, key, item)
+    return Settings(**values)  # type: ignore[arg-type]
 
 
 def _checked(path: str, key: str, value: object) -> object:
@@ -114,4 +121,4 @@ def environment(settings: Settings) -> dict[str, str]:
             if not equals or not name.strip():
                 raise BadSettings(f"{path}, line {number}: expected NAME=value")
             found[name.strip()] = value.strip().strip("\"'")
-    return found | settings.env
+    return {**found, **settings.env}

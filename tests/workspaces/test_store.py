@@ -1,20 +1,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hitchpost.errors import AmbiguousWorkspace, HomeRefused, NoSuchWorkspace
 from hitchpost.state import files
+from hitchpost.values import replace
 from hitchpost.workspaces import store
 from hitchpost.workspaces.store import Workspace
 from tests.support import LeakWatch
 
 
 def known(home: Path, ours: str, name: str, path: str = "/nowhere", **more: object) -> Workspace:
-    made = replace(Workspace(ours, name, path, files.stamp()), **more)  # type: ignore[arg-type]
+    made = replace(Workspace(ours, name, path, files.stamp()), **more)
     with store.top_lock(str(home)), store.begun(str(home), made):
         return made
 

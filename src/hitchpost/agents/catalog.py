@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
-import tomllib
-from dataclasses import dataclass
-from functools import cache
 
 from hitchpost.errors import UsageError
+from hitchpost.values import value
 
 FOLDER = os.path.join(os.path.dirname(__file__), "catalog")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Agent:
     """One kind of agent. ``prompt_args`` carry a first prompt; ``{prompt}`` stands for it."""
 
@@ -32,18 +29,19 @@ class Agent:
         return (*self.argv, *extra, *words)
 
 
-@cache
 def names() -> list[str]:
     return sorted(name.removesuffix(".toml") for name in os.listdir(FOLDER) if name.endswith(".toml"))
 
 
-@cache
 def load(name: str) -> Agent:
     """Raises ``UsageError`` for a name that no file describes."""
     if name not in names():
         raise UsageError(
             f"unknown agent {name!r}; known are: {', '.join(names())}. For any other program: hitch run -- {name} …"
         )
+    import signal
+    import tomllib
+
     with open(os.path.join(FOLDER, f"{name}.toml"), "rb") as file:
         table = tomllib.load(file)
     quit_table = table.get("quit", {})

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from hitchpost.agents.catalog import Agent
 from hitchpost.errors import NameTaken, UsageError
@@ -15,14 +12,18 @@ from hitchpost.state import files, index, records
 from hitchpost.state.home import new_id, open_home, session_folder, sessions_folder
 from hitchpost.state.manager import Manager
 from hitchpost.state.records import Record
-from hitchpost.values import asdict
+from hitchpost.values import asdict, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LONGEST_NAME = 128
 LONGEST_DESCRIPTION = 1000
 NEW, REMOVED = ".new-", ".removed-"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Wish:
     """What a person asks for. ``argv`` is the whole command."""
 
@@ -132,6 +133,8 @@ def sweep_locked(home: str) -> None:
 
 def erase(folder: str) -> None:
     """Delete a session's folder, with what an agent has protected from writing in it."""
+    import shutil
+
     shutil.rmtree(folder, ignore_errors=True)
     if os.path.islink(folder) or not os.path.isdir(folder):
         return
@@ -169,7 +172,7 @@ def _write(home: str, record: Record, actor: str) -> None:
             os.rename(made, session_folder(home, record.id))
             files.sync_folder(sessions_folder(home))
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        erase(made)
         raise
 
 

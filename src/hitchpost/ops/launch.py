@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from hitchpost import settings as config
 from hitchpost.agents import catalog
 from hitchpost.errors import StartFailed, UsageError, WorkspaceBusy
@@ -14,15 +11,22 @@ from hitchpost.ops.create import Wish, create
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen
 from hitchpost.ops.place import choose
-from hitchpost.ops.remove import remove
 from hitchpost.ops.sandbox import Asked, git_folder, wanted
-from hitchpost.ops.send import send
 from hitchpost.ops.start import start
 from hitchpost.runtimes import base
-from hitchpost.workspaces.git import Progress, silent
+from hitchpost.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Progress = Callable[[float], None]
+
+NOTHING: Mapping[str, str] = {}
+THE_USUAL = Asked()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Request:
     """What a person asks for. ``command`` is a whole one, or further arguments of ``agent``."""
 
@@ -37,13 +41,18 @@ class Request:
     description: str = ""
     runtime: str = "local"
     prompt: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = NOTHING
     size: tuple[int, int] = (80, 24)
-    sandbox: Asked = field(default_factory=Asked)
+    sandbox: Asked = THE_USUAL
 
 
 def launch(
-    home: str, request: Request, *, caller: Mapping[str, str], actor: str = "cli", progress: Progress = silent
+    home: str,
+    request: Request,
+    *,
+    caller: Mapping[str, str],
+    actor: str = "cli",
+    progress: Progress = lambda waited_s: None,
 ) -> tuple[Seen, list[str]]:
     """The running session, and notes for the person. Raises what choosing, creating, starting and sending raise."""
     if request.agent is None and not request.command:
@@ -85,6 +94,8 @@ def launch(
     try:
         begun = start(home, record.id, settings, caller=caller, extra_env=request.env, size=request.size, actor=actor)
     except WorkspaceBusy:
+        from hitchpost.ops.remove import remove
+
         remove(home, record.id)
         raise
     except StartFailed as error:
@@ -92,6 +103,8 @@ def launch(
             raise StartFailed(record.name, f"{error.why}; to install it: {kind.install}") from None
         raise
     if request.prompt is not None and not kind.prompt_args:
+        from hitchpost.ops.send import send
+
         send(begun.seen, request.prompt)
     return begun.seen, [*place.notes, *begun.notes, *_neighbours(home, record.id, record.folder)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from hitchpost.errors import HitchpostError, NoSuchWorkspace, Refused
 from hitchpost.model import run as runs
@@ -13,13 +12,19 @@ from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen
 from hitchpost.state import files, records, story
 from hitchpost.state.records import Record
-from hitchpost.values import replace
-from hitchpost.workspaces import git, lease, project, store, worktree
-from hitchpost.workspaces.git import Progress, silent
-from hitchpost.workspaces.store import Workspace
+from hitchpost.values import replace, value
+from hitchpost.workspaces import store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hitchpost.workspaces.store import Workspace
+
+    Progress = Callable[[float], None]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Place:
     """A folder to work in. ``base`` is the commit that is checked out there; ``notes`` are for the person."""
 
@@ -46,7 +51,7 @@ def choose(
     exclusive: bool = False,
     share: bool = False,
     session: str = "",
-    progress: Progress = silent,
+    progress: Progress = lambda waited_s: None,
 ) -> Place:
     """The place that a person asks for, ready to work in. ``folder`` is where that person is.
 
@@ -54,6 +59,8 @@ def choose(
     unless ``share``.
     """
     if branch is not None:
+        from hitchpost.workspaces import worktree
+
         made = worktree.make(home, folder, branch, progress=progress)
         return _ready(home, made.workspace, made.notes, share, session, progress)
     known = None if workspace is None else _named(home, workspace)
@@ -73,6 +80,8 @@ def choose(
 
 
 def _ready(home: str, known: Workspace, notes: tuple[str, ...], share: bool, session: str, progress: Progress) -> Place:
+    from hitchpost.workspaces import lease, project, worktree
+
     if not known.is_present:
         raise Refused(worktree.gone_text(known))
     if not share:
@@ -103,12 +112,25 @@ def _refuse_neighbours(home: str, folder: str) -> None:
 
 def base_of(folder: str) -> str | None:
     """The commit that is checked out in ``folder``; None without git, or without a commit."""
-    if not git.is_inside(folder):
+    if not _is_in_git(folder):
         return None
+    from hitchpost.workspaces import git
+
     try:
         return git.head(folder)
     except HitchpostError:
         return None
+
+
+def _is_in_git(folder: str) -> bool:
+    """Whether ``folder`` looks as if it were in a worktree. Costs no process."""
+    while True:
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return True
+        above = os.path.dirname(folder)
+        if above == folder:
+            return False
+        folder = above
 
 
 # Before a run ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
@@ -13,6 +12,7 @@ from hitchpost.ops.start import Begun, start
 from hitchpost.ops.stop import stop
 from hitchpost.settings import Settings, environment
 from hitchpost.state.records import Record
+from hitchpost.values import replace
 from hitchpost.workspaces import snapshot
 from hitchpost.workspaces.store import Workspace
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hitchpost.errors import HitchpostError, UsageError
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.settings import Settings, environment
 from hitchpost.state.records import Record
-from hitchpost.workspaces import git
-from hitchpost.workspaces.store import Workspace
+from hitchpost.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hitchpost.workspaces.store import Workspace
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 SMALLEST_MEMORY = 6 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Asked:
     """The options of ``hitch run --runtime docker``; None and empty mean the settings' own."""
 
@@ -68,6 +70,8 @@ def in_folder(known: dict[str, object] | None, folder: str) -> dict[str, object]
 
 def git_folder(folder: str) -> str | None:
     """The git folder that a worktree needs inside. Asked for once: later the agent could say what it is."""
+    from hitchpost.workspaces import git
+
     try:
         return git.repository(folder).common
     except HitchpostError:
@@ -91,6 +95,8 @@ def of_run(
 
 def memory(text: str) -> int:
     """``512m`` and ``4g`` in bytes."""
+    import re
+
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?)b?", text.strip().lower())
     size = int(float(found[1]) * UNITS[found[2]]) if found is not None else 0
     if size < SMALLEST_MEMORY:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hitchpost import wire
 from hitchpost.errors import Refused, StartFailed
@@ -23,14 +21,18 @@ from hitchpost.state import files, records
 from hitchpost.state.home import make_run_folder, run_folder
 from hitchpost.state.manager import Manager
 from hitchpost.state.records import Record
-from hitchpost.values import replace
-from hitchpost.workspaces import lease
-from hitchpost.workspaces.store import Workspace
+from hitchpost.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hitchpost.workspaces.store import Workspace
 
 KEEPER_LOCK_WAIT_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Begun:
     """A run that was started. ``notes`` are for the person: what is different from the run before."""
 
@@ -119,6 +121,8 @@ def _leases(home: str, seen: Seen, workspace: Workspace | None) -> tuple[int, ..
     """The lease of the workspace, which the keeper will hold for its life. Raises ``WorkspaceBusy``."""
     if workspace is None:
         return ()
+    from hitchpost.workspaces import lease
+
     record, facts = seen.record, seen.facts
     run = facts.run if facts.state == runs.CREATED else facts.run + 1
     return (lease.take(home, workspace, session=record.id, name=record.name, run=run, share=record.share),)

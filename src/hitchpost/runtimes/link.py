@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 import time
-from typing import Any
+from _socket import AF_UNIX, SOCK_STREAM, socket
 
-from hitchpost import wire
+from hitchpost import lightjson, wire
 from hitchpost.shortpath import ShortPath
 from hitchpost.state import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 TIMEOUT_S = 5.0
 
@@ -26,7 +28,7 @@ class Silent(Exception):
 class Link:
     """One connection. Frames that nobody asked for are kept in order until ``frames`` is called."""
 
-    def __init__(self, sock: socket.socket, welcome: dict[str, Any], rest: bytearray) -> None:
+    def __init__(self, sock: socket, welcome: dict[str, Any], rest: bytearray) -> None:
         self.socket, self.welcome = sock, welcome
         self.closed = False
         self._inbox = rest
@@ -44,16 +46,16 @@ class Link:
         read_only: bool = False,
         timeout_s: float = TIMEOUT_S,
     ) -> Link:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock = socket(AF_UNIX, SOCK_STREAM)
         sock.settimeout(timeout_s)
         try:
             with ShortPath(run_folder, wire.SOCKET) as path:
                 sock.connect(path)
             hello = {"v": wire.VERSION, "role": role, "cols": cols, "rows": rows, "read_only": read_only}
-            sock.sendall(wire.frame(wire.HELLO, json.dumps(hello).encode()))
+            sock.sendall(wire.frame(wire.HELLO, lightjson.dumps(hello).encode()))
             link = cls(sock, {}, bytearray())
             _, payload = link._wait_for((wire.WELCOME,), timeout_s)
-            link.welcome = json.loads(payload)
+            link.welcome = _object(payload)
             return link
         except TimeoutError:
             sock.close()
@@ -98,10 +100,10 @@ class Link:
         """Ask and wait for the reply. Raises ``NoKeeper`` when the keeper ends first, ``Silent`` when time is up."""
         number = self._next_id
         self._next_id += 1
-        self.send(wire.REQUEST, json.dumps({"id": number, "op": op, **fields}).encode())
+        self.send(wire.REQUEST, lightjson.dumps({"id": number, "op": op, **fields}).encode())
         while True:
             _, payload = self._wait_for((wire.REPLY,), timeout_s)
-            reply: dict[str, Any] = json.loads(payload)
+            reply: dict[str, Any] = _object(payload)
             if reply.get("id") == number:
                 return reply
 
@@ -146,7 +148,7 @@ def exit_event(frames: list[tuple[bytes, bytes]]) -> dict[str, Any] | None:
     """The event that tells of the run's end, when it is among ``frames``."""
     for kind, payload in frames:
         if kind == wire.EVENT:
-            event: dict[str, Any] = json.loads(payload)
+            event: dict[str, Any] = _object(payload)
             if event.get("event") == "exit":
                 return event
     return None
@@ -159,3 +161,10 @@ def lock_path(run_folder: str) -> str:
 def is_kept(run_folder: str) -> bool | None:
     """Whether a keeper holds the run: the proof of its life is its lock."""
     return files.is_held(lock_path(run_folder))
+
+
+def _object(payload: bytes) -> dict[str, Any]:
+    value = lightjson.loads(payload)
+    if not isinstance(value, dict):
+        raise wire.BadFrame(f"expected an object, but got {payload[:40]!r}")
+    return value

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from shutil import copyfileobj
 from tempfile import TemporaryDirectory
 
+from hitchpost.values import value
 from hitchpost.workspaces import git
 
 GITLINK = "160000"
 _SUBMODULE, _PATH = 2, {"1": 8, "2": 9, "u": 10}
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Changes:
     """``loose`` is the head's commit when no branch, remote branch or tag has it."""
 

@@ -9,9 +9,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from hitchpost.errors import GitFailed, GitLocked, NotARepository, Refused, UsageError
+from hitchpost.values import value
 
 READ_S, WRITE_S = 60.0, 1800.0
 PROGRESS_EVERY_S = 1.0
@@ -25,7 +25,7 @@ NOT_KNOWN = "not a git repository"
 Progress = Callable[[float], None]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Done:
     """How a command ended. ``out`` is bytes: file names are."""
 
@@ -44,7 +44,7 @@ class Done:
         return [os.fsdecode(item) for item in self.out.split(b"\0") if item]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Repository:
     """``common`` is the git folder that all worktrees share; ``top`` the worktree that one is in, if any."""
 
@@ -200,14 +200,3 @@ def check_branch(branch: str) -> None:
         good = done.code == 0 and done.line == branch
     if not good:
         raise UsageError(f"{branch!r} cannot be the name of a branch; see git help check-ref-format")
-
-
-def is_inside(folder: str) -> bool:
-    """Whether ``folder`` looks as if it were in a worktree. Costs no process."""
-    while True:
-        if os.path.lexists(os.path.join(folder, ".git")):
-            return True
-        above = os.path.dirname(folder)
-        if above == folder:
-            return False
-        folder = above

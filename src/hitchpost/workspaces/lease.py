@@ -5,11 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from dataclasses import dataclass
 
 from hitchpost import lightjson
 from hitchpost.errors import Refused, WorkspaceBusy
 from hitchpost.state import files
+from hitchpost.values import value
 from hitchpost.workspaces import store
 from hitchpost.workspaces.store import SLOTS, Workspace
 
@@ -17,7 +17,7 @@ READER = "reader-"
 TAKE_WAIT_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Holder:
     """Who holds a slot, as it is written in the slot's file."""
 

@@ -8,10 +8,10 @@ import signal
 import subprocess
 import time
 import tomllib
-from dataclasses import dataclass
 
 from hitchpost.errors import BadSettings, SetupFailed
 from hitchpost.state import files
+from hitchpost.values import value
 from hitchpost.workspaces import git, lease, store, trust
 from hitchpost.workspaces.git import Progress, silent
 from hitchpost.workspaces.store import SETUP_LOG, Workspace
@@ -23,7 +23,7 @@ PROGRESS_EVERY_S = 1.0
 Commands = tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Project:
     """What the file says, and its bytes, which are what is trusted."""
 

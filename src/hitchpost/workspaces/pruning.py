@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from hitchpost.errors import HitchpostError
 from hitchpost.state import files
+from hitchpost.values import value
 from hitchpost.workspaces import git, lease, removal, snapshot, store, worktree
 from hitchpost.workspaces.changes import changes, loose_commit
 from hitchpost.workspaces.store import Workspace
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Decision:
     """Whether a workspace goes, and why."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 
 from hitchpost.errors import GitLocked, Refused
 from hitchpost.state import files
+from hitchpost.values import replace, value
 from hitchpost.workspaces import git, lease, project, snapshot, store, worktree
 from hitchpost.workspaces.changes import Changes, changes, unpushed_submodules
 from hitchpost.workspaces.git import Progress, silent
 from hitchpost.workspaces.store import Workspace
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Gone:
     """A workspace that was removed. ``snapshot`` is the ref that holds its work, when it had any."""
 

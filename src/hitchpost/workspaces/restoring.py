@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 
 from hitchpost.errors import Refused
+from hitchpost.values import replace, value
 from hitchpost.workspaces import git, include, removal, snapshot, store, worktree
 from hitchpost.workspaces.changes import changes
 from hitchpost.workspaces.git import Progress, Repository, silent
@@ -13,7 +13,7 @@ from hitchpost.workspaces.snapshot import Snapshot
 from hitchpost.workspaces.store import Workspace
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Restored:
     """``snapshot`` is the ref whose files were brought back, if any."""
 

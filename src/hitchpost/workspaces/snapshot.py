@@ -6,10 +6,10 @@ The user's index, head, branches and stash are not touched. Ignored files are no
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from hitchpost.errors import GitFailed, Refused
 from hitchpost.state import files
+from hitchpost.values import value
 from hitchpost.workspaces import git
 from hitchpost.workspaces.changes import GITLINK, loose_commit, scratch_index
 from hitchpost.workspaces.store import Workspace
@@ -24,7 +24,7 @@ AUTHOR = {
 MUST_BE_NEW = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Snapshot:
     """``parent`` is the commit that was checked out; None in a repository that had none."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
-from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
 
 from hitchpost.errors import AmbiguousWorkspace, NoSuchWorkspace
 from hitchpost.state import files
 from hitchpost.state.home import check_folder, is_id, new_id
+from hitchpost.values import asdict, replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WORKSPACES, FILE, SLOTS, SETUP_LOG, MAKING = "workspaces", "workspace.json", "slots", "setup.log", "making"
 NEW, REMOVED = ".new-", ".removed-"
@@ -19,7 +20,7 @@ OURS = (FILE, SLOTS, SETUP_LOG, MAKING, files.LOCK)
 CREATE_WAIT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Workspace:
     """One folder to work in. ``made`` is False while its worktree is being made; a removed one waits for a restore.
 
@@ -63,6 +64,8 @@ class Workspace:
     @property
     def word(self) -> str:
         """The name, as a person can type it into a shell."""
+        import shlex
+
         return shlex.quote(self.name)
 
 
@@ -105,15 +108,15 @@ def lock(home: str, workspace: str, timeout_s: float = files.LOCK_TIMEOUT_S) -> 
 def read(home: str, workspace: str) -> Workspace:
     """Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``. Unknown keys are ignored."""
     path = os.path.join(folder_of(home, workspace), FILE)
-    value = files.read_object(path)
+    stored = files.read_object(path)
     known = {}
-    for field in fields(Workspace):
-        if field.name not in value:
+    for name, kind in Workspace.__annotations__.items():
+        if name not in stored:
             continue
-        item, allowed = value[field.name], _TYPES[str(field.type)]
+        item, allowed = stored[name], _TYPES[kind]
         if not isinstance(item, allowed) or (isinstance(item, bool) and bool not in allowed):
-            raise files.Unreadable(path, f"expected {field.name} to be {field.type}, but got {item!r}")
-        known[field.name] = item
+            raise files.Unreadable(path, f"expected {name} to be {kind}, but got {item!r}")
+        known[name] = item
     try:
         found = Workspace(**known)  # type: ignore[arg-type]
     except TypeError as error:
@@ -125,8 +128,8 @@ def read(home: str, workspace: str) -> Workspace:
 
 def write(home: str, workspace: Workspace) -> Workspace:
     """The caller holds the workspace's lock."""
-    value = {"schema": files.SCHEMA, **asdict(workspace)}
-    files.write_object(os.path.join(folder_of(home, workspace.id), FILE), value)
+    stored = {"schema": files.SCHEMA, **asdict(workspace)}
+    files.write_object(os.path.join(folder_of(home, workspace.id), FILE), stored)
     return workspace
 
 
@@ -217,16 +220,15 @@ def begun(home: str, workspace: Workspace) -> Iterator[files.Lock]:
         os.mkdir(os.path.join(made, SLOTS), 0o700)
         held = files.Lock(os.path.join(made, files.LOCK)).__enter__()
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        _erase(made)
         raise
     try:
-        value = {"schema": files.SCHEMA, **asdict(workspace)}
-        files.write_object(os.path.join(made, FILE), value)
+        files.write_object(os.path.join(made, FILE), {"schema": files.SCHEMA, **asdict(workspace)})
         os.rename(made, folder_of(home, workspace.id))
         files.sync_folder(top_folder(home))
         yield held
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        _erase(made)
         raise
     finally:
         held.__exit__(None, None, None)
@@ -258,7 +260,7 @@ def forget(home: str, workspace: Workspace) -> None:
     gone = os.path.join(top_folder(home), REMOVED + workspace.id)
     os.rename(folder, gone)
     files.sync_folder(top_folder(home))
-    shutil.rmtree(gone, ignore_errors=True)
+    _erase(gone)
 
 
 def sweep_folders(home: str) -> None:
@@ -266,7 +268,13 @@ def sweep_folders(home: str) -> None:
     top = top_folder(home)
     for name in os.listdir(top):
         if name.startswith((NEW, REMOVED)):
-            shutil.rmtree(os.path.join(top, name), ignore_errors=True)
+            _erase(os.path.join(top, name))
+
+
+def _erase(folder: str) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def unfinished(home: str) -> list[Workspace]:
@@ -276,4 +284,4 @@ def unfinished(home: str) -> list[Workspace]:
 
 def changed(home: str, workspace: Workspace, **changes: object) -> Workspace:
     """Write other values for some fields. The caller holds the workspace's lock."""
-    return write(home, replace(read(home, workspace.id), **changes))  # type: ignore[arg-type]
+    return write(home, replace(read(home, workspace.id), **changes))

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 
 from hitchpost.errors import GitFailed, HitchpostError, Refused
 from hitchpost.state import files
 from hitchpost.state.home import new_id
+from hitchpost.values import replace, value
 from hitchpost.workspaces import git, include, store
 from hitchpost.workspaces.changes import scratch_index
 from hitchpost.workspaces.git import Progress, Repository, silent
 from hitchpost.workspaces.store import Workspace
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Made:
     """A workspace that is ready, and what a person should know about it."""
 
@@ -25,7 +25,7 @@ class Made:
     is_new: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Start:
     """Where a branch's worktree starts: at ``commit``. ``words`` tell git; ``new`` branches are made with it."""
 
