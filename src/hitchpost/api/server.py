@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 import uvicorn
@@ -166,11 +167,26 @@ def _listen_locally(home: str) -> socket.socket:
     return sock
 
 
+class _Log:
+    """Standard error. A disk that takes no more of it does not stop what it tells of."""
+
+    def write(self, text: str) -> int:
+        try:
+            os.write(2, text.encode("utf-8", "backslashreplace"))
+        except OSError:
+            pass
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
 def _log_plainly() -> None:
     """One line of JSON for each event, to standard error. Nothing of a request is in it."""
     import logging
 
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    stream: Any = _Log()
+    logging.basicConfig(stream=stream, level=logging.WARNING, format="%(message)s")
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -179,5 +195,5 @@ def _log_plainly() -> None:
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(),
         ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(stream),
     )

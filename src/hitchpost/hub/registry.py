@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
 import structlog
 
-from hitchpost import lightjson
+from hitchpost import lightjson, wire
 from hitchpost.errors import HitchpostError, NoSuchSession
 from hitchpost.hub.changes import Changes
 from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
-from hitchpost.model.status import cr070, status, story29, story29_reason
+from hitchpost.model.facts import Facts
+from hitchpost.model.status import cr070, settle, status, story29, story29_reason
 from hitchpost.ops.create import sweep
 from hitchpost.ops.listing import UNLISTED, Row, foreign, place_in_list, place_of
-from hitchpost.ops.look import Seen, look, with_activity
+from hitchpost.ops.look import Seen, exit_of, look, with_activity
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import resolve_in
 from hitchpost.ops.view import shape
@@ -36,6 +39,7 @@ ADOPTION_BUDGET_S = 10.0
 SLOW_LOOK_S = 10.0
 LOOK_AGAIN_S = 0.25
 FILES = (files.STATE, records.RECORD)
+CANNOT_WRITE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES, errno.EPERM)
 
 Event = dict[str, Any]
 log = structlog.get_logger()
@@ -44,11 +48,13 @@ log = structlog.get_logger()
 class Tracked:
     """One session. ``watch`` is there while its keeper lives."""
 
-    __slots__ = ("id", "line", "lives", "lock", "place", "seen", "shape", "text", "watch", "word")
+    __slots__ = ("heard", "id", "line", "lives", "lock", "place", "seen", "shape", "text", "watch", "word")
 
     def __init__(self, session: str) -> None:
         self.id = session
         self.seen: Seen | None = None
+        self.heard: tuple[int, dict[str, Any]] | None = None
+        """A run, and how it ended, as its keeper told it."""
         self.shape: dict[str, Any] = {}
         self.text = ""
         self.line = ""
@@ -81,6 +87,7 @@ class Registry:
         self._freshening = ThreadPoolExecutor(1, "activity")
         self._tasks: set[asyncio.Task[object]] = set()
         self._unwatched: set[str] = set()
+        self._unwritten: dict[str, str] = {}
         self._again: set[str] = set()
         self._asked: set[str] = set()
         self.foreign: dict[str, Row] = {}
@@ -190,7 +197,7 @@ class Registry:
             try:
                 seen = await self._in_thread(look, self.home, session)
                 if seen.facts.keeper_alive is False and seen.facts.state in runs.LIVE:
-                    seen = await self._in_thread(recover, self.home, session, actor="hub")
+                    seen = await self._write_end(one, seen)
             except (FileNotFoundError, NoSuchSession):
                 self._gone(one)
                 return None
@@ -210,6 +217,21 @@ class Registry:
             self._follow(one)
         return one
 
+    async def _write_end(self, one: Tracked, seen: Seen) -> Seen:
+        """Write down the end of a run whose keeper is gone. Where nothing can be written, what was seen counts."""
+        told = one.heard[1] if one.heard is not None and one.heard[0] == seen.facts.run else {}
+        try:
+            written: Seen = await self._in_thread(_write_end, self.home, seen, told)
+        except OSError as error:
+            if error.errno not in CANNOT_WRITE:
+                raise
+            if one.id not in self._unwritten:
+                log.error("cannot write down how a run ended", session_id=one.id, error=str(error))
+            self._unwritten[one.id] = os.strerror(error.errno).lower()
+            return replace(seen, facts=replace(seen.facts, exit=seen.facts.exit or exit_of(told)))
+        self._unwritten.pop(one.id, None)
+        return written
+
     def _follow(self, one: Tracked) -> None:
         """Keep a connection to the keeper of the current run, as long as there is one."""
         assert one.seen is not None
@@ -218,11 +240,13 @@ class Registry:
             one.watch.close()
             one.watch = None
         if one.watch is None and facts.keeper_alive is True:
-            one.watch = Watch(one.seen.run_folder, facts.run, lambda event: self._heard(one.id, event))
+            one.watch = Watch(one.seen.run_folder, facts.run, partial(self._heard, one, facts.run))
 
-    def _heard(self, session: str, event: Event) -> None:
+    def _heard(self, one: Tracked, run: int, event: Event) -> None:
         """A keeper says something: the files have it already, or will in a moment."""
-        kind = event.get("event")
+        kind, session = event.get("event"), one.id
+        if kind == "exit":
+            one.heard = (run, event["exit"])
         if kind == "resize":
             size = {"cols": event["cols"], "rows": event["rows"]}
             self.publish({"type": "terminal.size", "sessionId": session, **size})
@@ -241,11 +265,12 @@ class Registry:
             return
         if before is None:
             self.publish({"type": "session.created", "sessionId": one.id, "session": one.shape})
-        ended = seen.facts.state in runs.TERMINAL and (
-            before is None or before.facts.run != seen.facts.run or before.facts.state not in runs.TERMINAL
+        facts = settle(seen.facts)
+        ended = facts.state in runs.TERMINAL and (
+            before is None or before.facts.run != facts.run or settle(before.facts).state not in runs.TERMINAL
         )
-        if ended and seen.facts.state != runs.ORPHANED:
-            self._tell_exit(one, seen)
+        if ended and facts.state != runs.ORPHANED:
+            self._tell_exit(one, facts)
         if word != old_word or (before is not None and before.facts.run != seen.facts.run):
             told: Event = {"type": "session.status", "sessionId": one.id, "status": word, "session": one.shape}
             if word == "error":
@@ -254,19 +279,19 @@ class Registry:
         elif before is not None and old_shape != one.shape:
             self.publish({"type": "session.updated", "sessionId": one.id, "session": one.shape})
 
-    def _tell_exit(self, one: Tracked, seen: Seen) -> None:
-        end = seen.facts.exit
-        self.ended[seen.facts.state] += 1
+    def _tell_exit(self, one: Tracked, facts: Facts) -> None:
+        end = facts.exit
+        self.ended[facts.state] += 1
         event: Event = {
             "type": "terminal.exit",
             "sessionId": one.id,
             "exitCode": None if end is None else end.shell_code,
-            "run": seen.facts.run,
+            "run": facts.run,
         }
         if end is not None and end.signal is not None:
             event["signal"] = end.signal
             event["signalNumber"] = end.signal_number
-        if seen.facts.state == runs.FAILED:
+        if facts.state == runs.FAILED:
             signal = end.signal if end is not None else None
             log.error(
                 f"PTY crashed for {one.id}: exitCode={event['exitCode']}, signal={signal}",
@@ -283,6 +308,7 @@ class Registry:
             one.watch.close()
         self._changes.forget(session_folder(self.home, one.id))
         self._unwatched.discard(one.id)
+        self._unwritten.pop(one.id, None)
         self.foreign.pop(one.id, None)
         if one.seen is not None:
             self.publish({"type": "session.removed", "sessionId": one.id, "session": one.shape})
@@ -301,7 +327,7 @@ class Registry:
         """What the kernel could not promise to tell of is looked at now and then."""
         while True:
             await asyncio.sleep(SLOW_LOOK_S)
-            for session in list(self._unwatched):
+            for session in [*self._unwatched, *self._unwritten]:
                 await self.look_at(session)
 
     def _soon(self, session: str, *, quiet: bool = False) -> None:
@@ -327,6 +353,16 @@ class Registry:
 
     async def _in_thread(self, call: Callable[..., Any], *args: Any, **named: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(*args, **named))
+
+
+def _write_end(home: str, seen: Seen, told: dict[str, Any]) -> Seen:
+    """What the keeper told of the end and could not write itself is written for it."""
+    path = os.path.join(seen.run_folder, wire.EXIT)
+    if told and seen.facts.exit is None:
+        with files.SessionLock(seen.folder):
+            if not os.path.exists(path):
+                files.write_object(path, told)
+    return recover(home, seen.record.id, actor="hub")
 
 
 def cr070_word(one: Tracked) -> str:

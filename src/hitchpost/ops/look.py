@@ -112,7 +112,11 @@ def moment(text: object) -> datetime | None:
 
 
 def read_exit(where: str) -> Exit | None:
-    value = _object(os.path.join(where, wire.EXIT))
+    return exit_of(_object(os.path.join(where, wire.EXIT)))
+
+
+def exit_of(value: dict[str, object]) -> Exit | None:
+    """The end of a run as ``exit.json`` has it, or as its keeper tells it."""
     if not value:
         return None
 
