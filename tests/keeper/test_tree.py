@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,6 +121,8 @@ def test_a_keeper_is_who_holds_the_lock_that_it_names(leak_watch: LeakWatch):
     claimant = subprocess.Popen(["sleep", "1000"], env={"HITCHPOST_KEEPER": str(folder)})
     held = os.open(lock, os.O_RDWR | os.O_CREAT)
     try:
+        # the kernel shows it a moment after it has closed what tells of the program's start
+        eventually(Path(f"/proc/{claimant.pid}/environ").read_bytes, what="the claimant's environment")
         assert not tree.is_keeper(claimant.pid), "the lock is empty"
         lock.write_text(f"{claimant.pid} 1 boot\n")
         assert not tree.is_keeper(claimant.pid), "the lock is free"
