@@ -1,27 +1,42 @@
-"""Errors that a person reads. Each says what was expected, what came and what to do; each has an exit code."""
+"""Errors that a person reads. Each says what was expected, what came and what to do.
+
+Every error of ours derives from ``HitchpostError``. The keeper imports this module, so it imports nothing.
+"""
 
 from __future__ import annotations
 
 
 class HitchpostError(Exception):
-    """The base of every error that is shown without a traceback."""
+    """The base of every error. Its text is the message and, where there is one, the hint."""
 
     exit_code = 1
+    http_status = 500
+    code = "failed"
+    hint = ""
+    """What to do about it."""
+
+    def __init__(self, message: str = "", hint: str = "") -> None:
+        super().__init__("; ".join(filter(None, (message, hint))))
+        self.message, self.hint = message, hint
 
 
 class UsageError(HitchpostError):
     """Raised when the words of a command do not fit together."""
 
     exit_code = 2
+    http_status = 422
+    code = "bad_input"
 
 
 class NoSuchSession(HitchpostError):
     """Raised when no session answers to what was typed."""
 
     exit_code = 3
+    http_status = 404
+    code = "not_found"
 
     def __init__(self, wanted: str) -> None:
-        super().__init__(f"no session {wanted!r}; hitch ps --all lists them")
+        super().__init__(f"no session {wanted!r}", "hitch ps --all lists them")
         self.wanted = wanted
 
 
@@ -29,9 +44,11 @@ class AmbiguousSession(HitchpostError):
     """Raised when the beginning of an id fits several sessions."""
 
     exit_code = 3
+    http_status = 404
+    code = "ambiguous"
 
     def __init__(self, wanted: str, ids: list[str]) -> None:
-        super().__init__(f"{wanted!r} fits {len(ids)} sessions: {', '.join(ids[:8])}; type more of the id, or a name")
+        super().__init__(f"{wanted!r} fits {len(ids)} sessions: {', '.join(ids[:8])}", "type more of the id, or a name")
         self.wanted, self.ids = wanted, ids
 
 
@@ -39,15 +56,19 @@ class NoSuchRun(HitchpostError):
     """Raised when a session has no run of that number."""
 
     exit_code = 3
+    http_status = 404
+    code = "not_found"
 
     def __init__(self, name: str, run: int, current: int) -> None:
-        super().__init__(f"{name} has no run {run}; its runs are 1 to {current}")
+        super().__init__(f"{name} has no run {run}", f"its runs are 1 to {current}")
 
 
 class Refused(HitchpostError):
     """Raised when the state of a session, or who asks, does not allow the operation."""
 
     exit_code = 4
+    http_status = 409
+    code = "wrong_state"
 
 
 class WorkspaceBusy(Refused):
@@ -55,7 +76,8 @@ class WorkspaceBusy(Refused):
 
     def __init__(self, workspace: str, holders: list[str]) -> None:
         super().__init__(
-            f"workspace {workspace!r} is in use by {', '.join(holders) or 'another process'}; --share joins as a reader"
+            f"workspace {workspace!r} is in use by {', '.join(holders) or 'another process'}",
+            "--share joins as a reader",
         )
         self.workspace, self.holders = workspace, holders
 
@@ -64,9 +86,11 @@ class NoSuchWorkspace(HitchpostError):
     """Raised when no workspace answers to what was typed."""
 
     exit_code = 3
+    http_status = 404
+    code = "not_found"
 
     def __init__(self, wanted: str) -> None:
-        super().__init__(f"no workspace {wanted!r}; hitch workspace ls --all lists them")
+        super().__init__(f"no workspace {wanted!r}", "hitch workspace ls --all lists them")
         self.wanted = wanted
 
 
@@ -74,9 +98,11 @@ class NoSuchToken(HitchpostError):
     """Raised when no token and no signed-in browser has the id that was typed."""
 
     exit_code = 3
+    http_status = 404
+    code = "not_found"
 
     def __init__(self, wanted: str) -> None:
-        super().__init__(f"no token {wanted!r}; hitch token ls lists them")
+        super().__init__(f"no token {wanted!r}", "hitch token ls lists them")
         self.wanted = wanted
 
 
@@ -84,9 +110,13 @@ class AmbiguousWorkspace(HitchpostError):
     """Raised when the beginning of an id fits several workspaces."""
 
     exit_code = 3
+    http_status = 404
+    code = "ambiguous"
 
     def __init__(self, wanted: str, ids: list[str]) -> None:
-        super().__init__(f"{wanted!r} fits {len(ids)} workspaces: {', '.join(ids[:8])}; type more of the id, or a name")
+        super().__init__(
+            f"{wanted!r} fits {len(ids)} workspaces: {', '.join(ids[:8])}", "type more of the id, or a name"
+        )
         self.wanted, self.ids = wanted, ids
 
 
@@ -94,6 +124,8 @@ class WorkspaceExists(HitchpostError):
     """Raised when a branch of a repository has its workspace already."""
 
     exit_code = 5
+    http_status = 409
+    code = "exists"
 
     def __init__(self, name: str, path: str) -> None:
         super().__init__(f"workspace {name!r} is there already, at {path}")
@@ -104,12 +136,15 @@ class NotARepository(Refused):
     """Raised when git is needed in a folder that belongs to no repository."""
 
     def __init__(self, folder: str) -> None:
-        super().__init__(f"{folder} is not in a git repository; go to one, or make one with git init")
+        super().__init__(f"{folder} is not in a git repository", "go to one, or make one with git init")
         self.folder = folder
 
 
 class GitFailed(HitchpostError):
     """Raised when git cannot do what it was asked for. ``why`` is its own last word."""
+
+    http_status = 409
+    code = "git_failed"
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"git {what} failed: {why}")
@@ -130,6 +165,9 @@ class GitLocked(GitFailed):
 class SetupFailed(HitchpostError):
     """Raised when a command of ``.hitchpost.toml`` fails. The workspace stays as it is."""
 
+    http_status = 409
+    code = "setup_failed"
+
     def __init__(self, kind: str, command: str, how: str, log: str) -> None:
         super().__init__(f"{kind} failed: {command} {how}; its output is in {log}")
         self.command, self.log = command, log
@@ -139,14 +177,19 @@ class NameTaken(HitchpostError):
     """Raised when another session that is not archived has the name."""
 
     exit_code = 5
+    http_status = 409
+    code = "name_taken"
 
     def __init__(self, name: str, holder: str) -> None:
-        super().__init__(f"session {holder} is already named {name!r}; choose another --name, or archive that one")
+        super().__init__(f"session {holder} is already named {name!r}", "choose another --name, or archive that one")
         self.name, self.holder = name, holder
 
 
 class StartFailed(HitchpostError):
     """Raised when a run could not be started. The session is there, with the reason in its story."""
+
+    http_status = 422
+    code = "start_failed"
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{name} failed to start: {why}")
@@ -157,9 +200,11 @@ class HomeRefused(HitchpostError):
     """Raised when the state folder is not safe to use: a link, another owner, or open to others."""
 
     exit_code = 4
+    http_status = 409
+    code = "home_refused"
 
     def __init__(self, path: str, why: str, what_to_do: str) -> None:
-        super().__init__(f"will not use {path}: {why}; {what_to_do}")
+        super().__init__(f"will not use {path}: {why}", what_to_do)
         self.path = path
 
 
@@ -167,14 +212,22 @@ class BadSettings(HitchpostError):
     """Raised when the configuration file holds something that it should not."""
 
     exit_code = 2
+    http_status = 409
+    code = "bad_settings"
 
 
 class KeeperSilent(HitchpostError):
     """Raised when a keeper is alive and does not answer in time."""
 
+    http_status = 503
+    code = "busy"
+
     def __init__(self, name: str, timeout_s: float) -> None:
-        super().__init__(f"the keeper of {name} is alive but did not answer within {timeout_s:g} s; see hitch doctor")
+        super().__init__(f"the keeper of {name} is alive but did not answer within {timeout_s:g} s", "see hitch doctor")
 
 
 class RuntimeMissing(HitchpostError):
     """Raised when this machine lacks what a runtime needs."""
+
+    http_status = 422
+    code = "runtime_missing"

@@ -20,15 +20,15 @@ class NoHub(HitchpostError):
     """Raised when no hub answers."""
 
     def __init__(self) -> None:
-        super().__init__("the hub is not running; hitch up starts it")
+        super().__init__("the hub is not running", "hitch up starts it")
 
 
 class HubRefused(HitchpostError):
     """Raised with the hub's own words."""
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+    def __init__(self, status: int, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.status = self.http_status = status
         self.exit_code = EXIT_CODES.get(status, 1)
 
 
@@ -75,7 +75,6 @@ def ask(home: str, method: str, path: str, body: object = None, *, timeout_s: fl
         connection.close()
     value = json.loads(text) if text else None
     if answer.status >= 400:
-        raise HubRefused(
-            answer.status, value["error"]["message"] if isinstance(value, dict) else f"HTTP {answer.status}"
-        )
+        told = value["error"] if isinstance(value, dict) else {"message": f"HTTP {answer.status}"}
+        raise HubRefused(answer.status, told["message"], told.get("hint", ""))
     return value

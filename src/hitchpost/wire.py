@@ -6,6 +6,8 @@ travel here: it is in the log, and the keeper tells followers how far the log re
 
 from __future__ import annotations
 
+from hitchpost.errors import HitchpostError
+
 VERSION = 1
 HEADER_BYTES = 5
 MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
@@ -45,8 +47,11 @@ TMUX_MARK = "HITCHPOST_TMUX"
 MARKS = tuple(mark.encode() for mark in (SESSION_MARK, RUN_MARK, KEEPER_MARK, TMUX_MARK))
 
 
-class BadFrame(Exception):
+class BadFrame(HitchpostError):
     """Raised when the other side of a socket does not speak this protocol."""
+
+    http_status = 502
+    code = "bad_frame"
 
 
 def frame(kind: bytes, payload: bytes = b"") -> bytes:

@@ -21,7 +21,8 @@ from typing import Any
 
 from hitchpost import settings as config
 from hitchpost.agents import catalog
-from hitchpost.cli.group import COMMANDS, ERRORS, fail
+from hitchpost.cli.group import COMMANDS, fail
+from hitchpost.errors import HitchpostError
 from hitchpost.ops import create, start
 from hitchpost.ops.sessions import find
 from hitchpost.runtimes import local
@@ -110,7 +111,7 @@ def _told(deed: Callable[[], object]) -> int:
     """What the command line makes of an operation's errors."""
     try:
         deed()
-    except (*ERRORS, OSError) as error:
+    except (HitchpostError, OSError) as error:
         fail(error)
     return 0
 

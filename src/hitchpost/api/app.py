@@ -18,7 +18,7 @@ from hitchpost import output, wire
 from hitchpost.agents import catalog
 from hitchpost.api import replay, schemas, workspaces
 from hitchpost.api.catalog import Catalog
-from hitchpost.api.errors import as_dict, status_of
+from hitchpost.api.errors import as_dict, status_and_body
 from hitchpost.api.explain import Explain
 from hitchpost.api.metrics import Metrics
 from hitchpost.api.static import serve_page
@@ -30,7 +30,6 @@ from hitchpost.hub.core import Hub
 from hitchpost.hub.registry import Tracked, cr070_word
 from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
-from hitchpost.model.run import InvalidTransition
 from hitchpost.model.status import STALE, container_name
 from hitchpost.ops import launch
 from hitchpost.ops.changed import changed, diff_shape
@@ -49,7 +48,6 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     for code in (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503)
 }
 """By reference: twelve models for each route would be a tenth of the hub's start. One route names the model itself."""
-STATE_ERRORS = (HitchpostError, InvalidTransition, files.Unreadable, files.NewerSchema, files.LockTimeout)
 HTTP_CODES = {
     400: "bad_input",
     401: "not_signed_in",
@@ -382,14 +380,13 @@ def _answer_errors(app: FastAPI) -> None:
         where = ".".join(map(str, first["loc"][1:])) or "the body"
         return JSONResponse(as_dict("bad_input", f"{where}: {first['msg']}"), 422)
 
-    async def of_state(request: Request, error: Exception) -> JSONResponse:
-        status, code = status_of(error)
-        return JSONResponse(as_dict(code, str(error)), status)
+    @app.exception_handler(HitchpostError)
+    @app.exception_handler(OSError)
+    async def of_state(request: Request, error: HitchpostError | OSError) -> JSONResponse:
+        status, body = status_and_body(error)
+        return JSONResponse(body, status)
 
     @app.exception_handler(Exception)
     async def of_mistake(request: Request, error: Exception) -> JSONResponse:
         """Ours, not the client's: the log has it, the answer does not."""
         return JSONResponse(as_dict("internal", "the hub made a mistake; its log tells more"), 500)
-
-    for kind in (*STATE_ERRORS, files.WrongRun, files.Removed, OSError):
-        app.add_exception_handler(kind, of_state)

@@ -4,58 +4,17 @@ from __future__ import annotations
 
 import json
 
-from hitchpost.errors import (
-    AmbiguousSession,
-    AmbiguousWorkspace,
-    BadSettings,
-    GitFailed,
-    HitchpostError,
-    KeeperSilent,
-    NameTaken,
-    NoSuchRun,
-    NoSuchSession,
-    NoSuchWorkspace,
-    Refused,
-    RuntimeMissing,
-    SetupFailed,
-    StartFailed,
-    UsageError,
-    WorkspaceExists,
-)
-from hitchpost.model.run import InvalidTransition
-from hitchpost.runtimes.engine import EngineFailed
-from hitchpost.state import files
-
-STATUS: tuple[tuple[type[Exception], int, str], ...] = (
-    (NoSuchSession, 404, "not_found"),
-    (NoSuchRun, 404, "not_found"),
-    (AmbiguousSession, 404, "ambiguous"),
-    (NoSuchWorkspace, 404, "not_found"),
-    (AmbiguousWorkspace, 404, "ambiguous"),
-    (WorkspaceExists, 409, "exists"),
-    (NameTaken, 409, "name_taken"),
-    (Refused, 409, "wrong_state"),
-    (InvalidTransition, 409, "wrong_state"),
-    (files.WrongRun, 409, "wrong_state"),
-    (files.Removed, 404, "not_found"),
-    (UsageError, 422, "bad_input"),
-    (StartFailed, 422, "start_failed"),
-    (RuntimeMissing, 422, "runtime_missing"),
-    (SetupFailed, 409, "setup_failed"),
-    (GitFailed, 409, "git_failed"),
-    (EngineFailed, 502, "engine_failed"),
-    (KeeperSilent, 503, "busy"),
-    (BadSettings, 500, "bad_settings"),
-    (files.LockTimeout, 503, "busy"),
-    (files.NewerSchema, 409, "newer_schema"),
-    (files.Unreadable, 500, "unreadable"),
-    (HitchpostError, 500, "failed"),
-    (OSError, 503, "system"),
-)
+from hitchpost.errors import HitchpostError
 
 
-def status_of(error: Exception) -> tuple[int, str]:
-    return next(((status, code) for kind, status, code in STATUS if isinstance(error, kind)), (500, "internal"))
+def status_and_body(error: HitchpostError | OSError) -> tuple[int, dict[str, dict[str, str]]]:
+    if isinstance(error, HitchpostError):
+        return error.http_status, as_dict(error.code, error.message, error.hint)
+    return 503, as_dict("system", str(error))
+
+
+def code_of(error: HitchpostError | OSError) -> str:
+    return status_and_body(error)[1]["error"]["code"]
 
 
 def as_dict(code: str, message: str, hint: str = "") -> dict[str, dict[str, str]]:

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from hitchpost.api.errors import error_body
 from hitchpost.api.tokens import GUESS_S, OWNER, Tokens, csrf_of
+from hitchpost.errors import HitchpostError
 
 CSRF_HEADER = b"x-hitchpost-csrf"
 SAFE_METHODS = ("GET", "HEAD")
@@ -44,10 +45,12 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Refusal(Exception):
+class Refusal(HitchpostError):
+    """Raised when a request is turned away before any route sees it."""
+
     def __init__(self, status: int, code: str, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.status, self.code, self.message, self.hint = status, code, message, hint
+        super().__init__(message, hint)
+        self.http_status, self.code = status, code
 
 
 class Trusted:
@@ -228,16 +231,16 @@ def bounded(receive: Receive) -> Receive:
 async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:
     body = error_body(refusal.code, refusal.message, refusal.hint)
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS]
-    if refusal.status == 429:
+    if refusal.http_status == 429:
         headers.append((b"retry-after", str(int(GUESS_S)).encode()))
     if scope["type"] == "websocket":
         await receive()
         if "websocket.http.response" in scope.get("extensions", {}):
-            start = {"type": "websocket.http.response.start", "status": refusal.status, "headers": headers}
+            start = {"type": "websocket.http.response.start", "status": refusal.http_status, "headers": headers}
             await send(start)
             await send({"type": "websocket.http.response.body", "body": body})
         else:
             await send({"type": "websocket.close", "code": 1008})
         return
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.start", "status": refusal.http_status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

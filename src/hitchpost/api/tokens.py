@@ -14,7 +14,7 @@ from collections.abc import Callable
 import structlog
 
 from hitchpost.api.tokenfile import BROWSER, SCRIPT, TokenFile, digest
-from hitchpost.state import files
+from hitchpost.errors import HitchpostError
 
 CODE_S = 60.0
 TICKET_S = 30.0
@@ -59,7 +59,7 @@ class Tokens:
         cookie = secrets.token_urlsafe(32)
         try:
             self.file.add(BROWSER, cookie, OWNER)
-        except (OSError, files.Unreadable, files.NewerSchema, files.LockTimeout) as error:
+        except (HitchpostError, OSError) as error:
             log.warning("a sign-in could not be written down", why=str(error))
             self._unwritten[digest(cookie)] = OWNER
         return cookie

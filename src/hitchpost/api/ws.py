@@ -11,7 +11,7 @@ from fastapi import WebSocket
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.websockets import WebSocketDisconnect
 
-from hitchpost.api.errors import status_of
+from hitchpost.api.errors import code_of
 from hitchpost.api.gate import Refusal, refuse
 from hitchpost.api.metrics import Metrics
 from hitchpost.api.schemas import Side
@@ -20,8 +20,6 @@ from hitchpost.errors import HitchpostError, Refused
 from hitchpost.hub.core import Hub
 from hitchpost.hub.keepers import KeeperGone
 from hitchpost.hub.streams import SNAPSHOT, Keys, Viewer
-from hitchpost.model.run import InvalidTransition
-from hitchpost.state import files
 
 MOST_CLIENTS = 600
 MOST_EVENTS = 2000
@@ -200,8 +198,8 @@ class Connection:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "expected a known message"
             await self._error("bad_input", why, session)
-        except (HitchpostError, InvalidTransition, files.LockTimeout, files.Unreadable, OSError) as error:
-            await self._error(status_of(error)[1], str(error), session)
+        except (HitchpostError, OSError) as error:
+            await self._error(code_of(error), str(error), session)
 
     async def _attach(self, asked: Attach) -> None:
         session = self.hub.registry.find(asked.sessionId).id
@@ -249,7 +247,7 @@ class Connection:
         except (WebSocketDisconnect, RuntimeError):
             return  # the client is gone; the connection's own loop ends the rest
         except OSError as error:
-            await self._error(status_of(error)[1], str(error), session)
+            await self._error(code_of(error), str(error), session)
 
     async def _on_detach(self, asked: Message) -> None:
         await self._detach(self.hub.registry.find(asked.sessionId).id)
@@ -304,8 +302,8 @@ class Connection:
     async def _resume_now(self, session: str) -> None:
         try:
             await self.hub.resume(session)
-        except (HitchpostError, InvalidTransition, files.LockTimeout, files.Unreadable, OSError) as error:
-            await self._error(status_of(error)[1], str(error), session)
+        except (HitchpostError, OSError) as error:
+            await self._error(code_of(error), str(error), session)
 
     async def _watch_workspace(self, asked: Message) -> None:
         """Tell ``workspace.changed`` from now on, when files of the session's worktree change."""

@@ -11,12 +11,9 @@ from typing import Any
 
 import click
 
-from hitchpost.cli.group import exit_code
 from hitchpost.errors import HitchpostError, UsageError
-from hitchpost.model.run import InvalidTransition
 from hitchpost.ops.look import Seen
 from hitchpost.ops.view import shape
-from hitchpost.state import files
 from hitchpost.text import visible
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -90,9 +87,9 @@ def each(sessions: tuple[str, ...], deed: Callable[[str], None]) -> None:
     for session in sessions:
         try:
             deed(session)
-        except (HitchpostError, InvalidTransition, files.Unreadable, files.NewerSchema, files.LockTimeout) as error:
+        except HitchpostError as error:
             say(f"hitch: {error}")
-            worst = worst or exit_code(error)
+            worst = worst or error.exit_code
     sys.exit(worst)
 
 

@@ -12,8 +12,6 @@ from click.shell_completion import CompletionItem
 
 import hitchpost
 from hitchpost.errors import HitchpostError
-from hitchpost.model.run import InvalidTransition
-from hitchpost.state import files
 from hitchpost.text import visible
 
 COMMANDS: dict[str, str] = {
@@ -45,8 +43,7 @@ COMMANDS: dict[str, str] = {
     "completion": "Print shell completion for bash, zsh or fish.",
 }
 
-ERRORS = (HitchpostError, InvalidTransition, files.Unreadable, files.NewerSchema, files.LockTimeout, files.Removed)
-REFUSED, FAILURE = 4, 1
+FAILURE = 1
 
 
 class Commands(click.Group):
@@ -71,7 +68,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except ERRORS as error:
+        except HitchpostError as error:
             fail(error)
         except OSError as error:
             if isinstance(error, BrokenPipeError):
@@ -89,9 +86,7 @@ def fail(error: Exception) -> None:
 
 
 def exit_code(error: Exception) -> int:
-    if isinstance(error, HitchpostError):
-        return error.exit_code
-    return REFUSED if isinstance(error, (InvalidTransition, files.NewerSchema)) else FAILURE
+    return error.exit_code if isinstance(error, HitchpostError) else FAILURE
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -16,7 +16,6 @@ from hitchpost.model.facts import DOCKER
 from hitchpost.model.status import container_name, cr070
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import look
-from hitchpost.state import files
 from hitchpost.state.home import open_home
 from hitchpost.text import painted, visible
 
@@ -63,5 +62,5 @@ def command(as_json: bool) -> None:
 def _word(home: str, session: str) -> str:
     try:
         return cr070(look(home, session).facts)
-    except (HitchpostError, OSError, files.NewerSchema):
+    except (HitchpostError, OSError):
         return "unknown"

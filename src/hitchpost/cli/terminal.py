@@ -11,6 +11,7 @@ import tty
 from types import FrameType
 
 from hitchpost.cli.common import terminal_size
+from hitchpost.errors import HitchpostError
 from hitchpost.text import visible
 
 READ_BYTES = 65536
@@ -45,7 +46,7 @@ RESET = b"".join(
 """Every mode that a program may have set, back to what a shell expects. Moves the cursor; leaves the screen alone."""
 
 
-class TerminalGone(Exception):
+class TerminalGone(HitchpostError):
     """Raised when the terminal was closed."""
 
 

@@ -13,6 +13,7 @@ from websockets.sync.client import ClientConnection, unix_connect
 
 from hitchpost.cli.common import terminal_size
 from hitchpost.cli.ps import table_from_files, table_from_hub
+from hitchpost.errors import HitchpostError
 from hitchpost.shortpath import ShortPath
 from hitchpost.state.home import open_home
 from hitchpost.text import width
@@ -25,7 +26,7 @@ _DURATION = re.compile("[0-9]+[dhms]( [0-9]+[dhms])?")
 _PAINT = re.compile("(\x1b\\[[0-9;]*m)")
 
 
-class Ended(Exception):
+class Ended(BaseException):
     """Raised when a signal asks this process to end: the terminal is put in order first."""
 
     def __init__(self, number: int) -> None:
@@ -70,7 +71,7 @@ class Files:
         signal.sigtimedwait({signal.SIGWINCH}, EVERY_S)
 
 
-class Resized(Exception):
+class Resized(BaseException):
     """Raised when the terminal has another size."""
 
 
@@ -104,7 +105,7 @@ class HubEvents:
         raise Resized
 
 
-class HubGone(Exception):
+class HubGone(HitchpostError):
     """Raised when the hub has ended: the files go on."""
 
 

@@ -18,7 +18,6 @@ from hitchpost.hub.screens import Screens
 from hitchpost.hub.streams import Keys, Viewer
 from hitchpost.hub.trees import Trees
 from hitchpost.model import run as runs
-from hitchpost.model.record import InvalidRecordChange
 from hitchpost.ops.cancel import cancel
 from hitchpost.ops.launch import Request, launch
 from hitchpost.ops.remove import archive, remove
@@ -135,10 +134,7 @@ class Hub:
         return await self.after(session)
 
     async def archive(self, session: str) -> Tracked:
-        try:
-            await self.do(archive, self.home, session)
-        except InvalidRecordChange as error:
-            raise Refused(str(error)) from None
+        await self.do(archive, self.home, session)
         return await self.after(session)
 
     async def remove(self, session: str, *, force: bool) -> None:

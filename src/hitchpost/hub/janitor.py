@@ -14,7 +14,7 @@ from hitchpost.hub.core import Hub
 from hitchpost.hub.registry import Tracked
 from hitchpost.model import run as runs
 from hitchpost.model.policy import ON_FAILURE, RestartPolicy, Retention, delete_at, reap_due, restart_decision
-from hitchpost.model.record import ACTIVE, SUSPENDED, InvalidRecordChange
+from hitchpost.model.record import ACTIVE, SUSPENDED
 from hitchpost.ops.prune import prune
 from hitchpost.settings import Settings
 from hitchpost.state import files, records
@@ -53,7 +53,7 @@ class Janitor:
         try:
             await self.hub.stop(one.id, by=runs.SHUTDOWN, reason="the hub shuts down")
             await self.hub.do(_suspend_record, seen.folder, seen.facts.run)
-        except (HitchpostError, InvalidRecordChange, OSError, files.LockTimeout) as error:
+        except (HitchpostError, OSError) as error:
             log.warning("not suspended", session_id=one.id, error=str(error))
 
     def _heard(self, event: dict[str, Any]) -> None:
@@ -79,7 +79,7 @@ class Janitor:
         self._restarts.setdefault(session, []).append(datetime.now(UTC))
         try:
             await self.hub.resume(session)
-        except (HitchpostError, OSError, files.LockTimeout) as error:
+        except (HitchpostError, OSError) as error:
             log.warning("not restarted", session_id=session, error=str(error))
 
     async def _reap_now_and_then(self) -> None:
@@ -97,7 +97,7 @@ class Janitor:
                 continue
             try:
                 await self.hub.stop(one.id, by=runs.REAPER, reason="idle for too long")
-            except (HitchpostError, OSError, files.LockTimeout) as error:
+            except (HitchpostError, OSError) as error:
                 log.warning("not reaped", session_id=one.id, error=str(error))
                 continue
             log.info("reaped", session_id=one.id)

@@ -8,13 +8,17 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from hitchpost import wire
+from hitchpost.errors import HitchpostError
 from hitchpost.shortpath import ShortPath
 
 TIMEOUT_S = 5.0
 
 
-class KeeperGone(Exception):
+class KeeperGone(HitchpostError):
     """Raised when nobody listens, or the connection ended."""
+
+    http_status = 503
+    code = "busy"
 
 
 class KeeperLink:

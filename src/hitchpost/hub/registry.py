@@ -198,10 +198,10 @@ class Registry:
                 seen = await self._in_thread(look, self.home, session)
                 if seen.facts.keeper_alive is False and seen.facts.state in runs.LIVE:
                     seen = await self._write_end(one, seen)
-            except (FileNotFoundError, NoSuchSession):
+            except (FileNotFoundError, NoSuchSession, files.Removed):
                 self._gone(one)
                 return None
-            except (HitchpostError, files.NewerSchema, files.Unreadable, files.LockTimeout, OSError) as error:
+            except (HitchpostError, OSError) as error:
                 log.warning("cannot look at a session", session_id=session, error=str(error))
                 passes = isinstance(error, OSError | files.LockTimeout)
                 if passes:

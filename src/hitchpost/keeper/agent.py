@@ -9,6 +9,7 @@ import termios
 from _signal import SIG_DFL, SIG_SETMASK, SIGKILL, pthread_sigmask, signal
 from ctypes import CDLL
 
+from hitchpost.errors import HitchpostError
 from hitchpost.keeper.cage import Cage
 from hitchpost.keeper.spec import Spec
 
@@ -20,7 +21,7 @@ OOM_SCORE = b"300"
 libc = CDLL(None, use_errno=True)
 
 
-class StartFailed(Exception):
+class StartFailed(HitchpostError):
     """Raised when the agent could not be started. The text says which program or folder, and why."""
 
 

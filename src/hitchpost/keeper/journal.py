@@ -6,6 +6,7 @@ import os
 import time
 
 from hitchpost import wire
+from hitchpost.errors import HitchpostError
 from hitchpost.keeper.complaint import complain
 from hitchpost.keeper.spec import Spec
 from hitchpost.model import run as runs
@@ -21,7 +22,7 @@ REFUSALS = (runs.InvalidTransition, files.Removed, files.WrongRun, files.NewerSc
 FAULTS = (OSError, files.LockTimeout, files.Unreadable)
 
 
-class NotWritten(Exception):
+class NotWritten(HitchpostError):
     """Raised when the state cannot be written and the run must not go on without it."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hitchpost.errors import HitchpostError
+
 ACTIVE = "active"
 SUSPENDED = "suspended"
 ARCHIVED = "archived"
@@ -30,8 +32,12 @@ FORMER_WORDS: dict[str, str] = {"completed": ACTIVE, "cancelled": ARCHIVED}
 """The five-state model's words and what they became."""
 
 
-class InvalidRecordChange(Exception):
+class InvalidRecordChange(HitchpostError):
     """Raised when a record may not go from one state to the other."""
+
+    exit_code = 4
+    http_status = 409
+    code = "wrong_state"
 
     def __init__(self, old: str, new: str) -> None:
         following = ", ".join(RECORD_TRANSITIONS.get(old, ())) or "nothing, it is final"

@@ -1,9 +1,11 @@
 """A run: one life of an agent's process. ADR 31's states and transition map, and what an exit means.
 
-The keeper imports this module, so it imports nothing: states are plain strings.
+The keeper imports this module, so it imports nothing but errors: states are plain strings.
 """
 
 from __future__ import annotations
+
+from hitchpost.errors import HitchpostError
 
 CREATED = "created"
 STARTING = "starting"
@@ -51,8 +53,12 @@ INTENTS = (USER, SHUTDOWN, REAPER, RESTART)
 """Who asked a run to end. Nobody is ``None``."""
 
 
-class InvalidTransition(Exception):
+class InvalidTransition(HitchpostError):
     """Raised when the transition map does not lead from one state to the other."""
+
+    exit_code = 4
+    http_status = 409
+    code = "wrong_state"
 
     def __init__(self, old: str, new: str, story: str = "") -> None:
         if old == new:

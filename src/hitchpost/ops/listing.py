@@ -131,7 +131,7 @@ def _looked_at(known: Index, session: str, now_s: float) -> Row | None:
         seen = look(known.home, session)
     except FileNotFoundError:
         return None
-    except (files.NewerSchema, HitchpostError, OSError) as error:
+    except (HitchpostError, OSError) as error:
         return _foreign(known, session, error)
     now = datetime.fromtimestamp(now_s, UTC)
     words = status(seen.facts, now)

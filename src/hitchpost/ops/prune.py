@@ -12,7 +12,7 @@ from hitchpost.model.policy import Retention, delete_at
 from hitchpost.ops.look import look, moment
 from hitchpost.ops.remove import remove
 from hitchpost.ops.view import rfc3339
-from hitchpost.state import files, records
+from hitchpost.state import records
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def prune(
     for session in records.ids(home) if among is None else among:
         try:
             seen = look(home, session)
-        except (FileNotFoundError, files.NewerSchema, HitchpostError):
+        except (FileNotFoundError, HitchpostError):
             continue
         record = seen.record
         last = moment(record.last_active_at) or moment(record.record_changed_at) or seen.facts.created_at
@@ -51,7 +51,7 @@ def prune(
         if due and not dry_run:
             try:
                 remove(home, session)
-            except (HitchpostError, OSError, files.LockTimeout) as error:
+            except (HitchpostError, OSError) as error:
                 due, why = False, str(error)
         decisions.append(Decision(session, record.name, record.record, due, rfc3339(at), why))
     return decisions

@@ -17,6 +17,9 @@ MOST_TEXT_BYTES = 512 * 1024
 class NotTaken(HitchpostError):
     """Raised when the agent has not read all of a text in time. The rest is typed when it reads again."""
 
+    http_status = 503
+    code = "busy"
+
     def __init__(self, name: str) -> None:
         super().__init__(
             f"{name} has not taken all of the text within {RECEIPT_TIMEOUT_S:g} s; the rest waits until it reads again"

@@ -23,6 +23,9 @@ SESSION_LABEL, HOME_LABEL = "hitchpost.session", "hitchpost.home"
 class EngineFailed(HitchpostError):
     """Raised when the engine refuses, or does not answer: nothing is known then, neither life nor death."""
 
+    http_status = 502
+    code = "engine_failed"
+
 
 @value
 class Users:

@@ -7,6 +7,7 @@ import time
 from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from hitchpost import lightjson, wire
+from hitchpost.errors import HitchpostError
 from hitchpost.shortpath import ShortPath
 from hitchpost.state import files
 
@@ -17,12 +18,19 @@ if TYPE_CHECKING:
 TIMEOUT_S = 5.0
 
 
-class NoKeeper(Exception):
+class NoKeeper(HitchpostError):
     """Raised when nobody listens: the run has ended, or has not begun."""
 
+    exit_code = 4
+    http_status = 409
+    code = "wrong_state"
 
-class Silent(Exception):
+
+class Silent(HitchpostError):
     """Raised when the keeper is there and does not answer in time."""
+
+    http_status = 503
+    code = "busy"
 
 
 class Link:
@@ -59,7 +67,7 @@ class Link:
             return link
         except TimeoutError:
             sock.close()
-            raise Silent from None
+            raise Silent("the keeper does not answer in time") from None
         except OSError as error:
             sock.close()
             raise NoKeeper(str(error)) from None
@@ -85,7 +93,7 @@ class Link:
         try:
             self.socket.sendall(wire.frame(kind, payload))
         except TimeoutError:
-            raise Silent from None
+            raise Silent("the keeper does not answer in time") from None
         except OSError as error:
             raise NoKeeper(str(error)) from None
 
@@ -140,7 +148,7 @@ class Link:
                 raise NoKeeper("the keeper closed the connection")
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                raise Silent
+                raise Silent("the keeper does not answer in time")
             self._read(left_s)
 
 

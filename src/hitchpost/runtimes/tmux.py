@@ -14,7 +14,7 @@ import time
 from _socket import AF_UNIX, SCM_RIGHTS, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
 from hitchpost import wire
-from hitchpost.errors import RuntimeMissing
+from hitchpost.errors import HitchpostError, RuntimeMissing
 from hitchpost.model import run as runs
 from hitchpost.runtimes import local
 from hitchpost.runtimes.base import Health, Launch, Started
@@ -36,8 +36,11 @@ PASSED_ON = ("PATH", "HOME", "SHELL", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_C
 CONFIGURATION = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tmux.conf")
 
 
-class TmuxSilent(Exception):
+class TmuxSilent(HitchpostError):
     """Raised when tmux does not answer in time."""
+
+    http_status = 503
+    code = "busy"
 
 
 class Tmux(local.Local):

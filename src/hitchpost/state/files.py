@@ -15,6 +15,7 @@ import os
 import time
 
 from hitchpost import lightjson
+from hitchpost.errors import HitchpostError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,42 +28,60 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 SPARE_BYTES = 4096
 
 
-class Unreadable(Exception):
+class Unreadable(HitchpostError):
     """Raised when a file is there and does not hold what it should."""
+
+    http_status = 409
+    code = "unreadable"
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path} is not readable as it should be: {why}")
         self.path, self.why = path, why
 
 
-class NewerSchema(Exception):
+class NewerSchema(HitchpostError):
     """Raised when a file was written by a newer version. Nothing is written then."""
+
+    exit_code = 4
+    http_status = 409
+    code = "newer_schema"
 
     def __init__(self, path: str, schema: int) -> None:
         super().__init__(
-            f"{path} was written by a newer hitchpost (schema {schema}; this one knows {SCHEMA}); upgrade hitchpost"
+            f"{path} was written by a newer hitchpost (schema {schema}; this one knows {SCHEMA})", "upgrade hitchpost"
         )
         self.path, self.schema = path, schema
 
 
-class LockTimeout(Exception):
+class LockTimeout(HitchpostError):
     """Raised when another process holds a lock for too long."""
 
+    http_status = 503
+    code = "busy"
+
     def __init__(self, path: str, timeout_s: float) -> None:
-        super().__init__(f"{path} is locked by another process for more than {timeout_s:g} s; see hitch doctor")
+        super().__init__(f"{path} is locked by another process for more than {timeout_s:g} s", "see hitch doctor")
         self.path = path
 
 
-class WrongRun(Exception):
+class WrongRun(HitchpostError):
     """Raised when a change is meant for another run than the session's current one."""
+
+    exit_code = 4
+    http_status = 409
+    code = "wrong_state"
 
     def __init__(self, expected: int, current: int) -> None:
         super().__init__(f"expected run {expected} to be the current one, but it is run {current}")
         self.expected, self.current = expected, current
 
 
-class Removed(Exception):
+class Removed(HitchpostError):
     """Raised when the session was removed while somebody waited for its lock."""
+
+    exit_code = 3
+    http_status = 404
+    code = "not_found"
 
     def __init__(self, folder: str) -> None:
         super().__init__(f"{folder} has been removed")
