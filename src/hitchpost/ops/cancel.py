@@ -5,14 +5,24 @@ from __future__ import annotations
 from hitchpost.model import run as runs
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
-from hitchpost.ops.remove import archive
+from hitchpost.ops.remove import StillLive, archive
 from hitchpost.ops.stop import stop
+
+ATTEMPTS = 3
 
 
 def cancel(home: str, session: str) -> Seen:
-    """End the session's run, if it has one, and archive its record. Raises what ``stop`` and ``archive`` raise."""
-    seen = recover(home, session)
-    if seen.facts.state != runs.CREATED:
-        stop(home, session, reason="cancelled")
-    archive(home, session)
+    """End the session's run, if it has one, and archive its record. Raises what ``stop`` and ``archive`` raise.
+
+    A run that somebody starts in between is ended too.
+    """
+    for attempt in range(ATTEMPTS):
+        if recover(home, session).facts.state != runs.CREATED:
+            stop(home, session, reason="cancelled")
+        try:
+            archive(home, session)
+            break
+        except StillLive:
+            if attempt == ATTEMPTS - 1:
+                raise
     return look(home, session)

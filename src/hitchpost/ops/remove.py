@@ -8,7 +8,8 @@ from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
 from hitchpost.ops.create import REMOVED, erase, sweep
-from hitchpost.ops.recover import recover
+from hitchpost.ops.look import Seen, look
+from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
 from hitchpost.ops.stop import stop
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import is_kept
@@ -17,18 +18,21 @@ from hitchpost.state.home import sessions_folder
 from hitchpost.state.records import Record
 
 
+class StillLive(Refused):
+    """Raised when a session cannot be put away because a run of it lives."""
+
+
 def remove(home: str, session: str, *, force: bool = False) -> Record:
     """Delete a session that has ended, its history included. ``force`` stops a live one first."""
     sweep(home)
     seen = recover(home, session)
-    live = seen.facts.state in runs.LIVE or seen.facts.keeper_alive is True
-    if live and not force:
-        raise Refused(f"{seen.record.name} is {seen.facts.state}; stop it first, or use --force")
+    if not force:
+        _refuse_live(seen, "stop it first, or use --force")
     if seen.facts.state != runs.CREATED:
-        seen = stop(home, session, reason="removed")
+        seen = stop(home, session, run=seen.facts.run, reason="removed")
     with files.SessionLock(seen.folder):
-        if is_kept(seen.run_folder) is not False:
-            raise Refused(f"{seen.record.name} has just been started again")
+        seen = look(home, session)
+        _refuse_live(seen, "it has just been started again")
         base.load(seen.record.runtime).clear_away(seen.folder)
         gone = os.path.join(sessions_folder(home), REMOVED + session)
         os.rename(seen.folder, gone)
@@ -40,11 +44,18 @@ def remove(home: str, session: str, *, force: bool = False) -> Record:
 def archive(home: str, session: str) -> Record:
     """Put a session away for good: it stays readable and takes no new run. Only a person does this."""
     sweep(home)
-    seen = recover(home, session)
-    if seen.facts.state in runs.LIVE or seen.facts.keeper_alive is True:
-        raise Refused(f"{seen.record.name} is {seen.facts.state}; stop it before you archive it")
-    base.load(seen.record.runtime).tear_down(seen.folder)
+    wait_for_keeper_to_leave(seen := recover(home, session))
     with files.SessionLock(seen.folder):
-        return records.change_record(
+        seen = look(home, session)
+        _refuse_live(seen, "stop it before you archive it")
+        record = records.change_record(
             seen.folder, ARCHIVED, run=seen.facts.run, actor="cli", reason="archived by the user"
         )
+    base.load(record.runtime).tear_down(seen.folder)
+    return record
+
+
+def _refuse_live(seen: Seen, todo: str) -> None:
+    """Whoever holds the session's lock knows afterwards that no run can begin before it lets go."""
+    if seen.facts.state in runs.LIVE or (seen.facts.state != runs.CREATED and is_kept(seen.run_folder) is not False):
+        raise StillLive(f"{seen.record.name} is {seen.facts.state}; {todo}")

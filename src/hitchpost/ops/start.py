@@ -15,10 +15,10 @@ from hitchpost.ops.look import Seen, look
 from hitchpost.ops.place import current
 from hitchpost.ops.recover import recover, say_why, wait_for_keeper_to_leave
 from hitchpost.runtimes import base
-from hitchpost.runtimes.link import lock_path
+from hitchpost.runtimes.link import is_kept, lock_path
 from hitchpost.settings import Settings
 from hitchpost.state import files, records
-from hitchpost.state.home import make_run_folder, run_folder
+from hitchpost.state.home import make_run_folder
 from hitchpost.state.manager import Manager
 from hitchpost.state.records import Record
 from hitchpost.values import replace, value
@@ -56,6 +56,7 @@ def start(
     sweep(home)
     seen = recover(home, session)
     record, folder = seen.record, seen.folder
+    _refuse_closed(record)
     manager = Manager(folder, actor=actor)
     place, workspace = current(home, seen)
     if seen.facts.state != runs.ORPHANED:
@@ -65,11 +66,15 @@ def start(
     leases = _leases(home, seen, workspace)
     try:
         with files.SessionLock(folder):
-            run = _next_run(manager, seen, reason)
-            _settle_place(folder, place)
+            now = look(home, session)
+            run = _allowed_run(seen, now)
             where = make_run_folder(folder, run)
             lock = _take_keeper_lock(where, record.name)
             try:
+                if now.facts.state != runs.CREATED:
+                    manager.next_run(reason=reason)
+                _touch(now)
+                _settle_place(folder, place)
                 manager.transition(runs.STARTING, run=run, reason=reason, locked=True)
             except BaseException:
                 os.close(lock)
@@ -142,30 +147,38 @@ def _close(fds: tuple[int, ...]) -> None:
         os.close(fd)
 
 
-def _next_run(manager: Manager, seen: Seen, reason: str) -> int:
-    """The number of the run to start; a new one when the current has ended. The caller holds the session's lock."""
-    record = seen.record
+def _refuse_closed(record: Record) -> None:
     if record.record in (ARCHIVED, ERROR):
         raise Refused(f"{record.name} is {record.record}: it takes no new run")
-    state = manager.read()
-    if state.state == runs.CREATED:
-        _touch(seen, record.earlier_runs_s)
-        return state.run
-    if state.state not in runs.TERMINAL:
-        raise Refused(f"{record.name} is {state.state}; hitch restart {record.name} stops it first")
-    if files.is_held(lock_path(run_folder(seen.folder, state.run))) is not False:
-        raise Refused(f"{record.name}: run {state.run} is not over yet; hitch stop {record.name} ends it")
-    total_s = status(seen.facts, seen.facts.state_changed_at or seen.facts.created_at).total_s
-    following = manager.next_run(reason=reason)
-    _touch(seen, total_s)
-    return following.run
 
 
-def _touch(seen: Seen, earlier_runs_s: float) -> None:
-    record = records.read(seen.folder)
+def _allowed_run(before: Seen, now: Seen) -> int:
+    """The number of the run that may start now. Raises ``Refused``. The caller holds the session's lock.
+
+    ``before`` is what the run's folder and lease were chosen by.
+    """
+    record, facts = now.record, now.facts
+    _refuse_closed(record)
+    if (record.folder, record.workspace_id) != (before.record.folder, before.record.workspace_id):
+        raise Refused(f"{record.name} has just been moved to {record.folder}; try again")
+    if facts.state == runs.CREATED:
+        return facts.run
+    if facts.state not in runs.TERMINAL:
+        raise Refused(f"{record.name} is {facts.state}; hitch restart {record.name} stops it first")
+    if is_kept(now.run_folder) is not False:
+        raise Refused(f"{record.name}: run {facts.run} is not over yet; hitch stop {record.name} ends it")
+    return facts.run + 1
+
+
+def _touch(ended: Seen) -> None:
+    """A run begins: the record is active, and the time of the runs before is kept."""
+    facts, record = ended.facts, records.read(ended.folder)
+    earlier_runs_s = record.earlier_runs_s
+    if facts.state != runs.CREATED:
+        earlier_runs_s = status(facts, facts.state_changed_at or facts.created_at).total_s
     if record.record != ACTIVE:
-        record = records.change_record(seen.folder, ACTIVE, run=seen.facts.run, actor="cli", reason="a run starts")
-    records.write(seen.folder, replace(record, earlier_runs_s=earlier_runs_s, last_active_at=files.stamp()))
+        record = records.change_record(ended.folder, ACTIVE, run=facts.run, actor="cli", reason="a run starts")
+    records.write(ended.folder, replace(record, earlier_runs_s=earlier_runs_s, last_active_at=files.stamp()))
 
 
 def _take_keeper_lock(where: str, name: str) -> int:

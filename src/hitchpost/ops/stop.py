@@ -24,6 +24,7 @@ def stop(
     home: str,
     session: str,
     *,
+    run: int | None = None,
     by: str = runs.USER,
     reason: str = "",
     grace_s: float | None = None,
@@ -31,10 +32,15 @@ def stop(
 ) -> Seen:
     """End the session's run and wait until nothing of it is left. A run that has ended already is no error.
 
-    ``progress`` is called about once a second. Raises ``KeeperSilent`` when the keeper lives and does not answer.
+    With ``run`` no other one is ended: ``Refused`` is raised when another has begun. ``progress`` is called about once a
+    second. Raises ``KeeperSilent`` when the keeper lives and does not answer.
     """
     sweep(home)
     seen = _wait_out_starting(home, session)
+    if run is not None and seen.facts.run != run:
+        raise Refused(
+            f"{seen.record.name} has just been started again, as run {seen.facts.run}; nothing was done to it"
+        )
     if seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is not True:
         return _without_sandbox(home, _end_survivors(home, seen), by)
     if seen.facts.state == runs.CREATED:
