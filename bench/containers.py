@@ -39,8 +39,8 @@ def measure(*, quick: bool) -> list[Row]:
 
 def begun(stage: Stage) -> str:
     wish = Wish(catalog.unknown(ARGV), ARGV, stage.work, runtime="docker", sandbox=SANDBOX)
-    session = create(stage.home, wish, stage.settings).id
-    start(stage.home, session, stage.settings, caller=os.environ)
+    session = create(stage.home, wish, stage.settings, actor="test").id
+    start(stage.home, session, stage.settings, caller=os.environ, actor="test")
     return session
 
 
@@ -59,8 +59,8 @@ def exits(stage: Stage, count: int) -> list[Row]:
     for _ in range(count):
         os.kill(agent(stage, session), signal.SIGKILL)
         took_ms.append(until(stage, session, "stale", ""))
-        start(stage.home, session, stage.settings, caller=os.environ)
-    stop(stage.home, session, grace_s=0)
+        start(stage.home, session, stage.settings, caller=os.environ, actor="test")
+    stop(stage.home, session, grace_s=0, actor="test")
     return [
         Row(f"agent's exit → stale, p{share * 100:g}", f"{count} exits", percentile(took_ms, share), "ms", None, "",
             at_most(100, "ms") if share > 0.5 else None)
@@ -90,7 +90,7 @@ def at_once(stage: Stage, count: int) -> list[Row]:
         words = {status(look(stage.home, session).facts, datetime.now(UTC)).word for session in sessions}
         assert words == {"running"}, words
         began = time.perf_counter()
-        list(pool.map(lambda session: stop(stage.home, session, grace_s=0), sessions))
+        list(pool.map(lambda session: stop(stage.home, session, grace_s=0, actor="test"), sessions))
         ended_s = time.perf_counter() - began
     sample = f"{count} at once"
     return [

@@ -50,11 +50,11 @@ class Session:
 
     def start(self, *argv: str) -> None:
         """Start the next run, of another command when one is given."""
-        begun = start(self.stage.home, self.id, self.stage.settings, caller=os.environ, argv=argv or None)
+        begun = start(self.stage.home, self.id, self.stage.settings, caller=os.environ, argv=argv or None, actor="test")
         self.run = begun.seen.facts.run
 
     def stop(self) -> None:
-        stop(self.stage.home, self.id, grace_s=0)
+        stop(self.stage.home, self.id, grace_s=0, actor="test")
 
     def link(self) -> Link:
         return Link.connect(self.run_folder)
@@ -103,7 +103,7 @@ class Stage:
     def session(self, *argv: str, settings: Settings | None = None, runtime: str = "local") -> Session:
         """A session that is not started yet."""
         wish = Wish(catalog.unknown(argv), argv, self.work, runtime=runtime)
-        made = create(self.home, wish, settings or self.settings)
+        made = create(self.home, wish, settings or self.settings, actor="test")
         return Session(self, made.id)
 
     def sessions(self, count: int, *argv: str, runtime: str = "local") -> list[Session]:
@@ -126,7 +126,7 @@ class Stage:
             if newest and is_kept(os.path.join(runs, str(newest))):
                 kept.append((session, os.path.join(runs, str(newest))))
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda item: stop(self.home, item[0], grace_s=0), kept))
+            list(pool.map(lambda item: stop(self.home, item[0], grace_s=0, actor="test"), kept))
         wait_until(lambda: not any(is_kept(folder) for _, folder in kept), "the keepers to leave")
         for session in records.ids(self.home):
             Tmux().clear_away(session_folder(self.home, session))

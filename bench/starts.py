@@ -65,7 +65,7 @@ def started_ms(stage: Stage, session: Session) -> float:
 
 def restarted_ms(stage: Stage, session: Session) -> float:
     began = time.perf_counter()
-    begun = restart(stage.home, session.id, stage.settings, caller=os.environ)
+    begun = restart(stage.home, session.id, stage.settings, caller=os.environ, actor="test")
     session.run = begun.seen.facts.run
     first_output(session)
     return (time.perf_counter() - began) * 1000

@@ -87,7 +87,7 @@ def begin(folder: str) -> None:
 
 
 def transitions(folder: str, until: float) -> int:
-    manager = Manager(folder)
+    manager = Manager(folder, actor="test")
     done = 0
     while time.monotonic() < until:
         begin(folder)

@@ -140,8 +140,8 @@ class Ground:
         """Start a session without the command: the same operations, in this process."""
         settings = settings or Settings()
         wish = Wish(catalog.unknown(argv), argv, str(place or self.place), name)
-        record = create(str(self.home), wish, settings)
-        start(str(self.home), record.id, settings, caller={**Hitch.environment(), **(env or {})})
+        record = create(str(self.home), wish, settings, actor="test")
+        start(str(self.home), record.id, settings, caller={**Hitch.environment(), **(env or {})}, actor="test")
         return Truth(self.home, record.id)
 
     def begin_sh(self, script: str, *argv: str, **options: Any) -> Truth:
@@ -156,7 +156,7 @@ class Ground:
 
     def end(self, session: Truth, grace_s: float | None = None) -> None:
         """Stop a session without the command."""
-        stop(str(self.home), session.id, grace_s=grace_s)
+        stop(str(self.home), session.id, grace_s=grace_s, actor="test")
 
     def processes(self) -> list[Process]:
         """Every live process of the test, whatever it did to its parent, session or environment."""

@@ -31,10 +31,12 @@ class Panes:
     def begin(self, *argv: str, env: dict[str, str] | None = None, **more: Any) -> Truth:
         home, settings = str(self.ground.home), more.pop("settings", None) or Settings()
         place = str(more.pop("place", self.ground.place))
-        record = create(home, Wish(catalog.unknown(argv), argv, place, runtime="tmux", **more), settings)
+        record = create(home, Wish(catalog.unknown(argv), argv, place, runtime="tmux", **more), settings, actor="test")
         session = Truth(self.ground.home, record.id)
         self.sessions.append(session)
-        start(home, record.id, settings, caller={**Hitch.environment(), "SHELL": "/bin/sh", **(env or {})})
+        start(
+            home, record.id, settings, caller={**Hitch.environment(), "SHELL": "/bin/sh", **(env or {})}, actor="test"
+        )
         return session
 
     def sh(self, script: str, *argv: str, **more: Any) -> Truth:
@@ -77,7 +79,7 @@ class Panes:
         for session in self.sessions:
             pid = server_pid(str(session.folder)) if session.folder.exists() else None
             try:
-                remove(str(self.ground.home), session.id, force=True)
+                remove(str(self.ground.home), session.id, force=True, actor="test")
             except NoSuchSession:
                 pass
             assert pid is None or not alive(pid)

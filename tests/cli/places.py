@@ -52,7 +52,7 @@ def new_session(
 ) -> str:
     """A session that has never been started; its id."""
     wish = Wish(catalog.unknown(("true",)), ("true",), str(place), name, description)
-    return create(str(home), wish, Settings(), new_id=new_id if id is None else lambda: id).id
+    return create(str(home), wish, Settings(), new_id=new_id if id is None else lambda: id, actor="test").id
 
 
 def as_owner_only(hitch: Hitch) -> Hitch:

@@ -92,7 +92,7 @@ def test_a_stopped_session_names_who_asked(ground: Ground) -> None:
     ground.stop(session)
     found = explain(ground, session)
     assert found["session"]["label"] == "stopped"
-    assert values(found)["intent"] == "user asked it to end"
+    assert values(found)["intent"] == "user asked it to end (asked by cli)"
     assert values(found)["exit"] == "command killed by SIGTERM, asked by user"
     assert values(found)["keeper"] == "gone: its lock is free"
     assert "who asked counts first" in found["rule"]

@@ -88,13 +88,13 @@ def ended(scene: Scene) -> None:
 def _create(scene: Scene) -> int:
     agent = catalog.unknown(scene.agent)
     wish = create.Wish(agent, scene.agent, str(scene.workspace), NAME)
-    return _told(lambda: create.create(str(scene.home), wish, config.load()))
+    return _told(lambda: create.create(str(scene.home), wish, config.load(), actor="test"))
 
 
 def _start(scene: Scene) -> int:
     def begin() -> object:
         session = find(str(scene.home), NAME).record.id
-        return start.start(str(scene.home), session, config.load(), caller=os.environ)
+        return start.start(str(scene.home), session, config.load(), actor="test", caller=os.environ)
 
     return _told(begin)
 
@@ -102,7 +102,7 @@ def _start(scene: Scene) -> int:
 def _transition(scene: Scene) -> int:
     def change() -> object:
         (session,) = (name for name in os.listdir(scene.home / "sessions") if not name.startswith("."))
-        return Manager(str(scene.home / "sessions" / session)).transition("starting", run=1)
+        return Manager(str(scene.home / "sessions" / session), actor="test").transition("starting", run=1)
 
     return _told(change)
 

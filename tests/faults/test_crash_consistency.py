@@ -96,7 +96,7 @@ def _without(lines: list[str], others: list[str]) -> list[str]:
 
 
 def change(folder: Path) -> int:
-    Manager(str(folder)).transition(runs.STARTING, run=1)
+    Manager(str(folder), actor="test").transition(runs.STARTING, run=1)
     return 0
 
 

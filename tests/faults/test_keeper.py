@@ -205,13 +205,13 @@ def test_F18_a_keeper_killed_at_any_moment_of_a_start(ground: Ground) -> None:
         argv = ("sleep", "1000")
         session = Truth(
             ground.home,
-            create(str(ground.home), Wish(catalog.unknown(argv), argv, str(ground.place)), Settings()).id,
+            create(str(ground.home), Wish(catalog.unknown(argv), argv, str(ground.place)), Settings(), actor="test").id,
         )
         failure: list[BaseException] = []
 
         def begin() -> None:
             try:
-                start(str(ground.home), session.id, Settings(), caller=Hitch.environment())
+                start(str(ground.home), session.id, Settings(), caller=Hitch.environment(), actor="test")
             except HitchpostError as error:
                 failure.append(error)
 
@@ -268,7 +268,7 @@ def test_a_lost_session_can_be_restarted_and_keeps_its_first_run(ground: Ground)
 def test_stop_waits_out_a_start(ground: Ground) -> None:
     argv = ("sleep", "1000")
     wish = Wish(catalog.unknown(argv), argv, str(ground.place))
-    dev = Truth(ground.home, create(str(ground.home), wish, Settings()).id)
+    dev = Truth(ground.home, create(str(ground.home), wish, Settings(), actor="test").id)
     options = {"caller": Hitch.environment()}
     thread = threading.Thread(target=start, args=(str(ground.home), dev.id, Settings()), kwargs=options)
     thread.start()

@@ -187,7 +187,7 @@ def test_a_lost_state_is_rebuilt_whatever_it_was(home: Path, state: str):
     settled = "failed" if state in runs.LIVE else state
     assert row(home)["state"] == settled
     recover(str(home), folder.name)
-    assert Manager(str(folder)).read().state == settled
+    assert Manager(str(folder), actor="test").read().state == settled
     told = [line for line in story.read(str(folder)) if line["event"] == "repaired"]
     assert len(told) == 1
     assert "state.json is not readable" in str(told[0]["reason"])

@@ -82,7 +82,7 @@ def test_F22_a_stopped_server_changes_no_state_and_hangs_nobody(panes: Panes, gr
         os.kill(server, signal.SIGCONT)
     panes.shows(dev, "got:one")
     os.kill(server, signal.SIGSTOP)
-    stop(str(ground.home), dev.id)
+    stop(str(ground.home), dev.id, actor="test")
     assert dev.state == "stopped"
     os.kill(server, signal.SIGCONT)
 
@@ -152,7 +152,7 @@ def test_F24_splits_renames_and_moved_panes_change_nothing(panes: Panes, ground:
     assert dev.exit() == left_with(5)
     ground.hitch("restart", dev.id)
     assert (dev.state, dev.state_file()["run"]) == ("running", 2)
-    stop(str(ground.home), dev.id)
+    stop(str(ground.home), dev.id, actor="test")
 
 
 @pytest.mark.ids("F25")

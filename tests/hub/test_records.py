@@ -17,6 +17,7 @@ from hitchpost.hubclient import HubRefused
 from tests.ground import Ground, Truth, alive
 from tests.hubs import HubProcess
 from tests.repos import Repo
+from tests.security.attacks import sign_in
 from tests.support import eventually
 
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
@@ -398,3 +399,36 @@ def test_the_export_has_every_session_in_one_object(ground: Ground, hub: HubProc
     assert {one["name"]: one["record"] for one in export["sessions"]} == {"live": "active", "put-away": "archived"}
     assert set(export) == {"version", "exported_at", "sessions"}
     ground.end(live)
+
+
+@pytest.mark.ids("D-5", "D-11")
+def test_the_story_says_who_asked(ground: Ground, hub: HubProcess) -> None:
+    with hub.http(None, **dict(sign_in(hub).ours)) as page:
+        wish = {"command": ["sh", "-c", ECHO], "folder": str(ground.place), "name": "dev"}
+        assert page.post("/api/sessions", json=wish).status_code == 201
+        dev = Truth(ground.home, shape_of(hub, "dev")["id"])
+        assert page.post("/api/sessions/dev/restart").status_code == 200
+        assert page.patch("/api/sessions/dev", json={"description": "x"}).status_code == 200
+    with hub.http() as script:
+        assert script.post("/api/sessions/dev/stop").status_code == 200
+        assert script.post("/api/sessions/dev/resume").status_code == 200
+    hub.ask("POST", "/api/sessions/dev/cancel")
+    told = [(line["event"], line["actor"], line.get("reason", "")) for line in dev.story() if line["actor"] != "keeper"]
+    assert told == [
+        ("created", "browser", ""),
+        ("state", "browser", ""),
+        ("run", "browser", "restart"),
+        ("state", "browser", "restart"),
+        ("edited", "browser", ""),
+        ("run", "token test", "resume"),
+        ("state", "token test", "resume"),
+        ("record", "cli", "archived by the user"),
+    ]
+    asked = [line["reason"] for line in dev.story() if line.get("to") == "stopping"]
+    assert asked == ["restart, asked by browser", "asked by token test", "cancelled, asked by cli"]
+    assert "asked by browser" in ground.hitch("explain", "dev", "--all").out
+    assert "by token test" in ground.hitch("explain", "dev", "--all").out
+
+
+def shape_of(hub: HubProcess, name: str) -> dict[str, Any]:
+    return hub.ask("GET", f"/api/sessions/{name}")

@@ -20,7 +20,7 @@ ARGV = ("agent", "x")
 
 def made(ground: Ground, name: str | None = None, **more) -> Record:
     fields = {"agent": catalog.unknown(ARGV), "argv": ARGV, "folder": str(ground.place), "name": name, **more}
-    return create(str(ground.home), Wish(**fields), Settings(grace_s=7, quiet_s=5, survivors="kill"))
+    return create(str(ground.home), Wish(**fields), Settings(grace_s=7, quiet_s=5, survivors="kill"), actor="test")
 
 
 def test_a_session_is_written_whole(ground: Ground) -> None:
@@ -53,9 +53,9 @@ def test_a_session_is_written_whole(ground: Ground) -> None:
 def test_the_number_is_the_lowest_free_one(ground: Ground) -> None:
     one, two, three = made(ground), made(ground), made(ground)
     assert [one.index, two.index, three.index] == [1, 2, 3]
-    remove(str(ground.home), two.id)
+    remove(str(ground.home), two.id, actor="test")
     assert made(ground).index == 2
-    archive(str(ground.home), one.id)
+    archive(str(ground.home), one.id, actor="test")
     assert made(ground).index == 1
     assert made(ground).index == 4
 
@@ -69,7 +69,7 @@ def test_a_name_is_given_once_among_sessions_that_are_not_archived(ground: Groun
     with pytest.raises(NameTaken, match=f"session {first.id} is already named 'dev'") as caught:
         made(ground, "dev")
     assert caught.value.exit_code == 5
-    archive(str(ground.home), first.id)
+    archive(str(ground.home), first.id, actor="test")
     assert made(ground, "dev").name == "dev"
 
 

@@ -36,9 +36,9 @@ for line in sys.stdin:
         pass
     try:
         if deed in starts:
-            starts[deed](home, session, Settings(), caller=os.environ)
+            starts[deed](home, session, Settings(), actor="test", caller=os.environ)
         else:
-            closes[deed](home, session)
+            closes[deed](home, session, actor="test")
         print("done", flush=True)
     except (HitchpostError, files.Removed) as error:
         print("refused:", error, flush=True)

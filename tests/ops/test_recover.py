@@ -81,7 +81,7 @@ def test_a_keeper_that_died_while_stopping_keeps_the_intent(ground: Ground) -> N
     dev = ground.begin_sh("trap '' TERM HUP; echo ready > ready; while :; do sleep 0.02; done")
     ground.said("ready")
     with ThreadPoolExecutor(1) as pool:
-        stopping = pool.submit(stop, str(ground.home), dev.id, grace_s=30)
+        stopping = pool.submit(stop, str(ground.home), dev.id, actor="test", grace_s=30)
         eventually(lambda: dev.state == "stopping")
         dev.kill_keeper()
         assert stopping.result().facts.state == "failed"
@@ -102,7 +102,7 @@ def test_F40_another_boot_suspends_and_touches_no_process(ground: Ground, monkey
     assert dev.exit()["error"] == "interrupted by reboot"
     assert alive(tool), "its number is another process's now, for all that is known"
     os.kill(tool, signal.SIGKILL)
-    restart(str(ground.home), dev.id, Settings(), caller=Hitch.environment())
+    restart(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
     assert ground.ps(dev)["record"] == "active"
     monkeypatch.delenv("HITCHPOST_BOOT_ID")
     ground.hitch("stop", dev.id)

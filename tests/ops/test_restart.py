@@ -20,7 +20,7 @@ from tests.support import Hitch, eventually
 
 
 def again(ground: Ground, session: Truth) -> None:
-    restart(str(ground.home), session.id, Settings(), caller=Hitch.environment())
+    restart(str(ground.home), session.id, Settings(), caller=Hitch.environment(), actor="test")
 
 
 @pytest.mark.ids("E-6", "E-7", "X1")
@@ -60,13 +60,13 @@ def test_what_an_ended_run_left_is_ended_before_the_next(ground: Ground) -> None
     again(ground, dev)
     assert not alive(daemon)
     dev.ended(run=2)
-    stop(str(ground.home), dev.id)
+    stop(str(ground.home), dev.id, actor="test")
 
 
 def test_a_running_session_takes_no_second_start(ground: Ground) -> None:
     dev = ground.begin("sleep", "1000", name="dev")
     with pytest.raises(Refused, match="dev is running; hitch restart dev stops it first"):
-        start(str(ground.home), dev.id, Settings(), caller={})
+        start(str(ground.home), dev.id, Settings(), caller={}, actor="test")
     assert dev.state_file()["run"] == 1
     ground.end(dev)
 
@@ -81,7 +81,7 @@ def test_of_many_starts_at_once_one_runs(ground: Ground) -> None:
     def one(_: int) -> str:
         together.wait()
         try:
-            start(str(ground.home), dev.id, Settings(), caller=Hitch.environment())
+            start(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
             return "started"
         except HitchpostError as error:
             return type(error).__name__
@@ -108,7 +108,7 @@ def test_a_run_that_could_not_start_can_be_tried_again(ground: Ground) -> None:
 def test_an_archived_session_takes_no_new_run(ground: Ground) -> None:
     dev = ground.begin("true", name="dev")
     dev.ended()
-    archive(str(ground.home), dev.id)
+    archive(str(ground.home), dev.id, actor="test")
     with pytest.raises(Refused, match="dev is archived: it takes no new run"):
         again(ground, dev)
     with pytest.raises(Refused, match="archived and takes no input"):
@@ -120,27 +120,29 @@ def test_an_archived_session_takes_no_new_run(ground: Ground) -> None:
 def test_only_what_has_ended_is_archived_or_removed(ground: Ground) -> None:
     dev = ground.begin("sleep", "1000", name="dev")
     with pytest.raises(Refused, match="dev is running; stop it before you archive it"):
-        archive(str(ground.home), dev.id)
+        archive(str(ground.home), dev.id, actor="test")
     with pytest.raises(Refused, match="dev is running; stop it first, or use --force"):
-        remove(str(ground.home), dev.id)
+        remove(str(ground.home), dev.id, actor="test")
     pid = dev.agent_pid()
     assert alive(pid)
-    remove(str(ground.home), dev.id, force=True)
+    remove(str(ground.home), dev.id, force=True, actor="test")
     assert not alive(pid)
     assert not dev.folder.exists()
     assert ground.place.is_dir()
     with pytest.raises(NoSuchSession):
-        stop(str(ground.home), dev.id)
+        stop(str(ground.home), dev.id, actor="test")
 
 
 def test_a_session_that_was_never_started_cannot_be_stopped(ground: Ground) -> None:
     from hitchpost.agents import catalog
     from hitchpost.ops.create import Wish, create
 
-    record = create(str(ground.home), Wish(catalog.unknown(("x",)), ("x",), str(ground.place), "dev"), Settings())
+    record = create(
+        str(ground.home), Wish(catalog.unknown(("x",)), ("x",), str(ground.place), "dev"), Settings(), actor="test"
+    )
     with pytest.raises(Refused, match="dev has not been started"):
-        stop(str(ground.home), record.id)
-    remove(str(ground.home), record.id)
+        stop(str(ground.home), record.id, actor="test")
+    remove(str(ground.home), record.id, actor="test")
 
 
 @pytest.mark.ids("F51")

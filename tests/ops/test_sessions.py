@@ -17,7 +17,7 @@ from tests.ground import Ground
 def make(ground: Ground) -> Callable[[str, str], str]:
     def make(name: str, id: str) -> str:
         wish = Wish(catalog.unknown(("x",)), ("x",), str(ground.place), name)
-        return create(str(ground.home), wish, Settings(), new_id=lambda: id).id
+        return create(str(ground.home), wish, Settings(), new_id=lambda: id, actor="test").id
 
     return make
 
@@ -56,7 +56,7 @@ def test_what_fits_none_is_told(ground: Ground, make: Callable[[str, str], str],
 
 def test_a_live_name_wins_over_an_archived_one(ground: Ground, make: Callable[[str, str], str]) -> None:
     old = make("one", "aaaaaaaaaaaa")
-    archive(str(ground.home), old)
+    archive(str(ground.home), old, actor="test")
     assert resolve(str(ground.home), "one") == old
     new = make("one", "bbbbbbbbbbbb")
     assert resolve(str(ground.home), "one") == new

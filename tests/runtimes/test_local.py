@@ -34,7 +34,7 @@ class Yard:
         self.ground = ground
         self.truth = Truth(ground.home, new_id())
         self.truth.run().mkdir(parents=True, mode=0o700)
-        manager = Manager(str(self.truth.folder))
+        manager = Manager(str(self.truth.folder), actor="test")
         manager.create(self.truth.id, "")
         manager.transition("starting", run=1)
 

@@ -120,7 +120,7 @@ def test_a_prompt_is_pasted_byte_by_byte_and_shown_in_the_pane(panes: Panes, gro
     ground.hitch("send", dev.id, text)
     eventually(lambda: (ground.place / "got").read_text() == text + "\n")
     assert not (ground.place / "canary").exists()
-    stop(str(ground.home), dev.id)
+    stop(str(ground.home), dev.id, actor="test")
 
 
 def test_terminal_queries_are_answered_by_tmux_even_when_nobody_looks(panes: Panes, ground: Ground) -> None:
@@ -138,7 +138,7 @@ def test_reports_of_the_agent_are_read_from_its_own_terminal(panes: Panes, groun
 def test_stop_leaves_nothing_of_the_agent_and_the_shell_stays(panes: Panes, ground: Ground) -> None:
     dev = panes.sh("setsid sleep 1001 & (setsid nohup sleep 1002 &) ; trap '' TERM; sleep 1003; sleep 1004")
     eventually(lambda: len([one for one in ground.processes() if "sleep" in one.argv[0]]) == 3)
-    stop(str(ground.home), dev.id, grace_s=0.2)
+    stop(str(ground.home), dev.id, grace_s=0.2, actor="test")
     assert dev.state == "stopped"
     assert dev.exit()["intent"] == "user"
     assert [one for one in ground.processes() if "sleep" in one.argv[0]] == []
@@ -149,14 +149,14 @@ def test_stop_leaves_nothing_of_the_agent_and_the_shell_stays(panes: Panes, grou
 def test_restart_uses_the_pane_again_and_keeps_a_shell_that_is_busy(panes: Panes, ground: Ground) -> None:
     dev = panes.sh("echo run; sleep 1000")
     first = panes.panes(dev)
-    restart(str(ground.home), dev.id, Settings(), caller=Hitch.environment())
+    restart(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
     assert dev.state_file()["run"] == 2
     assert [pane for pane, _, _ in panes.panes(dev)] == [pane for pane, _, _ in first]
-    stop(str(ground.home), dev.id)
+    stop(str(ground.home), dev.id, actor="test")
     panes.shows(dev, "[stopped]")
     panes.tmux(dev, "send-keys", "sleep 1234", "Enter")
     eventually(lambda: [one for one in ground.processes() if one.argv == ("sleep", "1234")])
-    restart(str(ground.home), dev.id, Settings(), caller=Hitch.environment())
+    restart(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
     assert len(panes.panes(dev)) == 2
     assert [one.argv for one in ground.processes() if one.argv == ("sleep", "1234")]
 
@@ -232,7 +232,7 @@ def test_a_workspace_is_leased_by_the_keeper_in_the_pane_and_by_nobody_after_it(
         panes.sessions.append(dev)
         refused = ground.hitch(*words, "--", "sleep", "1000", check=4).err
         assert f"is in use by {ground.ps(dev)['name']}" in refused
-        stop(str(ground.home), dev.id)
+        stop(str(ground.home), dev.id, actor="test")
         panes.shows(dev, "[stopped]")
         again = Truth(ground.home, ground.hitch(*words, "--", "sleep", "1000").json()["id"])
         panes.sessions.append(again)

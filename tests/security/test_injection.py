@@ -81,8 +81,8 @@ def test_S7_hostile_names_descriptions_and_folders_run_nothing_and_still_name_th
         place.mkdir()
         argv = ("sh", "-c", "pwd > here")
         wish = Wish(catalog.unknown(argv), argv, str(place), text, description=text)
-        session = create(str(ground.home), wish, Settings()).id
-        start(str(ground.home), session, Settings(), caller=Hitch.environment())
+        session = create(str(ground.home), wish, Settings(), actor="test").id
+        start(str(ground.home), session, Settings(), caller=Hitch.environment(), actor="test")
         assert Truth(ground.home, session).ended() == "completed"
         assert (place / "here").read_text() == f"{place}\n"
     rows = ground.hitch("ps", "--json").json()

@@ -48,7 +48,7 @@ def test_S7_hostile_arguments_and_environment_arrive_byte_for_byte(panes: Panes,
     assert panes.final(dev) == "completed"
     assert json.loads(shown.read_text()) == [[*texts, ""], "\n".join(texts)]
     shown.unlink()
-    restart(str(ground.home), dev.id, Settings(), caller={**Hitch.environment(), **env})
+    restart(str(ground.home), dev.id, Settings(), caller={**Hitch.environment(), **env}, actor="test")
     assert panes.final(dev, run=2) == "completed"
     assert json.loads(shown.read_text())[0] == [*texts, ""]
     assert not canary.exists()
@@ -102,7 +102,7 @@ def test_S7_a_home_with_a_hostile_name_runs_nothing(
         try:
             dev = strange.sh("echo here; read line")
             strange.shows(dev, "here")
-            restart(str(home), dev.id, Settings(), caller=Hitch.environment())
+            restart(str(home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
             assert dev.state == "running"
         finally:
             strange.close()

@@ -58,7 +58,7 @@ def session(home: Path, state: str = runs.CREATED, *, index: int = 1, name: str 
     made = record(new_id(), index, name, folder)
     place = home / "sessions" / made.id
     place.mkdir(parents=True, mode=0o700)
-    manager = Manager(str(place))
+    manager = Manager(str(place), actor="test")
     with SessionLock(str(place)):
         manager.create(made.id, "", record=asdict(made))
         records.write(str(place), made)

@@ -51,7 +51,7 @@ def test_what_has_not_changed_is_not_read_again(indexed: Path):
 def test_a_change_of_state_is_seen(indexed: Path):
     folder = session(indexed, runs.RUNNING, index=4, name="s4")
     assert [row.shape["state"] for row in listing(str(indexed))][:3] == ["completed"] * 3
-    Manager(str(folder)).transition(runs.FAILED, run=1)
+    Manager(str(folder), actor="test").transition(runs.FAILED, run=1)
     assert [row.shape["state"] for row in listing(str(indexed))] == ["completed"] * 3 + ["failed"]
 
 

@@ -59,20 +59,20 @@ def test_activity_is_recorded_as_a_fact_and_its_fields_are_left_out_until_then(h
     folder = session(home, runs.RUNNING)
     before = state_file(folder)
     assert [key for key in before if key.startswith("last_")] == []
-    Manager(str(folder)).record_activity(0xFFFFFFFF, "2026-01-02T03:04:05.000000Z", run=1)
+    Manager(str(folder), actor="test").record_activity(0xFFFFFFFF, "2026-01-02T03:04:05.000000Z", run=1)
     after = state_file(folder)
     assert after == before | {
         "last_activity_hash": 4294967295,
         "last_activity_at": "2026-01-02T03:04:05.000000Z",
         "last_checked_at": after["last_checked_at"],
     }
-    assert Manager(str(folder)).read().state == "running"
+    assert Manager(str(folder), actor="test").read().state == "running"
 
 
 @pytest.mark.ids("A31-7")
 def test_activity_goes_with_its_run(home: Path):
     folder = session(home, runs.COMPLETED)
-    manager = Manager(str(folder))
+    manager = Manager(str(folder), actor="test")
     with SessionLock(str(folder)):
         manager.next_run()
     with pytest.raises(WrongRun):
@@ -84,7 +84,7 @@ def test_activity_goes_with_its_run(home: Path):
 @pytest.mark.parametrize(("old", "new"), [step for step in EVERY_STEP if step not in REFUSED])
 def test_the_manager_goes_every_step_of_the_map(home: Path, old: str, new: str):
     folder = session(home, old)
-    assert Manager(str(folder)).transition(new, run=1, reason="why").state == new
+    assert Manager(str(folder), actor="test").transition(new, run=1, reason="why").state == new
     assert state_file(folder)["state"] == new
     last = story.read(str(folder))[-1]
     assert (last["event"], last["from"], last["to"], last["reason"]) == ("state", old, new, "why")
@@ -96,12 +96,12 @@ def test_any_other_step_is_refused_with_both_names_and_the_story_and_writes_noth
     folder = session(home, old)
     before = tree(home)
     with pytest.raises(InvalidTransition) as refused:
-        Manager(str(folder)).transition(new, run=1)
+        Manager(str(folder), actor="test").transition(new, run=1)
     text = str(refused.value)
     assert (old in text and new in text) if old != new else f"already in state {old}" in text
     for first, second in pairwise(("created", *WAY[old])):
-        assert f"{first} → {second} by cli: made" in text
-    assert "run 1 created by cli" in text
+        assert f"{first} → {second} by test: made" in text
+    assert "run 1 created by test" in text
     assert tree(home) == before
 
 
@@ -110,14 +110,14 @@ def test_a_change_for_another_run_is_refused_and_writes_nothing(home: Path):
     folder = session(home, runs.RUNNING)
     before = tree(home)
     with pytest.raises(WrongRun, match="expected run 2 to be the current one, but it is run 1"):
-        Manager(str(folder)).transition(runs.FAILED, run=2)
+        Manager(str(folder), actor="test").transition(runs.FAILED, run=2)
     assert tree(home) == before
 
 
 @pytest.mark.ids("A31-4")
 def test_a_change_of_a_session_that_was_removed_is_refused_and_brings_nothing_back(home: Path):
     folder = session(home)
-    manager = Manager(str(folder))
+    manager = Manager(str(folder), actor="test")
     folder.rename(home / "elsewhere")
     with pytest.raises(Removed):
         manager.transition(runs.STARTING, run=1)
@@ -127,7 +127,7 @@ def test_a_change_of_a_session_that_was_removed_is_refused_and_brings_nothing_ba
 @pytest.mark.ids("A31-8")
 def test_observers_are_asked_before_anything_is_written(home: Path):
     folder = session(home)
-    manager = Manager(str(folder))
+    manager = Manager(str(folder), actor="test")
     seen = []
     before = tree(home)
     manager.on_change(
@@ -147,7 +147,7 @@ def test_an_observer_may_veto_and_nothing_is_written_then(home: Path):
         raise Veto
 
     folder = session(home)
-    manager = Manager(str(folder))
+    manager = Manager(str(folder), actor="test")
     manager.on_change(no)
     before = tree(home)
     with pytest.raises(Veto):
@@ -159,7 +159,7 @@ def test_an_observer_may_veto_and_nothing_is_written_then(home: Path):
 @pytest.mark.ids("A31-8")
 def test_a_refused_step_asks_no_observer(home: Path):
     folder = session(home)
-    manager = Manager(str(folder))
+    manager = Manager(str(folder), actor="test")
     manager.on_change(lambda old, new: pytest.fail("asked"))
     with pytest.raises(InvalidTransition):
         manager.transition(runs.COMPLETED, run=1)
@@ -171,10 +171,10 @@ def test_a_new_process_reads_what_an_old_one_wrote_and_needs_nothing_but_the_fil
     program = """
 import sys
 from hitchpost.state.manager import Manager
-print(Manager(sys.argv[1]).read())
+print(Manager(sys.argv[1], actor="test").read())
 assert not [name for name in sys.modules if "sqlite" in name or "dbm" in name]
 """
-    assert python(program, folder).stdout.strip() == str(Manager(str(folder)).read())
+    assert python(program, folder).stdout.strip() == str(Manager(str(folder), actor="test").read())
 
 
 @pytest.mark.ids("A31-10")
@@ -183,7 +183,7 @@ def test_a_change_says_which_process_made_it(home: Path):
     program = """
 import os, sys
 from hitchpost.state.manager import Manager
-print(os.getpid(), Manager(sys.argv[1]).transition("starting", run=1).updated_by)
+print(os.getpid(), Manager(sys.argv[1], actor="test").transition("starting", run=1).updated_by)
 """
     pid, by = python(program, folder).stdout.split()
     assert pid == by == str(state_file(folder)["updated_by"])
@@ -199,7 +199,7 @@ import logging, resource, sys
 from hitchpost.state.manager import Manager
 logging.basicConfig(format="%(message)s")
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
-print(Manager(sys.argv[1]).attempt("running", run=1).state)
+print(Manager(sys.argv[1], actor="test").attempt("running", run=1).state)
 """
     done = python(program, folder, limit)
     assert done.stdout == "starting\n"
@@ -211,14 +211,14 @@ print(Manager(sys.argv[1]).attempt("running", run=1).state)
 def test_an_attempt_does_not_hide_a_step_that_the_map_refuses(home: Path):
     folder = session(home)
     with pytest.raises(InvalidTransition):
-        Manager(str(folder)).attempt(runs.COMPLETED, run=1)
+        Manager(str(folder), actor="test").attempt(runs.COMPLETED, run=1)
 
 
 @pytest.mark.ids("A31-9")
 def test_the_next_run_keeps_the_end_of_the_one_before(home: Path):
     folder = session(home, runs.STOPPED)
     ended = state_file(folder)
-    manager = Manager(str(folder))
+    manager = Manager(str(folder), actor="test")
     with SessionLock(str(folder)):
         following = manager.next_run(reason="again")
     assert (following.run, following.state) == (2, "created")
@@ -231,7 +231,7 @@ def test_there_is_no_next_run_before_the_current_one_has_ended(home: Path, state
     folder = session(home, state)
     before = tree(home)
     with SessionLock(str(folder)), pytest.raises(InvalidTransition):
-        Manager(str(folder)).next_run()
+        Manager(str(folder), actor="test").next_run()
     assert tree(home) == before
 
 
@@ -239,7 +239,7 @@ def test_there_is_no_next_run_before_the_current_one_has_ended(home: Path, state
 def test_a_state_file_in_order_is_not_repaired(home: Path):
     folder = session(home, runs.RUNNING)
     before = tree(home)
-    assert Manager(str(folder)).repair() is None
+    assert Manager(str(folder), actor="test").repair() is None
     assert tree(home) == before
 
 
@@ -250,7 +250,7 @@ def test_a_state_that_neither_file_nor_story_can_tell_stays_as_it_is(home: Path)
     (folder / "story.jsonl").write_bytes(b"\0\0")
     before = tree(home)
     with pytest.raises(Unreadable, match="its story tells of no state"):
-        Manager(str(folder)).repair()
+        Manager(str(folder), actor="test").repair()
     assert tree(home) == before
 
 
@@ -258,8 +258,8 @@ def test_a_state_that_neither_file_nor_story_can_tell_stays_as_it_is(home: Path)
 def test_a_repair_that_was_cut_short_is_finished_by_the_next_one(home: Path):
     folder = session(home, runs.RUNNING)
     (folder / "state.json").unlink()
-    assert "state.json" in (Manager(str(folder)).repair() or "")
-    assert Manager(str(folder)).read().state == "running"
+    assert "state.json" in (Manager(str(folder), actor="test").repair() or "")
+    assert Manager(str(folder), actor="test").read().state == "running"
 
 
 @pytest.mark.ids("F34")
@@ -267,7 +267,7 @@ def test_a_newer_state_file_is_refused_by_every_method_and_nothing_is_written(ho
     folder = session(home, runs.COMPLETED)
     value = state_file(folder) | {"schema": 2, "state": "hibernating"}
     (folder / "state.json").write_text(json.dumps(value))
-    manager = Manager(str(folder))
+    manager = Manager(str(folder), actor="test")
     before = tree(home)
     with SessionLock(str(folder)):
         for deed in (
@@ -358,7 +358,7 @@ def test_32_processes_change_one_session_at_once_and_every_change_is_valid_and_n
             assert (line["run"], line["from"]) == (run, state)
             assert line["to"] in runs.TRANSITIONS[state]
             state = str(line["to"])
-    final = Manager(str(folder)).read()
+    final = Manager(str(folder), actor="test").read()
     assert (final.run, final.state) == (run, state)
     assert sorted(path.name for path in (folder / "runs").iterdir()) == sorted(str(n) for n in range(1, run))
     assert list(folder.rglob("*.tmp")) == []

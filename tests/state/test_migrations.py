@@ -40,7 +40,7 @@ def old_state(home: Path, value: dict[str, object]) -> Path:
 def test_the_seed_s_own_file_is_read_as_run_1_and_reading_writes_nothing(home: Path, value: dict[str, object]):
     folder = old_state(home, value)
     before = tree(home)
-    state = Manager(str(folder)).read()
+    state = Manager(str(folder), actor="test").read()
     assert (state.run, state.state, state.updated_by, state.workspace_id) == (1, "running", 4711, "workspace-fix-auth")
     assert (state.last_activity_hash, state.state_changed_at) == (3735928559, "2025-06-24T10:00:00.5Z")
     assert tree(home) == before
@@ -50,7 +50,7 @@ def test_the_seed_s_own_file_is_read_as_run_1_and_reading_writes_nothing(home: P
 @pytest.mark.parametrize("value", [SEED, MERGED], ids=["seed", "merged"])
 def test_the_seed_s_own_file_is_migrated_by_the_first_change(home: Path, value: dict[str, object]):
     folder = old_state(home, value)
-    Manager(str(folder)).transition(runs.STOPPING, run=1)
+    Manager(str(folder), actor="test").transition(runs.STOPPING, run=1)
     written = json.loads((folder / "state.json").read_text())
     assert written == SEED | {
         "schema": 1,
@@ -65,7 +65,7 @@ def test_the_seed_s_own_file_is_migrated_by_the_first_change(home: Path, value: 
 @pytest.mark.ids("F34", "A31-15")
 def test_recording_activity_migrates_too(home: Path):
     folder = old_state(home, MERGED)
-    Manager(str(folder)).record_activity(7, "2026-01-01T00:00:00Z", run=1)
+    Manager(str(folder), actor="test").record_activity(7, "2026-01-01T00:00:00Z", run=1)
     written = json.loads((folder / "state.json").read_text())
     assert (written["schema"], written["run"], written["state"], written["last_activity_hash"]) == (1, 1, "running", 7)
     assert "status" not in written
@@ -75,7 +75,7 @@ def test_recording_activity_migrates_too(home: Path):
 def test_the_next_run_of_an_old_file_is_run_2_and_keeps_the_old_one_migrated(home: Path):
     folder = old_state(home, MERGED | {"status": "completed"})
     with SessionLock(str(folder)):
-        assert Manager(str(folder)).next_run().run == 2
+        assert Manager(str(folder), actor="test").next_run().run == 2
     kept = json.loads((folder / "runs" / "1" / "state.json").read_text())
     assert (kept["schema"], kept["run"], kept["state"]) == (1, 1, "completed")
 

@@ -83,7 +83,7 @@ def _stored(folder: Path) -> dict[str, object]:
 @pytest.mark.ids("F36")
 def test_the_state_of_a_later_run_is_rebuilt_as_it_was(home: Path):
     folder = session(home, runs.COMPLETED)
-    manager = Manager(str(folder))
+    manager = Manager(str(folder), actor="test")
     with SessionLock(str(folder)):
         manager.next_run()
     assert _rebuilt(folder) == _stored(folder)

@@ -66,12 +66,19 @@ def owner(request: Request) -> None:
         raise HTTPException(403, "only the owner may do that")
 
 
+def actor_of(request: Request) -> str:
+    """Who asks, as the story names it: cli, browser, or a token."""
+    actor: str = request.state.actor
+    return actor
+
+
 def only_local(request: Request) -> None:
     if not request.state.local:
         raise HTTPException(403, "only the hub's own socket may ask that")
 
 
 Owner = Depends(owner)
+Actor = Annotated[str, Depends(actor_of)]
 
 
 class Asciicast(PlainTextResponse):
@@ -158,13 +165,13 @@ class Routes:
         found = [one.shape for one in await self._listed()]
         return {"version": 1, "exported_at": files.stamp(), "sessions": found}
 
-    async def create(self, body: schemas.NewSession) -> dict[str, Any]:
+    async def create(self, body: schemas.NewSession, actor: Actor) -> dict[str, Any]:
         wanted = body.model_dump()
         size = (wanted.pop("cols"), wanted.pop("rows"))
         wanted["command"] = tuple(wanted["command"])
         box = wanted.pop("sandbox") or {}
         wanted["sandbox"] = Asked(**{**box, "mounts": tuple(box.get("mounts", ()))})
-        one, notes = await self.hub.create(launch.Request(**wanted, size=size))
+        one, notes = await self.hub.create(launch.Request(**wanted, size=size), actor=actor)
         return {"session": one.shape, "notes": notes}
 
     async def session(self, session: SessionId) -> dict[str, Any]:
@@ -172,35 +179,40 @@ class Routes:
         await self.hub.registry.freshen(one)
         return one.shape
 
-    async def edit(self, session: SessionId, body: schemas.Changes) -> dict[str, Any]:
+    async def edit(self, session: SessionId, body: schemas.Changes, actor: Actor) -> dict[str, Any]:
         one = self._find(session)
-        await self.hub.do(edit, self.hub.home, one.id, name=body.name, description=body.description)
+        named = {"name": body.name, "description": body.description}
+        await self.hub.do(edit, self.hub.home, one.id, actor=actor, **named)
         return (await self.hub.after(one.id)).shape
 
-    async def remove(self, session: SessionId, force: bool = False) -> Response:
-        await self.hub.remove(self._find(session).id, force=force)
+    async def remove(self, session: SessionId, actor: Actor, force: bool = False) -> Response:
+        await self.hub.remove(self._find(session).id, actor=actor, force=force)
         return Response(status_code=204)
 
-    async def prompt(self, session: SessionId, body: schemas.Prompt) -> dict[str, Any]:
-        one, receipt = await self.hub.prompt(self._find(session).id, body.text, enter=body.enter, force=body.force)
+    async def prompt(self, session: SessionId, body: schemas.Prompt, actor: Actor) -> dict[str, Any]:
+        found = self._find(session).id
+        one, receipt = await self.hub.prompt(found, body.text, actor=actor, enter=body.enter, force=body.force)
         return {**receipt, "session": one.shape}
 
-    async def stop(self, session: SessionId, body: Annotated[schemas.StopWish | None, Body()] = None) -> dict[str, Any]:
-        return (await self.hub.stop(self._find(session).id, reason=body.reason if body else "")).shape
+    async def stop(
+        self, session: SessionId, actor: Actor, body: Annotated[schemas.StopWish | None, Body()] = None
+    ) -> dict[str, Any]:
+        return (await self.hub.stop(self._find(session).id, actor=actor, reason=body.reason if body else "")).shape
 
-    async def restart(self, session: SessionId) -> dict[str, Any]:
-        one, notes = await self.hub.restart(self._find(session).id)
+    async def restart(self, session: SessionId, actor: Actor) -> dict[str, Any]:
+        one, notes = await self.hub.restart(self._find(session).id, actor=actor)
         return {"session": one.shape, "notes": notes}
 
-    async def resume(self, session: SessionId) -> dict[str, Any]:
-        one, notes = await self.hub.resume(self._find(session).id)
+    async def resume(self, session: SessionId, actor: Actor) -> dict[str, Any]:
+        one, notes = await self.hub.resume(self._find(session).id, actor=actor)
         return self._record_answer(one, notes)
 
-    async def cancel(self, session: SessionId) -> dict[str, Any]:
-        return {**self._record_answer(await self.hub.cancel(self._find(session).id)), "cancelled": True}
+    async def cancel(self, session: SessionId, actor: Actor) -> dict[str, Any]:
+        one = await self.hub.cancel(self._find(session).id, actor=actor)
+        return {**self._record_answer(one), "cancelled": True}
 
-    async def archive(self, session: SessionId) -> dict[str, Any]:
-        return (await self.hub.archive(self._find(session).id)).shape
+    async def archive(self, session: SessionId, actor: Actor) -> dict[str, Any]:
+        return (await self.hub.archive(self._find(session).id, actor=actor)).shape
 
     async def story(self, session: SessionId) -> list[dict[str, Any]]:
         one = self._find(session)
@@ -239,24 +251,24 @@ class Routes:
     async def agent(self, agent: SessionId) -> dict[str, Any]:
         return self._agent_view(self._find(agent))
 
-    async def agent_start(self, agent: SessionId) -> dict[str, Any]:
+    async def agent_start(self, agent: SessionId, actor: Actor) -> dict[str, Any]:
         one = self._find(agent)
         assert one.seen is not None
         if one.seen.facts.state in runs.LIVE and cr070_word(one) != STALE:
             raise Refused(
                 f"{one.seen.record.name} is already running. Use 'hitch attach {one.seen.record.name}' to connect."
             )
-        return self._agent_view((await self.hub.resume(one.id))[0])
+        return self._agent_view((await self.hub.resume(one.id, actor=actor))[0])
 
-    async def agent_stop(self, agent: SessionId) -> dict[str, Any]:
-        return self._agent_view(await self.hub.stop(self._find(agent).id))
+    async def agent_stop(self, agent: SessionId, actor: Actor) -> dict[str, Any]:
+        return self._agent_view(await self.hub.stop(self._find(agent).id, actor=actor))
 
-    async def agent_restart(self, agent: SessionId) -> dict[str, Any]:
+    async def agent_restart(self, agent: SessionId, actor: Actor) -> dict[str, Any]:
         one = self._find(agent)
         if cr070_word(one) != STALE:
             assert one.seen is not None
             raise Refused(f"{one.seen.record.name} is {cr070_word(one)}, not stale")
-        return self._agent_view((await self.hub.restart(one.id))[0])
+        return self._agent_view((await self.hub.restart(one.id, actor=actor))[0])
 
     # helpers ----------------------------------------------------------------------------------------------------
 

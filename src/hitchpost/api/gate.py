@@ -65,6 +65,7 @@ class Trusted:
                 **scope.get("state", {}),
                 "role": OWNER,
                 "local": True,
+                "actor": "cli",
                 "cookie": "",
                 "still_known": lambda: True,
             }
@@ -100,7 +101,7 @@ class Gate:
             return
         cookie = "" if headers.one(b"authorization") is not None else headers.cookie(self.tokens.cookie_name)
         state = {"role": role, "local": False, "cookie": cookie, "still_known": lambda: self._still_known(headers)}
-        scope["state"] = {**scope.get("state", {}), **state}
+        scope["state"] = {**scope.get("state", {}), **state, "actor": self._actor(headers)}
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -165,6 +166,13 @@ class Gate:
         if role is None:
             raise self._wrong(token.strip(), "this token is not known", "hitch token create makes one")
         return role
+
+    def _actor(self, headers: Headers) -> str:
+        """Who was let in, as the story of a session names it."""
+        authorization = headers.one(b"authorization")
+        if authorization is None:
+            return "browser"
+        return f"token {self.tokens.bearer_name(authorization.partition(' ')[2].strip())}".strip()
 
     def _still_known(self, headers: Headers) -> bool:
         """Whether who was let in would be let in now. Who came with a ticket alone has nothing that could be asked."""

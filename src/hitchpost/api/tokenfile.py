@@ -42,11 +42,17 @@ class TokenFile:
 
     def role(self, kind: str, secret: str) -> str | None:
         """What a secret allows; None when it is not known. Raises ``OSError`` when that cannot be told now."""
+        return self._entry(kind, secret).get("role")
+
+    def name(self, kind: str, secret: str) -> str:
+        return self._entry(kind, secret).get("name", "")
+
+    def _entry(self, kind: str, secret: str) -> dict[str, str]:
         wanted = digest(secret)
         for one, entry in self._read()[kind].items():
             if hmac.compare_digest(one, wanted):
-                return entry["role"]
-        return None
+                return entry
+        return {}
 
     def add(self, kind: str, secret: str, role: str, name: str = "") -> None:
         """Durable when it returns. The oldest browser goes when there are more than ``MOST_BROWSERS``."""

@@ -102,6 +102,9 @@ class Tokens:
     def of_bearer(self, token: str) -> str | None:
         return self.file.role(SCRIPT, token)
 
+    def bearer_name(self, token: str) -> str:
+        return self.file.name(SCRIPT, token)
+
 
 def csrf_of(cookie: str) -> str:
     """What a page that has the cookie must say in a header to change anything: another site cannot read it."""

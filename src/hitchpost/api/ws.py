@@ -301,7 +301,7 @@ class Connection:
 
     async def _resume_now(self, session: str) -> None:
         try:
-            await self.hub.resume(session)
+            await self.hub.resume(session, actor=self.websocket.state.actor)
         except (HitchpostError, OSError) as error:
             await self._error(code_of(error), str(error), session)
 

@@ -24,7 +24,7 @@ def command(target: str, socket: str | None, name: str | None, description: str,
     It is not restarted and its tmux is not changed. `hitch stop` ends the program itself.
     """
     home = open_home()
-    seen = adopt(home, adopted.find(target, socket), config.load(), name=name, description=description)
+    seen = adopt(home, adopted.find(target, socket), config.load(), actor="cli", name=name, description=description)
     if as_json:
         print_json(session_json(seen))
     else:

@@ -18,6 +18,6 @@ def command(sessions: tuple[str, ...]) -> None:
     home = open_home()
 
     def one(wanted: str) -> None:
-        click.echo(f"{visible(archive(home, resolve(home, wanted)).name)}: archived")
+        click.echo(f"{visible(archive(home, resolve(home, wanted), actor='cli').name)}: archived")
 
     each(sessions, one)

@@ -21,7 +21,7 @@ def command(session: str, yes: bool, as_json: bool) -> None:
     seen = find(home, session)
     if not yes:
         click.confirm(f"end {visible(seen.record.name)} now, and archive it?", abort=True, err=True)
-    seen = cancel(home, seen.record.id)
+    seen = cancel(home, seen.record.id, actor="cli")
     if as_json:
         print_json(session_json(seen))
     else:

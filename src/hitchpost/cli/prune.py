@@ -18,7 +18,7 @@ from hitchpost.text import visible
 @json_option
 def command(dry_run: bool, as_json: bool) -> None:
     """Delete old records: suspended for 7 days (30 when resumable), errors after 24 hours. Archived ones stay."""
-    found = prune(open_home(), datetime.now(UTC), dry_run=dry_run)
+    found = prune(open_home(), datetime.now(UTC), actor="cli", dry_run=dry_run)
     if as_json:
         print_json([asdict(one) for one in found])
         return

@@ -39,6 +39,7 @@ def command(sessions: tuple[str, ...], workspace: str | None, as_json: bool) -> 
             home,
             seen.record.id,
             settings,
+            actor="cli",
             caller=os.environ,
             size=terminal_size(),
             workspace=workspace,

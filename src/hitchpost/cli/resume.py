@@ -21,7 +21,7 @@ def command(session: str, as_json: bool) -> None:
     """Start the next run of a session that has ended or is suspended, in the same workspace."""
     home = open_home()
     found = find(home, session).record.id
-    begun = resume(home, found, config.load(), caller=os.environ, size=terminal_size())
+    begun = resume(home, found, config.load(), actor="cli", caller=os.environ, size=terminal_size())
     for note in begun.notes:
         say(note)
     if as_json:

@@ -19,6 +19,6 @@ def command(sessions: tuple[str, ...], force: bool) -> None:
     home = open_home()
 
     def one(wanted: str) -> None:
-        click.echo(f"{visible(remove(home, resolve(home, wanted), force=force).name)}: removed")
+        click.echo(f"{visible(remove(home, resolve(home, wanted), actor='cli', force=force).name)}: removed")
 
     each(sessions, one)

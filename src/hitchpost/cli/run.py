@@ -121,7 +121,7 @@ def command(
         sandbox=Asked(image, mounts, network, memory, cpus, config, keep_failed),
     )
     told = progress(branch or "workspace", "making it ready")
-    seen, notes = launch(home, request, caller=os.environ, progress=told)
+    seen, notes = launch(home, request, actor="cli", caller=os.environ, progress=told)
     record = seen.record
     for note in notes:
         say(note)

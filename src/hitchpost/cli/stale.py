@@ -50,8 +50,8 @@ def _do(home: str, seen: Seen, what: str) -> None:
         hubclient.ask(home, "POST", f"/api/agents/{session}/{what}", timeout_s=120)
     except hubclient.NoHub:
         if what == "stop":
-            stop(home, session)
+            stop(home, session, actor="cli")
         else:
-            restart(home, session, settings.load(), caller=os.environ)
+            restart(home, session, settings.load(), actor="cli", caller=os.environ)
     except hubclient.HubRefused as error:
         raise HitchpostError(str(error)) from None

@@ -26,7 +26,7 @@ def command(sessions: tuple[str, ...], grace_s: float | None, now: bool, as_json
     def one(wanted: str) -> None:
         seen = find(home, wanted)
         show = progress(seen.record.name, "stopping")
-        seen = stop(home, seen.record.id, grace_s=0.0 if now else grace_s, progress=show)
+        seen = stop(home, seen.record.id, actor="cli", grace_s=0.0 if now else grace_s, progress=show)
         if as_json:
             print_json(session_json(seen))
         else:

@@ -86,16 +86,18 @@ class Hub:
         await self.registry.look_at(session)
         return self.registry.get(session)
 
-    async def create(self, request: Request) -> tuple[Tracked, list[str]]:
+    async def create(self, request: Request, *, actor: str) -> tuple[Tracked, list[str]]:
         check_room()
         most = (await self.do(config.load)).sessions_max
         live = sum(one.watch is not None for one in self.registry.sessions.values())
         if live >= most:
             raise Refused(f"{live} sessions run already; the setting sessions_max allows {most}")
-        seen, notes = await self.do(launch, self.home, request, caller=os.environ, actor="hub")
+        seen, notes = await self.do(launch, self.home, request, actor=actor, caller=os.environ)
         return await self.after(seen.record.id), notes
 
-    async def prompt(self, session: str, text: str, *, enter: bool, force: bool) -> tuple[Tracked, dict[str, Any]]:
+    async def prompt(
+        self, session: str, text: str, *, actor: str, enter: bool, force: bool
+    ) -> tuple[Tracked, dict[str, Any]]:
         """Deliver a prompt. A process that was ended because it was idle, or that had done its work, starts again."""
         one = self.registry.get(session)
         assert one.seen is not None
@@ -104,7 +106,7 @@ class Hub:
         rests = facts.state == runs.COMPLETED or (facts.state == runs.STOPPED and asked == runs.REAPER)
         started = False
         if rests and one.seen.record.record == "active":
-            await self.resume(session)
+            await self.resume(session, actor=actor)
             started = True
             one = self.registry.get(session)
             assert one.seen is not None
@@ -112,33 +114,33 @@ class Hub:
         return await self.after(session), {"delivered": True, "offset": offset, "started": started}
 
     async def stop(
-        self, session: str, *, by: str = runs.USER, reason: str = "", grace_s: float | None = None
+        self, session: str, *, actor: str, by: str = runs.USER, reason: str = "", grace_s: float | None = None
     ) -> Tracked:
-        await self.do(stop, self.home, session, by=by, reason=reason, grace_s=grace_s)
+        await self.do(stop, self.home, session, actor=actor, by=by, reason=reason, grace_s=grace_s)
         return await self.after(session)
 
-    async def restart(self, session: str) -> tuple[Tracked, list[str]]:
+    async def restart(self, session: str, *, actor: str) -> tuple[Tracked, list[str]]:
         check_room()
         settings = await self.do(config.load)
-        begun = await self.do(restart, self.home, session, settings, caller=os.environ)
+        begun = await self.do(restart, self.home, session, settings, actor=actor, caller=os.environ)
         return await self.after(session), list(begun.notes)
 
-    async def resume(self, session: str) -> tuple[Tracked, list[str]]:
+    async def resume(self, session: str, *, actor: str) -> tuple[Tracked, list[str]]:
         check_room()
         settings = await self.do(config.load)
-        begun = await self.do(resume, self.home, session, settings, caller=os.environ, actor="hub")
+        begun = await self.do(resume, self.home, session, settings, actor=actor, caller=os.environ)
         return await self.after(session), list(begun.notes)
 
-    async def cancel(self, session: str) -> Tracked:
-        await self.do(cancel, self.home, session)
+    async def cancel(self, session: str, *, actor: str) -> Tracked:
+        await self.do(cancel, self.home, session, actor=actor)
         return await self.after(session)
 
-    async def archive(self, session: str) -> Tracked:
-        await self.do(archive, self.home, session)
+    async def archive(self, session: str, *, actor: str) -> Tracked:
+        await self.do(archive, self.home, session, actor=actor)
         return await self.after(session)
 
-    async def remove(self, session: str, *, force: bool) -> None:
-        await self.do(remove, self.home, session, force=force)
+    async def remove(self, session: str, *, actor: str, force: bool) -> None:
+        await self.do(remove, self.home, session, actor=actor, force=force)
         await self.registry.look_at(session)
 
     # streams ----------------------------------------------------------------------------------------------------

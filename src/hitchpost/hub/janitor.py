@@ -19,6 +19,7 @@ from hitchpost.ops.prune import prune
 from hitchpost.settings import Settings
 from hitchpost.state import files, records
 
+ACTOR = "hub"
 DAY_S = 24 * 3600.0
 FORGOTTEN_AFTER = timedelta(hours=1)
 log = structlog.get_logger()
@@ -51,7 +52,7 @@ class Janitor:
         if seen is None or seen.record.record != ACTIVE or seen.facts.state not in runs.LIVE:
             return
         try:
-            await self.hub.stop(one.id, by=runs.SHUTDOWN, reason="the hub shuts down")
+            await self.hub.stop(one.id, actor=ACTOR, by=runs.SHUTDOWN, reason="the hub shuts down")
             await self.hub.do(_suspend_record, seen.folder, seen.facts.run)
         except (HitchpostError, OSError) as error:
             log.warning("not suspended", session_id=one.id, error=str(error))
@@ -78,7 +79,7 @@ class Janitor:
             return  # somebody was faster
         self._restarts.setdefault(session, []).append(datetime.now(UTC))
         try:
-            await self.hub.resume(session)
+            await self.hub.resume(session, actor=ACTOR)
         except (HitchpostError, OSError) as error:
             log.warning("not restarted", session_id=session, error=str(error))
 
@@ -96,7 +97,7 @@ class Janitor:
             if one.seen is None or not reap_due(one.seen.facts, now, idle_for):
                 continue
             try:
-                await self.hub.stop(one.id, by=runs.REAPER, reason="idle for too long")
+                await self.hub.stop(one.id, actor=ACTOR, by=runs.REAPER, reason="idle for too long")
             except (HitchpostError, OSError) as error:
                 log.warning("not reaped", session_id=one.id, error=str(error))
                 continue
@@ -112,7 +113,9 @@ class Janitor:
 
     async def _prune_daily(self) -> None:
         while True:
-            done = await self.hub.do(prune, self.hub.home, datetime.now(UTC), dry_run=False, among=self._deletable())
+            done = await self.hub.do(
+                prune, self.hub.home, datetime.now(UTC), actor=ACTOR, dry_run=False, among=self._deletable()
+            )
             for decision in done:
                 if decision.delete:
                     log.info("pruned", session_id=decision.session, why=decision.why)
@@ -122,4 +125,4 @@ class Janitor:
 
 def _suspend_record(folder: str, run: int) -> None:
     with files.SessionLock(folder):
-        records.change_record(folder, SUSPENDED, run=run, actor="hub", reason="the hub shuts down")
+        records.change_record(folder, SUSPENDED, run=run, actor=ACTOR, reason="the hub shuts down")

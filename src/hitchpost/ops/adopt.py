@@ -24,7 +24,7 @@ NOT_KNOWN = (
 )
 
 
-def adopt(home: str, target: Target, settings: Settings, *, name: str | None, description: str) -> Seen:
+def adopt(home: str, target: Target, settings: Settings, *, actor: str, name: str | None, description: str) -> Seen:
     """Watch the program as a session. Raises ``Refused`` when it is one already."""
     for row in listing(home):
         if row.shape["runtime"] == ADOPTED and row.shape["state"] in runs.LIVE and _is_of(home, row.shape, target):
@@ -32,10 +32,10 @@ def adopt(home: str, target: Target, settings: Settings, *, name: str | None, de
     command = target.command or "tmux"
     agent = catalog.load(command) if command in catalog.names() else catalog.unknown((command,))
     wish = Wish(agent, (command,), target.folder, name, description, ADOPTED)
-    record = create(home, wish, settings)
+    record = create(home, wish, settings, actor=actor)
     size = (target.cols, target.rows)
     reason = f"adopted from tmux pane {target.pane}"
-    return start(home, record.id, settings, caller={}, size=size, argv=target.argv, reason=reason).seen
+    return start(home, record.id, settings, actor=actor, caller={}, size=size, argv=target.argv, reason=reason).seen
 
 
 def _is_of(home: str, shape: dict[str, object], target: Target) -> bool:

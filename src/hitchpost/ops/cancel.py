@@ -11,16 +11,16 @@ from hitchpost.ops.stop import stop
 ATTEMPTS = 3
 
 
-def cancel(home: str, session: str) -> Seen:
+def cancel(home: str, session: str, *, actor: str) -> Seen:
     """End the session's run, if it has one, and archive its record. Raises what ``stop`` and ``archive`` raise.
 
     A run that somebody starts in between is ended too.
     """
     for attempt in range(ATTEMPTS):
         if recover(home, session).facts.state != runs.CREATED:
-            stop(home, session, reason="cancelled")
+            stop(home, session, actor=actor, reason="cancelled")
         try:
-            archive(home, session)
+            archive(home, session, actor=actor)
             break
         except StillLive:
             if attempt == ATTEMPTS - 1:

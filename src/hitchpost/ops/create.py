@@ -41,9 +41,7 @@ class Wish:
     sandbox: dict[str, object] | None = None
 
 
-def create(
-    home: str, wish: Wish, settings: Settings, *, actor: str = "cli", new_id: Callable[[], str] = new_id
-) -> Record:
+def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Callable[[], str] = new_id) -> Record:
     """Write the record of a new session. Raises ``NameTaken`` or ``UsageError``; nothing is left behind then."""
     open_home()
     folder, place = working_folder(wish.folder)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hitchpost.errors import NameTaken, NoSuchSession, UsageError
 from hitchpost.model.record import ARCHIVED
 from hitchpost.ops.create import LONGEST_DESCRIPTION, check_name, home_lock
-from hitchpost.state import files, index, records
+from hitchpost.state import files, index, records, story
 from hitchpost.state.home import session_folder
 from hitchpost.state.records import Record
 from hitchpost.values import replace
 
 
-def edit(home: str, session: str, *, name: str | None = None, description: str | None = None) -> Record:
+def edit(home: str, session: str, *, actor: str, name: str | None = None, description: str | None = None) -> Record:
     """Give a session another name or description. Raises ``NameTaken`` or ``UsageError``; nothing is changed then."""
     if name is not None:
         check_name(name)
@@ -32,5 +32,6 @@ def edit(home: str, session: str, *, name: str | None = None, description: str |
                 name=record.name if name is None else name,
                 description=record.description if description is None else description,
             )
+            story.tell(folder, "edited", run=0, actor=actor, name=changed.name, description=changed.description)
             records.write(folder, changed)
     return changed

@@ -170,7 +170,7 @@ def _of_ending(seen: Seen, end: Exit | None, until: datetime | None = None) -> l
     asked_at = moment(intent.get("at"))
     found = []
     if intent and (until is None or (asked_at is not None and asked_at <= until)):
-        why = f": {intent['reason']}" if intent.get("reason") else ""
+        why = f" ({intent['reason']})" if intent.get("reason") else ""
         found.append(Fact("intent", f"{intent.get('by')} asked it to end{why}", _of_run(seen, wire.INTENT), asked_at))
     if end is not None:
         found.append(Fact("exit", exit_text(end), _of_run(seen, wire.EXIT), end.ended_at))

@@ -51,7 +51,7 @@ def launch(
     request: Request,
     *,
     caller: Mapping[str, str],
-    actor: str = "cli",
+    actor: str,
     progress: Progress = lambda waited_s: None,
 ) -> tuple[Seen, list[str]]:
     """The running session, and notes for the person. Raises what choosing, creating, starting and sending raise."""
@@ -96,7 +96,7 @@ def launch(
     except WorkspaceBusy:
         from hitchpost.ops.remove import remove
 
-        remove(home, record.id)
+        remove(home, record.id, actor=actor)
         raise
     except StartFailed as error:
         if kind.install and error.why.startswith("program not found") and record.runtime in WITHOUT_SANDBOX:

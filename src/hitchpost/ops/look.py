@@ -11,7 +11,7 @@ from hitchpost.model.facts import WITHOUT_SANDBOX, Exit, Facts, Report
 from hitchpost.runtimes import base
 from hitchpost.state import files, records, story
 from hitchpost.state.home import run_folder, session_folder
-from hitchpost.state.manager import Manager, State
+from hitchpost.state.manager import State, read_state
 from hitchpost.state.records import Record
 from hitchpost.values import fields, replace, value
 
@@ -151,9 +151,8 @@ def _record(folder: str) -> tuple[Record, str]:
 
 
 def _state(folder: str, record: Record) -> tuple[State | None, str]:
-    manager = Manager(folder)
     try:
-        return manager.read(), ""
+        return read_state(folder), ""
     except (files.Unreadable, FileNotFoundError) as error:
         value = story.rebuilt_state(folder, record.id, record.workspace_id or "")
         state = None if value is None else State(**{key: value[key] for key in value if key in fields(State)})  # type: ignore[arg-type]

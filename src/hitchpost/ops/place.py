@@ -187,7 +187,7 @@ def _is_there(record: Record) -> bool:
     return (here.st_dev, here.st_ino) == (record.folder_dev, record.folder_ino)
 
 
-def move(home: str, seen: Seen, place: Place, *, actor: str = "cli") -> None:
+def move(home: str, seen: Seen, place: Place, *, actor: str) -> None:
     """Give a session that has ended another place. Its history stays."""
     where = os.stat(place.folder)
     with files.SessionLock(seen.folder):

@@ -31,6 +31,7 @@ def prune(
     home: str,
     now: datetime,
     *,
+    actor: str,
     dry_run: bool,
     retention: Retention | None = None,
     among: Iterable[str] | None = None,
@@ -50,7 +51,7 @@ def prune(
         why = f"{record.record} records are kept" if at is None else f"{record.record} since {rfc3339(last)}"
         if due and not dry_run:
             try:
-                remove(home, session)
+                remove(home, session, actor=actor)
             except (HitchpostError, OSError) as error:
                 due, why = False, str(error)
         decisions.append(Decision(session, record.name, record.record, due, rfc3339(at), why))

@@ -22,14 +22,14 @@ class StillLive(Refused):
     """Raised when a session cannot be put away because a run of it lives."""
 
 
-def remove(home: str, session: str, *, force: bool = False) -> Record:
+def remove(home: str, session: str, *, actor: str, force: bool = False) -> Record:
     """Delete a session that has ended, its history included. ``force`` stops a live one first."""
     sweep(home)
     seen = recover(home, session)
     if not force:
         _refuse_live(seen, "stop it first, or use --force")
     if seen.facts.state != runs.CREATED:
-        seen = stop(home, session, run=seen.facts.run, reason="removed")
+        seen = stop(home, session, actor=actor, run=seen.facts.run, reason="removed")
     with files.SessionLock(seen.folder):
         seen = look(home, session)
         _refuse_live(seen, "it has just been started again")
@@ -41,7 +41,7 @@ def remove(home: str, session: str, *, force: bool = False) -> Record:
     return seen.record
 
 
-def archive(home: str, session: str) -> Record:
+def archive(home: str, session: str, *, actor: str) -> Record:
     """Put a session away for good: it stays readable and takes no new run. Only a person does this."""
     sweep(home)
     wait_for_keeper_to_leave(seen := recover(home, session))
@@ -49,7 +49,7 @@ def archive(home: str, session: str) -> Record:
         seen = look(home, session)
         _refuse_live(seen, "stop it before you archive it")
         record = records.change_record(
-            seen.folder, ARCHIVED, run=seen.facts.run, actor="cli", reason="archived by the user"
+            seen.folder, ARCHIVED, run=seen.facts.run, actor=actor, reason="archived by the user"
         )
     base.load(record.runtime).tear_down(seen.folder)
     return record

@@ -22,6 +22,7 @@ def restart(
     session: str,
     settings: Settings,
     *,
+    actor: str,
     caller: Mapping[str, str],
     size: tuple[int, int] = (80, 24),
     workspace: str | None = None,
@@ -40,12 +41,12 @@ def restart(
         record, known = seen.record, None
         place = choose(home, workspace, workspace=workspace, share=record.share, session=session)
     if seen.facts.state != runs.CREATED:
-        seen = stop(home, session, by=runs.RESTART, reason="restart", progress=progress)
+        seen = stop(home, session, actor=actor, by=runs.RESTART, reason="restart", progress=progress)
     notes = _kept(record, known)
     if place is not None:
         notes = [*place.notes]
-        move(home, seen, place)
-    begun = start(home, session, settings, caller=caller, size=size, reason="restart")
+        move(home, seen, place, actor=actor)
+    begun = start(home, session, settings, actor=actor, caller=caller, size=size, reason="restart")
     return replace(begun, notes=(*notes, *begun.notes))
 
 

@@ -17,9 +17,9 @@ def resume(
     session: str,
     settings: Settings,
     *,
+    actor: str,
     caller: Mapping[str, str],
     size: tuple[int, int] = (80, 24),
-    actor: str = "cli",
 ) -> Begun:
     """Start the next run in the same workspace. Raises ``Refused`` for a live one and for records that are closed."""
     seen = recover(home, session)

@@ -45,12 +45,12 @@ def start(
     session: str,
     settings: Settings,
     *,
+    actor: str,
     caller: Mapping[str, str],
     extra_env: Mapping[str, str] | None = None,
     size: tuple[int, int] = (80, 24),
     argv: tuple[str, ...] | None = None,
     reason: str = "",
-    actor: str = "cli",
 ) -> Begun:
     """Start the first run, or the next one after an end. Raises ``Refused``, ``StartFailed`` or ``BadSettings``."""
     sweep(home)
@@ -73,7 +73,7 @@ def start(
             try:
                 if now.facts.state != runs.CREATED:
                     manager.next_run(reason=reason)
-                _touch(now)
+                _touch(now, actor)
                 _settle_place(folder, place)
                 manager.transition(runs.STARTING, run=run, reason=reason, locked=True)
             except BaseException:
@@ -170,14 +170,14 @@ def _allowed_run(before: Seen, now: Seen) -> int:
     return facts.run + 1
 
 
-def _touch(ended: Seen) -> None:
+def _touch(ended: Seen, actor: str) -> None:
     """A run begins: the record is active, and the time of the runs before is kept."""
     facts, record = ended.facts, records.read(ended.folder)
     earlier_runs_s = record.earlier_runs_s
     if facts.state != runs.CREATED:
         earlier_runs_s = status(facts, facts.state_changed_at or facts.created_at).total_s
     if record.record != ACTIVE:
-        record = records.change_record(ended.folder, ACTIVE, run=facts.run, actor="cli", reason="a run starts")
+        record = records.change_record(ended.folder, ACTIVE, run=facts.run, actor=actor, reason="a run starts")
     records.write(ended.folder, replace(record, earlier_runs_s=earlier_runs_s, last_active_at=files.stamp()))
 
 

@@ -24,6 +24,7 @@ def stop(
     home: str,
     session: str,
     *,
+    actor: str,
     run: int | None = None,
     by: str = runs.USER,
     reason: str = "",
@@ -32,8 +33,8 @@ def stop(
 ) -> Seen:
     """End the session's run and wait until nothing of it is left. A run that has ended already is no error.
 
-    With ``run`` no other one is ended: ``Refused`` is raised when another has begun. ``progress`` is called about once a
-    second. Raises ``KeeperSilent`` when the keeper lives and does not answer.
+    With ``run`` no other one is ended: ``Refused`` is raised when another has begun. ``progress`` is called about once
+    a second. Raises ``KeeperSilent`` when the keeper lives and does not answer.
     """
     sweep(home)
     seen = _wait_out_starting(home, session)
@@ -42,7 +43,7 @@ def stop(
             f"{seen.record.name} has just been started again, as run {seen.facts.run}; nothing was done to it"
         )
     if seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is not True:
-        return _without_sandbox(home, _end_survivors(home, seen), by)
+        return _without_sandbox(home, _end_survivors(home, seen, actor), by)
     if seen.facts.state == runs.CREATED:
         raise Refused(f"{seen.record.name} has not been started")
     if seen.facts.state == runs.STARTING:
@@ -53,7 +54,7 @@ def stop(
     try:
         with Link.connect(seen.run_folder) as link:
             fields = {} if grace_s is None else {"grace_s": grace_s}
-            link.request("stop", by=by, reason=reason, **fields)
+            link.request("stop", by=by, reason=f"{reason}, asked by {actor}".removeprefix(", "), **fields)
             began = time.monotonic()
             while not link.closed:
                 if exit_event(link.frames(PROGRESS_EVERY_S)):
@@ -94,7 +95,7 @@ def _settled(home: str, session: str) -> Seen:
     return recover(home, session)
 
 
-def _end_survivors(home: str, seen: Seen) -> Seen:
+def _end_survivors(home: str, seen: Seen, actor: str) -> Seen:
     """What an agent has left behind goes too, when somebody says stop. An end that nobody wrote may have left any."""
     wait_for_keeper_to_leave(seen)
     end, run = seen.facts.exit, seen.facts.run
@@ -103,5 +104,5 @@ def _end_survivors(home: str, seen: Seen) -> Seen:
         if left.ended or left.unknown:
             with files.SessionLock(seen.folder):
                 reason = "; ".join(filter(None, (f"{left.ended} ended", left.unknown)))
-                story.tell(seen.folder, "survivors", run=run, actor="cli", reason=reason)
+                story.tell(seen.folder, "survivors", run=run, actor=actor, reason=reason)
     return recover(home, seen.record.id)

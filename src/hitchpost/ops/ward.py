@@ -19,7 +19,7 @@ from hitchpost.ops.look import Seen, look
 from hitchpost.runtimes.link import Link, NoKeeper, Silent, is_kept
 from hitchpost.state import files, migrations, records
 from hitchpost.state.home import check_folder, run_folder, session_folder
-from hitchpost.state.manager import Manager
+from hitchpost.state.manager import read_state
 
 ANSWER_S = 2.0
 NO_SOCKET_S = 1.0
@@ -73,7 +73,7 @@ def _files(folder: str) -> Iterator[Finding]:
         path = os.path.join(folder, name)
         try:
             old = migrations.migrated(value := files.read_object(path), steps) is not value
-            _ = records.read(folder) if name == records.RECORD else Manager(folder).read()
+            _ = records.read(folder) if name == records.RECORD else read_state(folder)
         except FileNotFoundError:
             yield problem("files", f"{path} is missing", f"{FIX} (it is rebuilt from the story)", session)
         except files.Unreadable as error:
@@ -115,7 +115,7 @@ def run_numbers(folder: str) -> list[int]:
 def stored_state(folder: str) -> tuple[int, str] | None:
     """Run and state as the file has them."""
     try:
-        state = Manager(folder).read()
+        state = read_state(folder)
     except (OSError, files.Unreadable, files.NewerSchema):
         return None
     return state.run, state.state

@@ -34,7 +34,7 @@ class State:
 class Manager:
     """The state of one session, shared by every process that uses it. Each change is atomic and durable."""
 
-    def __init__(self, folder: str, *, actor: str = "cli") -> None:
+    def __init__(self, folder: str, *, actor: str) -> None:
         self.folder, self.actor = folder, actor
         self._observers: list[Observer] = []
 
@@ -42,8 +42,8 @@ class Manager:
         self._observers.append(observer)
 
     def read(self) -> State:
-        """The current state. Older files are understood as they are; nothing is written."""
-        return _state(self._read())
+        """See ``read_state``."""
+        return read_state(self.folder)
 
     def create(self, session_id: str, workspace_id: str, **told: object) -> State:
         """Write the first state of a new session: run 1, ``created``. What is ``told`` goes into the story with it."""
@@ -131,11 +131,20 @@ class Manager:
             observer(old, new)
 
     def _read(self) -> dict[str, object]:
-        path = f"{self.folder}/{files.STATE}"
-        return statefile.checked_state(path, migrated(files.read_object(path), STATE_STEPS))
+        return _read(self.folder)
 
     def _write(self, value: dict[str, object]) -> None:
         files.write_object(os.path.join(self.folder, files.STATE), value)
+
+
+def read_state(folder: str) -> State:
+    """The current state. Older files are understood as they are; nothing is written."""
+    return _state(_read(folder))
+
+
+def _read(folder: str) -> dict[str, object]:
+    path = f"{folder}/{files.STATE}"
+    return statefile.checked_state(path, migrated(files.read_object(path), STATE_STEPS))
 
 
 def _state(value: dict[str, object]) -> State:

@@ -82,6 +82,8 @@ def from_story(folder: str) -> Record:
                 continue
         elif line["event"] == "record" and isinstance(new, str) and new in RECORD_TRANSITIONS:
             found = replace(found, record=new, record_changed_at=str(line["at"]))
+        elif line["event"] == "edited":
+            found = replace(found, name=str(line.get("name")), description=str(line.get("description")))
     return found
 
 
