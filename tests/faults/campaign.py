@@ -21,7 +21,8 @@ from typing import Any
 
 from hitchpost import settings as config
 from hitchpost.agents import catalog
-from hitchpost.cli.group import COMMANDS, fail
+from hitchpost.cli.caller import complain
+from hitchpost.cli.group import COMMANDS
 from hitchpost.errors import HitchpostError
 from hitchpost.ops import create, start
 from hitchpost.ops.sessions import find
@@ -112,7 +113,7 @@ def _told(deed: Callable[[], object]) -> int:
     try:
         deed()
     except (HitchpostError, OSError) as error:
-        fail(error)
+        return complain(error)
     return 0
 
 

@@ -39,7 +39,7 @@ def load(name: str) -> Agent:
         raise UsageError(
             f"unknown agent {name!r}; known are: {', '.join(names())}. For any other program: hitch run -- {name} …"
         )
-    import signal
+    import _signal
     import tomllib
 
     with open(os.path.join(FOLDER, f"{name}.toml"), "rb") as file:
@@ -55,7 +55,7 @@ def load(name: str) -> Agent:
         prompt_args=tuple(table.get("prompt_args", ())),
         install=table.get("install", ""),
     )
-    signal.Signals[agent.quit_signal]
+    getattr(_signal, agent.quit_signal)
     return agent
 
 

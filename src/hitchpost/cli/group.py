@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -11,8 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 import hitchpost
+from hitchpost.cli.caller import complain
 from hitchpost.errors import HitchpostError
-from hitchpost.text import visible
 
 COMMANDS: dict[str, str] = {
     "run": "Start an agent, or any program, as a session.",
@@ -43,8 +42,6 @@ COMMANDS: dict[str, str] = {
     "completion": "Print shell completion for bash, zsh or fish.",
 }
 
-FAILURE = 1
-
 
 class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -69,24 +66,11 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except HitchpostError as error:
-            fail(error)
+            sys.exit(complain(error))
         except OSError as error:
             if isinstance(error, BrokenPipeError):
                 sys.exit(0)
-            fail(error)
-
-
-def fail(error: Exception) -> None:
-    """Say what is wrong, without a traceback, and leave with the right code."""
-    text = str(error)
-    if isinstance(error, OSError):
-        text = f"{error.filename or 'the system'}: {os.strerror(error.errno or 0)}"
-    click.echo(f"hitch: {visible(text, keep_newlines=True)}", err=True)
-    sys.exit(exit_code(error))
-
-
-def exit_code(error: Exception) -> int:
-    return error.exit_code if isinstance(error, HitchpostError) else FAILURE
+            sys.exit(complain(error))
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -1,4 +1,4 @@
-"""The entry point. ``ps`` takes a path that imports almost nothing; every other command is loaded when it is called."""
+"""The entry point. ``ps`` and ``run`` load as little as they can; every other command is loaded when it is called."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import os
 import sys
 
 from hitchpost.descriptors import open_standard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def main() -> None:
@@ -15,6 +19,11 @@ def main() -> None:
 
         if ps.understands(sys.argv[2:]):
             sys.exit(ps.main(sys.argv[2:]))
+    if sys.argv[1:2] == ["run"]:
+        from hitchpost.cli import run
+
+        if (values := run.understood(sys.argv[2:])) is not None:
+            sys.exit(_without_click(lambda: run.run(**values)))
     from hitchpost.cli.group import cli
 
     if "_HITCH_COMPLETE" in os.environ:
@@ -23,6 +32,20 @@ def main() -> None:
         register()
     try:
         cli(prog_name="hitch")
+    finally:
+        _flush()
+
+
+def _without_click(deed: Callable[[], int]) -> int:
+    from hitchpost.cli.caller import complain
+    from hitchpost.errors import HitchpostError
+
+    try:
+        return deed()
+    except BrokenPipeError:
+        return 0
+    except (HitchpostError, OSError) as error:
+        return complain(error)
     finally:
         _flush()
 

@@ -1,23 +1,13 @@
-"""``hitch run``: create a session and start its first run."""
+"""``hitch run``: create a session and start its first run. Loads no click: it must answer like a shell builtin."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-import click
-
 from hitchpost.agents import catalog
-from hitchpost.cli.common import (
-    complete_workspaces,
-    current_folder,
-    json_option,
-    print_json,
-    progress,
-    say,
-    session_json,
-    terminal_size,
-)
+from hitchpost.cli.caller import current_folder, print_json, progress, say, terminal_size
+from hitchpost.cli.options import FLAG, MANY, NUMBER, Option, as_click, parse
 from hitchpost.errors import UsageError
 from hitchpost.ops import environment
 from hitchpost.ops.launch import Request, launch
@@ -26,52 +16,85 @@ from hitchpost.runtimes import base
 from hitchpost.state.home import open_home
 from hitchpost.text import visible
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def complete_agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    import click
+
+HELP = """Start AGENT (see `hitch agents`), or any program behind `--`, as a session in the background.
+
+\b
+hitch run claude --name auth --prompt "Fix the login test"
+hitch run claude --branch fix-auth
+hitch run -- make -j8
+"""
+
+
+def _complete_agents(ctx: object, param: object, incomplete: str) -> list[str]:
     return [name for name in catalog.names() if name.startswith(incomplete)]
 
 
-class RunCommand(click.Command):
-    """Everything behind ``--`` is the command, or further arguments of the agent."""
+def _complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from hitchpost.cli.common import complete_workspaces
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
-            cut = args.index("--")
-            ctx.obj = tuple(args[cut + 1 :])
-            args = args[:cut]
-        return super().parse_args(ctx, args)
+    return complete_workspaces(ctx, param, incomplete)
 
 
-@click.command("run", cls=RunCommand)
-@click.argument("agent", required=False, shell_complete=complete_agents)
-@click.option("--name", help="A name that no other session has; made up when missing.")
-@click.option("--description", default="", help="A line for hitch ps.")
-@click.option("--branch", metavar="B", help="Work on a branch of this repository, in a worktree of its own.")
-@click.option(
-    "--workspace",
-    metavar="W",
-    shell_complete=complete_workspaces,
-    help="Work in a workspace (see `hitch workspace ls`), or in any folder.",
+OPTIONS = (
+    Option("--name", "A name that no other session has; made up when missing."),
+    Option("--description", "A line for hitch ps.", default=""),
+    Option("--branch", "Work on a branch of this repository, in a worktree of its own.", metavar="B"),
+    Option(
+        "--workspace",
+        "Work in a workspace (see `hitch workspace ls`), or in any folder.",
+        metavar="W",
+        complete=_complete_workspaces,
+    ),
+    Option("--here", "Work in the current folder (the default).", FLAG),
+    Option("--exclusive", "Lease the folder: no other session may work there meanwhile.", FLAG),
+    Option("--share", "Join a workspace that is in use, as a reader.", FLAG),
+    Option("--runtime", default="local", choices=tuple(base.RUNTIMES)),
+    Option("--image", "docker: the container's image.", metavar="I"),
+    Option("--mount", "docker: share a folder or file.", MANY, "mounts", metavar="HOST:INSIDE[:ro]"),
+    Option("--network", "docker: none, bridge, host, or a network's name.", metavar="N"),
+    Option("--memory", "docker: memory limit, such as 512m or 4g.", metavar="SIZE"),
+    Option("--cpus", "docker: CPU limit.", NUMBER, metavar="X"),
+    Option("--config", "docker: a folder of settings, read-only at /config.", metavar="FOLDER"),
+    Option("--keep-failed", "docker: keep the container when the agent cannot be started.", FLAG),
+    Option(
+        "--env",
+        "Set an environment variable; NAME alone passes your own value.",
+        MANY,
+        "env_items",
+        metavar="NAME[=VALUE]",
+    ),
+    Option("--prompt", "A first prompt."),
+    Option("--attach", "Enter the session's terminal at once.", FLAG),
+    Option("--json", "Print JSON.", FLAG, "as_json"),
 )
-@click.option("--here", is_flag=True, help="Work in the current folder (the default).")
-@click.option("--exclusive", is_flag=True, help="Lease the folder: no other session may work there meanwhile.")
-@click.option("--share", is_flag=True, help="Join a workspace that is in use, as a reader.")
-@click.option("--runtime", default="local", show_default=True, type=click.Choice(list(base.RUNTIMES)))
-@click.option("--image", metavar="I", help="docker: the container's image.")
-@click.option("--mount", "mounts", multiple=True, metavar="HOST:INSIDE[:ro]", help="docker: share a folder or file.")
-@click.option("--network", metavar="N", help="docker: none, bridge, host, or a network's name.")
-@click.option("--memory", metavar="SIZE", help="docker: at most so much, such as 512m or 4g.")
-@click.option("--cpus", type=float, metavar="X", help="docker: at most so many processors.")
-@click.option("--config", metavar="FOLDER", help="docker: a folder of settings, read-only at /config.")
-@click.option("--keep-failed", is_flag=True, help="docker: keep the container when the agent cannot be started.")
-@click.option("--env", "env_items", multiple=True, metavar="NAME[=VALUE]", help="Set a variable; NAME alone: yours.")
-@click.option("--prompt", help="A first prompt.")
-@click.option("--attach", is_flag=True, help="Enter the session's terminal at once.")
-@json_option
-@click.pass_context
-def command(
-    ctx: click.Context,
+
+
+def understood(words: list[str]) -> dict[str, Any] | None:
+    """What ``run`` takes, of a command line; None when click should look at it."""
+    words, command = _apart(words)
+    parsed = parse(OPTIONS, words)
+    if parsed is None or len(parsed[1]) > 1:
+        return None
+    values, rest = parsed
+    return {**values, "agent": rest[0] if rest else None, "command": command}
+
+
+def _apart(words: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Everything behind ``--`` is the command, or further arguments of the agent."""
+    cut = words.index("--") if "--" in words else len(words)
+    return words[:cut], tuple(words[cut + 1 :])
+
+
+def run(
+    *,
     agent: str | None,
+    command: tuple[str, ...],
     name: str | None,
     description: str,
     branch: str | None,
@@ -91,15 +114,8 @@ def command(
     prompt: str | None,
     attach: bool,
     as_json: bool,
-) -> None:
-    """Start AGENT (see `hitch agents`), or any program behind `--`, as a session in the background.
-
-    \b
-    hitch run claude --name auth --prompt "Fix the login test"
-    hitch run claude --branch fix-auth
-    hitch run -- make -j8
-    """
-    rest: tuple[str, ...] = ctx.obj or ()
+) -> int:
+    """Returns the exit code: of the session's run with ``attach``, else 0."""
     _check_places(branch=branch is not None, workspace=workspace is not None, here=here)
     if exclusive and share:
         raise UsageError("--exclusive and --share exclude each other")
@@ -107,7 +123,7 @@ def command(
     request = Request(
         folder=current_folder() if workspace is None else workspace,
         agent=agent,
-        command=rest,
+        command=command,
         branch=branch,
         workspace=workspace,
         exclusive=exclusive,
@@ -126,17 +142,42 @@ def command(
     for note in notes:
         say(note)
     if as_json:
-        print_json(session_json(seen))
+        from datetime import UTC, datetime
+
+        from hitchpost.ops.view import shape
+
+        print_json(shape(seen, datetime.now(UTC)))
     else:
-        pid = f" (run {seen.facts.run})"
-        click.echo(f"{visible(record.name)} started as session {record.index}, id {record.id}{pid}")
+        print(f"{visible(record.name)} started as session {record.index}, id {record.id} (run {seen.facts.run})")
     if attach:
         from hitchpost.cli.attach import attach_to
 
-        sys.exit(attach_to(home, record.id))
+        sys.stdout.flush()
+        return attach_to(home, record.id)
+    return 0
 
 
 def _check_places(**given: bool) -> None:
     named = [f"--{name}" for name, is_given in given.items() if is_given]
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} exclude each other")
+
+
+def __getattr__(name: str) -> Any:
+    """``command`` is made when click asks for it."""
+    if name != "command":
+        raise AttributeError(name)
+    import click
+
+    class RunCommand(click.Command):
+        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            args, ctx.obj = _apart(args)
+            return super().parse_args(ctx, args)
+
+    def call(**values: Any) -> None:
+        sys.exit(run(command=click.get_current_context().obj, **values))
+
+    for option in reversed(OPTIONS):
+        call = as_click(option)(call)
+    call = click.argument("agent", required=False, shell_complete=_complete_agents)(call)
+    return click.command("run", cls=RunCommand, help=HELP)(call)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from hitchpost import wire
 from hitchpost.errors import UsageError
 from hitchpost.settings import Settings, environment
 from hitchpost.state import files
 from hitchpost.state.home import run_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NOT_OURS_TO_PASS = ("TMUX", "TMUX_PANE", "STY", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 """They describe the caller's terminal; the agent gets another one."""

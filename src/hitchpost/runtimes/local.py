@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import _signal
 import errno
 import os
 import select
-import signal
 import sys
 import time
 
@@ -81,7 +81,7 @@ class Local:
                 return Leftovers(len(ended), f"{len(left)} processes do not end: {', '.join(map(str, sorted(left)))}")
             group.kill()
             for pid in left:
-                tree.send(pid, signal.SIGKILL)
+                tree.send(pid, _signal.SIGKILL)
             ended |= left
             time.sleep(0.005)
         group.remove()
@@ -130,7 +130,7 @@ def spec_of(launch: Launch, ready_fd: int, **more: object) -> bytes:
         "cols": launch.cols,
         "rows": launch.rows,
         "grace_s": launch.grace_s,
-        "quit_signal": int(signal.Signals[launch.quit_signal]),
+        "quit_signal": int(getattr(_signal, launch.quit_signal)),
         "quit_group": launch.quit_group,
         "survivors": launch.survivors,
         "log_cap_bytes": launch.log_cap_bytes,

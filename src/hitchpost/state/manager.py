@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from hitchpost.model import run as runs
 from hitchpost.state import files, quarantine, statefile, story
 from hitchpost.state.migrations import STATE_STEPS, migrated
 from hitchpost.values import fields, value
 
-Observer = Callable[[str, str], None]
-"""Called with the old and the new state, under the lock and before anything is written. Raising vetoes the change."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Observer = Callable[[str, str], None]
+    """Called with the old and the new state, under the lock, before anything is written. Raising vetoes the change."""
 
 FAULTS = (OSError, files.LockTimeout, files.Unreadable, files.NewerSchema)
 

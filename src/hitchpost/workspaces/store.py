@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 
 from hitchpost.errors import AmbiguousWorkspace, NoSuchWorkspace
 from hitchpost.state import files
 from hitchpost.state.home import check_folder, is_id, new_id
 from hitchpost.values import asdict, replace, value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 WORKSPACES, FILE, SLOTS, SETUP_LOG, MAKING = "workspaces", "workspace.json", "slots", "setup.log", "making"
 NEW, REMOVED = ".new-", ".removed-"
@@ -211,27 +206,32 @@ def free_name(home: str, wanted: str, but: str = "") -> str:
     return name
 
 
-@contextmanager
-def begun(home: str, workspace: Workspace) -> Iterator[files.Lock]:
+class begun:
     """Make the folder of a new workspace, whole or not at all, and hold its lock. The caller holds ``top_lock``."""
-    made = os.path.join(top_folder(home), NEW + workspace.id)
-    os.mkdir(made, 0o700)
-    try:
-        os.mkdir(os.path.join(made, SLOTS), 0o700)
-        held = files.Lock(os.path.join(made, files.LOCK)).__enter__()
-    except BaseException:
-        _erase(made)
-        raise
-    try:
-        files.write_object(os.path.join(made, FILE), {"schema": files.SCHEMA, **asdict(workspace)})
-        os.rename(made, folder_of(home, workspace.id))
-        files.sync_folder(top_folder(home))
-        yield held
-    except BaseException:
-        _erase(made)
-        raise
-    finally:
-        held.__exit__(None, None, None)
+
+    def __init__(self, home: str, workspace: Workspace) -> None:
+        self.home, self.workspace = home, workspace
+
+    def __enter__(self) -> files.Lock:
+        made = os.path.join(top_folder(self.home), NEW + self.workspace.id)
+        os.mkdir(made, 0o700)
+        try:
+            os.mkdir(os.path.join(made, SLOTS), 0o700)
+            self._held = files.Lock(os.path.join(made, files.LOCK)).__enter__()
+            try:
+                files.write_object(os.path.join(made, FILE), {"schema": files.SCHEMA, **asdict(self.workspace)})
+                os.rename(made, folder_of(self.home, self.workspace.id))
+                files.sync_folder(top_folder(self.home))
+            except BaseException:
+                self._held.__exit__(None, None, None)
+                raise
+        except BaseException:
+            _erase(made)
+            raise
+        return self._held
+
+    def __exit__(self, *_: object) -> None:
+        self._held.__exit__(None, None, None)
 
 
 def register(home: str, folder: str) -> Workspace:
