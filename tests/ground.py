@@ -58,7 +58,7 @@ class Truth:
         """All of ``exit.json`` but what differs each time: when it was, and what it used."""
         value = json.loads((self.run(run) / "exit.json").read_bytes())
         assert set(value) >= {"rusage", "ended_at"}
-        return {key: item for key, item in value.items() if key not in ("rusage", "ended_at")}
+        return {key: item for key, item in value.items() if key not in ("rusage", "ended_at", "ended_at_known")}
 
     def exit_status(self, run: int = 1) -> str:
         return (self.run(run) / "exit_status").read_text()

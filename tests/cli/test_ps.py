@@ -70,7 +70,7 @@ def test_json_is_a_list_of_the_one_shape(ground: Ground) -> None:
         "failed",
         "failed: command exited with code 3",
     )
-    assert set(row["exit"]) == {"code", "signal", "core_dumped", "intent", "ended_at"}
+    assert set(row["exit"]) == {"code", "signal", "core_dumped", "intent", "ended_at", "ended_at_known"}
     assert (row["exit"]["code"], row["exit"]["signal"], row["exit"]["intent"]) == (3, None, None)
     moments = [row[key] for key in ("created_at", "started_at", "last_activity_at", "state_changed_at")]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", moment) for moment in moments)

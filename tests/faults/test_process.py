@@ -28,6 +28,7 @@ def told(ground: Ground, session: Truth) -> dict[str, Any]:
     row = ground.ps(session)
     if row["exit"] is not None:
         assert row["exit"].pop("ended_at") is not None
+        assert row["exit"].pop("ended_at_known") is True
     return {key: item for key, item in row.items() if key not in LEFT}
 
 

@@ -67,6 +67,7 @@ def exits(draw: st.DrawFn) -> Exit:
         survivors=draw(st.integers(0, 3)),
         attention=draw(st.none() | st.just("working")),
         ended_at=draw(st.none() | moments),
+        ended_at_known=draw(st.booleans()),
     )
 
 
@@ -89,6 +90,7 @@ def facts_with(**fixed: st.SearchStrategy[object]) -> st.SearchStrategy[Facts]:
         "run": st.integers(1, 9),
         "started_at": st.none() | moments,
         "last_activity_at": st.none() | moments,
+        "last_alive_at": st.none() | moments,
         "exit": st.none() | exits(),
         "report": st.none() | reports,
         "keeper_alive": perhaps,

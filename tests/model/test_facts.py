@@ -35,6 +35,7 @@ def test_of_a_new_session_nothing_is_known_but_what_everyone_begins_with() -> No
         "run": 1,
         "started_at": None,
         "last_activity_at": None,
+        "last_alive_at": None,
         "exit": None,
         "report": None,
         "keeper_alive": None,
@@ -64,6 +65,7 @@ def test_of_an_end_that_nobody_saw_nothing_is_known() -> None:
         "survivors": 0,
         "attention": None,
         "ended_at": None,
+        "ended_at_known": True,
     }
 
 

@@ -313,7 +313,7 @@ def test_total_time_without_a_known_end_reaches_to_the_last_moment_that_is_known
     lost = running(keeper_alive=False, last_activity_at=ago(100))
     orphaned = ended(run.ORPHANED, state_changed_at=ago(50), last_activity_at=ago(100))
     neither = ended(run.FAILED, state_changed_at=None, last_activity_at=None)
-    assert [status(facts, NOW).total_s for facts in (lost, orphaned, neither)] == [500, 550, 600]
+    assert [status(facts, NOW).total_s for facts in (lost, orphaned, neither)] == [500, 550, 0]
 
 
 def test_total_time_of_a_session_that_never_started_is_that_of_its_earlier_runs() -> None:
@@ -334,7 +334,8 @@ def test_only_a_running_session_is_idle(facts: Facts, now: datetime) -> None:
 @pytest.mark.parametrize("state", run.LIVE)
 def test_a_run_without_its_keeper_has_failed(state: str, same_boot: bool | None) -> None:
     facts = running(state=state, keeper_alive=False, same_boot=same_boot)
-    assert settle(facts) == replace(facts, state="failed", exit=Exit(error="keeper lost"))
+    end = Exit(error="keeper lost", ended_at=ago(1), ended_at_known=False)
+    assert settle(facts) == replace(facts, state="failed", state_changed_at=ago(1), exit=end)
 
 
 @pytest.mark.ids("F40", "X5")
@@ -344,7 +345,11 @@ def test_a_run_without_its_keeper_has_failed(state: str, same_boot: bool | None)
 )
 def test_a_reboot_interrupts_the_run_and_suspends_an_active_record(kept: str, becomes: str) -> None:
     facts = running(keeper_alive=False, same_boot=False, record=kept)
-    assert settle(facts) == replace(facts, state="failed", exit=Exit(error="interrupted by reboot"), record=becomes)
+    end = Exit(error="interrupted by reboot", ended_at=ago(1), ended_at_known=False)
+    since = ago(1) if kept == "active" else None
+    assert settle(facts) == replace(
+        facts, state="failed", state_changed_at=ago(1), exit=end, record=becomes, record_changed_at=since
+    )
 
 
 @pytest.mark.parametrize("same_boot", [True, False])
@@ -518,7 +523,7 @@ def test_after_a_failed_probe_nobody_knows_what_the_agent_wants(facts: Facts, no
 @pytest.mark.parametrize("why", ["tmux session no longer exists", "shell process exited"])
 def test_a_runtime_that_knows_why_its_keeper_is_gone_says_so(why: str) -> None:
     facts = Facts(created_at=NOW, state="running", runtime="tmux", keeper_alive=False, same_boot=True, lost=why)
-    assert settle(facts) == replace(facts, state="failed", exit=Exit(error=why))
+    assert settle(facts) == replace(facts, state="failed", exit=Exit(error=why, ended_at_known=False))
     assert status(facts, NOW).label == f"failed: {why}"
 
 
@@ -527,3 +532,30 @@ def test_a_runtime_that_knows_why_its_keeper_is_gone_says_so(why: str) -> None:
 def test_the_time_in_a_status_is_that_of_the_word_that_is_shown(record: str, seconds: float) -> None:
     facts = ended("completed", record=record, record_changed_at=ago(5), state_changed_at=ago(60))
     assert status(facts, NOW).in_status_s == seconds
+
+
+@pytest.mark.ids("A31-14")
+@given(facts_with(state=st.sampled_from(run.LIVE), keeper_alive=st.just(False), runtime=st.just("local")), moments)
+def test_times_are_the_same_before_and_after_somebody_wrote_the_end_down(facts: Facts, now: datetime) -> None:
+    known = settle(facts)
+    written = replace(
+        facts,
+        state=known.state,
+        state_changed_at=known.state_changed_at,
+        exit=known.exit,
+        record=known.record,
+        record_changed_at=known.record_changed_at,
+        same_boot=None,
+    )
+    before, after = status(facts, now), status(written, now)
+    assert (after.in_status_s, after.total_s) == (before.in_status_s, before.total_s)
+
+
+@pytest.mark.ids("A31-14")
+def test_time_in_which_nothing_ran_is_no_work() -> None:
+    lost = running(keeper_alive=False, started_at=ago(25), state_changed_at=ago(25), last_activity_at=ago(20))
+    for later_s in (0, 100):
+        words = status(lost, NOW + timedelta(seconds=later_s))
+        assert (words.total_s, words.in_status_s) == (5, 20 + later_s)
+    signed = replace(lost, last_alive_at=ago(15))
+    assert (status(signed, NOW).total_s, status(signed, NOW).in_status_s) == (10, 15)

@@ -4,13 +4,17 @@ import json
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from hitchpost.model.status import status
+from hitchpost.ops.look import look
 from hitchpost.ops.recover import recover
 from hitchpost.ops.restart import restart
 from hitchpost.ops.stop import stop
+from hitchpost.ops.view import shape
 from hitchpost.settings import Settings
 from tests.ground import NEVER_RAN, Ground, Truth, alive, left_with
 from tests.support import Hitch, eventually
@@ -47,6 +51,62 @@ def test_a_lost_keeper_is_written_down_once(ground: Ground) -> None:
     assert dev.states() == ["starting", "running", "failed"]
     assert dev.story()[-1]["actor"] == "recovery"
     assert dev.story()[-1]["reason"] == "keeper lost"
+
+
+def times(ground: Ground, session: Truth, now: datetime) -> tuple[float, float, str | None]:
+    seen = look(str(ground.home), session.id)
+    words = status(seen.facts, now)
+    return words.in_status_s, words.total_s, shape(seen, now)["state_changed_at"]
+
+
+@pytest.mark.ids("A31-14", "F17")
+def test_writing_down_a_lost_keeper_changes_no_time(ground: Ground) -> None:
+    dev = lost(ground, "echo hello; exec sleep 1000")
+    found_at = datetime.now(UTC) + timedelta(minutes=5)
+    before = times(ground, dev, found_at)
+    recover(str(ground.home), dev.id)
+    assert times(ground, dev, found_at) == before
+    in_status_s, total_s, _ = before
+    assert in_status_s > 290
+    assert total_s < 200, "time in which nothing ran is no work"
+    restart(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
+    earlier_s = look(str(ground.home), dev.id).record.earlier_runs_s
+    assert earlier_s == pytest.approx(total_s)
+    assert json.loads((dev.run() / "exit.json").read_bytes())["ended_at_known"] is False
+    ground.end(dev)
+
+
+@pytest.mark.ids("A31-14", "F40")
+def test_writing_down_a_reboot_changes_no_time(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    dev = lost(ground)
+    monkeypatch.setenv("HITCHPOST_BOOT_ID", "another")
+    found_at = datetime.now(UTC) + timedelta(minutes=5)
+    before = times(ground, dev, found_at)
+    recover(str(ground.home), dev.id)
+    assert times(ground, dev, found_at) == before
+
+
+@pytest.mark.ids("A31-14", "F36")
+def test_a_state_rebuilt_from_the_story_has_the_time_of_the_end(ground: Ground) -> None:
+    dev = lost(ground)
+    recover(str(ground.home), dev.id)
+    before = dev.state_file()["state_changed_at"]
+    (dev.folder / "state.json").write_bytes(b"")
+    recover(str(ground.home), dev.id)
+    assert dev.state_file()["state_changed_at"] == before
+
+
+def test_a_silent_agent_is_known_to_have_lived_until_its_keeper_s_last_sign(ground: Ground) -> None:
+    dev = ground.begin("sleep", "1000")
+    lock = dev.run() / "keeper.lock"
+    os.utime(lock, (0, 0))
+    eventually(lambda: lock.stat().st_mtime > 1e9, 30, what="the keeper to touch its lock")
+    dev.kill_keeper()
+    sign = lock.stat().st_mtime
+    seen = recover(str(ground.home), dev.id)
+    assert seen.facts.exit is not None
+    assert seen.facts.exit.ended_at is not None
+    assert seen.facts.exit.ended_at >= datetime.fromtimestamp(sign, UTC)
 
 
 def test_an_exit_that_the_keeper_saw_and_could_not_tell_is_told_late(ground: Ground) -> None:

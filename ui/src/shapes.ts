@@ -81,6 +81,7 @@ export interface Exit {
   core_dumped: boolean;
   intent: string | null;
   ended_at: string | null;
+  ended_at_known: boolean;
 }
 
 export interface Explanation {

@@ -4,7 +4,7 @@ import type { Session } from "./shapes";
 import { argv, canResume, duration, ending, inOrder, label, matches, whereabouts } from "./words";
 
 const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit"]>>): Session =>
-  session({ ...fields, exit: { code: null, signal: null, core_dumped: false, intent: null, ended_at: null, ...exit } });
+  session({ ...fields, exit: { code: null, signal: null, core_dumped: false, intent: null, ended_at: null, ended_at_known: false, ...exit } });
 
 test("who wants something comes first", () => {
   const all = [

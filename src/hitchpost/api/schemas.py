@@ -41,6 +41,8 @@ class Exit(BaseModel):
     core_dumped: bool
     intent: str | None
     ended_at: str | None
+    ended_at_known: bool
+    """False when nobody saw when it ended; ``ended_at`` is then the last sign of life."""
 
 
 class Session(BaseModel):
@@ -65,7 +67,14 @@ class Session(BaseModel):
                     "attention": "unknown",
                     "sandbox_alive": None,
                     "session_alive": False,
-                    "exit": {"code": 1, "signal": None, "core_dumped": False, "intent": None, "ended_at": None},
+                    "exit": {
+                        "code": 1,
+                        "signal": None,
+                        "core_dumped": False,
+                        "intent": None,
+                        "ended_at": "2026-05-04T12:10:00Z",
+                        "ended_at_known": True,
+                    },
                     "created_at": "2026-05-04T12:00:00Z",
                     "started_at": "2026-05-04T12:00:01Z",
                     "state_changed_at": "2026-05-04T12:10:00Z",

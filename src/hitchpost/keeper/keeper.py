@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 READ_BYTES = 65536
 READS_PER_TURN = 32
 FOLDER_CHECK_S = 1.0
+SIGN_EVERY_S = 10.0
 FOLDER_RECHECK_S = 0.2
 ACTIVITY_EVERY_S = 10.0
 ACTIVITY_BYTES = 1024
@@ -78,6 +79,7 @@ class Keeper:
         self.timers = Timers()
         self._last_output = 0.0
         self._report_written = 0.0
+        self._sign_due = 0.0
         self._folder_missing = False
         self._typing_stuck = False
 
@@ -315,10 +317,20 @@ class Keeper:
     def _record_activity(self, now: float) -> None:
         self.journal.record_activity(self._last_output, self.log.tail(ACTIVITY_BYTES))
 
+    def _give_sign_of_life(self, now: float) -> None:
+        """Touch the lock: should this process be killed, its run is known to have lived until about then."""
+        if now >= self._sign_due:
+            self._sign_due = now + SIGN_EVERY_S
+            try:
+                os.utime(self.spec.lock_fd)
+            except OSError:
+                return  # then the sign is missing, and nothing is false
+
     def _check_folder(self, now: float) -> None:
         """Whether the workspace is still the same folder. One bad look is looked at again before it counts."""
         spec = self.spec
         self.reap()  # a wake-up that was lost must not hide the agent's end for ever
+        self._give_sign_of_life(now)
         if self.pane is not None:
             self.pane.check()
         try:

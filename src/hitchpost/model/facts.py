@@ -13,7 +13,10 @@ WITHOUT_SANDBOX = (LOCAL, TMUX, ADOPTED)
 
 @value
 class Exit:
-    """The end of a run. ``code`` and ``signal`` are both None when nobody saw it."""
+    """The end of a run. ``code`` and ``signal`` are both None when nobody saw it.
+
+    ``ended_at`` is the last sign of life, and not ``ended_at_known``, when nobody saw when it was.
+    """
 
     code: int | None = None
     signal: str | None = None
@@ -24,6 +27,7 @@ class Exit:
     survivors: int = 0
     attention: str | None = None
     ended_at: datetime | None = None
+    ended_at_known: bool = True
 
     @property
     def shell_code(self) -> int | None:
@@ -55,6 +59,7 @@ class Facts:
     run: int = 1
     started_at: datetime | None = None
     last_activity_at: datetime | None = None
+    last_alive_at: datetime | None = None
     exit: Exit | None = None
     report: Report | None = None
     keeper_alive: bool | None = None

@@ -73,13 +73,22 @@ def settle(facts: Facts) -> Facts:
         return _ended(facts, facts.exit)
     rebooted = facts.same_boot is False
     error = run.REBOOT if rebooted else facts.lost or run.KEEPER_LOST
-    suspended = rebooted and facts.record == record.ACTIVE
-    return replace(
+    ended_at = last_sign_of_life(facts)
+    ended = replace(
         facts,
         state=run.FAILED,
-        exit=Exit(error=error),
-        record=record.SUSPENDED if suspended else facts.record,
+        state_changed_at=ended_at,
+        exit=Exit(error=error, ended_at=ended_at, ended_at_known=False),
     )
+    if rebooted and facts.record == record.ACTIVE:
+        return replace(ended, record=record.SUSPENDED, record_changed_at=ended_at)
+    return ended
+
+
+def last_sign_of_life(facts: Facts) -> datetime | None:
+    """The last moment at which the run is known to have lived: time after it counts as no work of the agent."""
+    signs = (facts.started_at, facts.state_changed_at, facts.last_activity_at, facts.last_alive_at)
+    return max(filter(None, signs), default=None)
 
 
 def _ended(facts: Facts, end: Exit) -> Facts:
@@ -206,8 +215,7 @@ def status(facts: Facts, now: datetime) -> Status:
     idle_s = seconds_between(facts.last_activity_at or facts.started_at, now) if facts.state == run.RUNNING else 0.0
     ended_at = facts.exit.ended_at if facts.exit is not None else None
     since = facts.record_changed_at if word == facts.record else facts.state_changed_at
-    last_known = max(filter(None, (facts.state_changed_at, facts.last_activity_at)), default=now)
-    life_s = seconds_between(facts.started_at, (ended_at or last_known) if ended else now)
+    life_s = seconds_between(facts.started_at, (ended_at or last_sign_of_life(facts) or now) if ended else now)
     return Status(
         word=word,
         label=_label(facts, word, wants, idle_s, why),

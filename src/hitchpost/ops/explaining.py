@@ -173,7 +173,8 @@ def _of_ending(seen: Seen, end: Exit | None, until: datetime | None = None) -> l
         why = f" ({intent['reason']})" if intent.get("reason") else ""
         found.append(Fact("intent", f"{intent.get('by')} asked it to end{why}", _of_run(seen, wire.INTENT), asked_at))
     if end is not None:
-        found.append(Fact("exit", exit_text(end), _of_run(seen, wire.EXIT), end.ended_at))
+        late = "" if end.ended_at_known else "; nobody saw when, this was its last sign of life"
+        found.append(Fact("exit", exit_text(end) + late, _of_run(seen, wire.EXIT), end.ended_at))
     elif seen.facts.state in runs.TERMINAL:
         found.append(Fact("exit", "nobody saw it", _of_run(seen, wire.EXIT), None))
     return found

@@ -67,6 +67,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         run=state.run,
         started_at=moment(run.get("started_at")),
         last_activity_at=_last_activity(where, state),
+        last_alive_at=_last_alive(where),
         supports_resume=record.supports_resume,
         idle_after_s=record.idle_after_s,
         quiet_after_s=record.quiet_after_s,
@@ -138,6 +139,7 @@ def exit_of(value: dict[str, object]) -> Exit | None:
         survivors=number("survivors") or 0,
         attention=text("attention"),
         ended_at=moment(value.get("ended_at")),
+        ended_at_known=value.get("ended_at_known") is not False,
     )
 
 
@@ -171,6 +173,14 @@ def read_report(where: str) -> Report | None:
 def _last_activity(where: str, state: State) -> datetime | None:
     written = output.last_written(os.path.join(where, wire.OUTPUT))
     return moment(state.last_activity_at) if written is None else datetime.fromtimestamp(written, UTC)
+
+
+def _last_alive(where: str) -> datetime | None:
+    """When the keeper last touched its lock: a sign of life that it gives now and then."""
+    try:
+        return datetime.fromtimestamp(os.stat(os.path.join(where, wire.KEEPER_LOCK)).st_mtime, UTC)
+    except OSError:
+        return None
 
 
 def _object(path: str) -> dict[str, object]:

@@ -42,13 +42,13 @@ class Told:
             self.run, self.state, self.changed_at = int(str(line["run"])), runs.CREATED, at
             self.started_at, self.ended_by = None, None
         elif line["event"] == "state" and line.get("run") == self.run and line.get("to") in runs.TRANSITIONS:
-            self.state, self.changed_at = str(line["to"]), at
+            self.state, self.changed_at = str(line["to"]), moment(line.get("since")) or at
             if self.state == runs.RUNNING:
                 self.started_at = at
             elif self.state in runs.TERMINAL:
                 self.ended_by = line
         elif line["event"] == "record" and line.get("to") in recs.RECORD_TRANSITIONS:
-            self.record, self.record_changed_at = str(line["to"]), at
+            self.record, self.record_changed_at = str(line["to"]), moment(line.get("since")) or at
 
 
 def seen_at(seen: Seen, story: Sequence[Line], at: datetime, now: datetime) -> Seen:
@@ -74,6 +74,7 @@ def seen_at(seen: Seen, story: Sequence[Line], at: datetime, now: datetime) -> S
         run=told.run,
         started_at=told.started_at,
         last_activity_at=activity[-1] if activity else None,
+        last_alive_at=None,
         earlier_runs_s=told.earlier_runs_s,
         exit=None,
         report=None,
@@ -145,7 +146,7 @@ def _alive(facts: Facts, present: Facts, story: Sequence[Line], where: str, at: 
     if kept if end is None else end.get("actor") == "keeper":
         return replace(facts, keeper_alive=True)
     seen_end = read_exit(where)
-    if seen_end is not None and seen_end.ended_at is not None:
+    if seen_end is not None and seen_end.ended_at is not None and seen_end.ended_at_known:
         over = seen_end.ended_at <= at
         return replace(facts, keeper_alive=not over, exit=seen_end if over else None)
     if any(found >= at for found in output_times(where)):

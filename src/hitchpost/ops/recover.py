@@ -90,10 +90,11 @@ def _settle(seen: Seen, actor: str) -> None:
         _write_exit(where, end, _intent(where))
     manager = Manager(seen.folder, actor=actor)
     reason = runs.verdict(end.code, end.signal, end.intent, end.error)[1] if end is not None else runs.UNSEEN
+    since = rfc3339(settled.state_changed_at)
     for state in runs.path(facts.state, settled.state):
-        manager.transition(state, run=facts.run, reason=reason, evidence=evidence, locked=True)
+        manager.transition(state, run=facts.run, reason=reason, evidence=evidence, since=since, locked=True)
     if settled.record != facts.record:
-        records.change_record(seen.folder, settled.record, run=facts.run, actor=actor, reason=reason)
+        records.change_record(seen.folder, settled.record, run=facts.run, actor=actor, reason=reason, since=since)
 
 
 def say_why(where: str, error: str) -> None:
@@ -124,6 +125,7 @@ def _write_exit(where: str, end: Exit, intent: str | None) -> None:
         "survivors": 0,
         "rusage": None,
         "ended_at": rfc3339(end.ended_at),
+        "ended_at_known": end.ended_at_known,
     }
     files.write_object(os.path.join(where, wire.EXIT), value)
 

@@ -54,6 +54,7 @@ def exit_shape(facts: Facts) -> dict[str, Any] | None:
         "core_dumped": end.core_dumped,
         "intent": end.intent,
         "ended_at": rfc3339(end.ended_at),
+        "ended_at_known": end.ended_at_known and end.ended_at is not None,
     }
 
 

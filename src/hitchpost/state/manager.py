@@ -56,7 +56,14 @@ class Manager:
         return _state(value)
 
     def transition(
-        self, new: str, *, run: int, reason: str = "", evidence: dict[str, object] | None = None, locked: bool = False
+        self,
+        new: str,
+        *,
+        run: int,
+        reason: str = "",
+        evidence: dict[str, object] | None = None,
+        since: str | None = None,
+        locked: bool = False,
     ) -> State:
         """Move run ``run`` to ``new``.
 
@@ -65,7 +72,7 @@ class Manager:
         """
         if not locked:
             with files.SessionLock(self.folder):
-                return self.transition(new, run=run, reason=reason, evidence=evidence, locked=True)
+                return self.transition(new, run=run, reason=reason, evidence=evidence, since=since, locked=True)
         try:
             value = statefile.change_state(
                 self.folder,
@@ -74,6 +81,7 @@ class Manager:
                 actor=self.actor,
                 reason=reason,
                 evidence=evidence,
+                since=since,
                 before=self._ask_observers,
                 value=self._read(),
             )

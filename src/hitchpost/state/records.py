@@ -81,7 +81,7 @@ def from_story(folder: str) -> Record:
             except files.Unreadable:
                 continue
         elif line["event"] == "record" and isinstance(new, str) and new in RECORD_TRANSITIONS:
-            found = replace(found, record=new, record_changed_at=str(line["at"]))
+            found = replace(found, record=new, record_changed_at=story.since(line))
         elif line["event"] == "edited":
             found = replace(found, name=str(line.get("name")), description=str(line.get("description")))
     return found
@@ -113,13 +113,19 @@ def write(folder: str, record: Record) -> None:
     files.write_object(os.path.join(folder, RECORD), {"schema": files.SCHEMA, **asdict(record)})
 
 
-def change_record(folder: str, new: str, *, run: int, actor: str, reason: str = "") -> Record:
-    """Move the record to ``new``, with a line in the story. The caller holds the session's lock."""
+def change_record(folder: str, new: str, *, run: int, actor: str, reason: str = "", since: str | None = None) -> Record:
+    """Move the record to ``new``, with a line in the story. The caller holds the session's lock.
+
+    ``since`` is when that came about, where it is found out late.
+    """
     record = read(folder)
     check_record(record.record, new)
     now = files.stamp()
-    story.tell(folder, "record", run=run, actor=actor, reason=reason, **{"from": record.record, "to": new})
-    changed = replace(record, record=new, record_changed_at=now, last_active_at=now)
+    told: dict[str, object] = {"from": record.record, "to": new}
+    if since:
+        told["since"] = since
+    story.tell(folder, "record", run=run, actor=actor, reason=reason, **told)
+    changed = replace(record, record=new, record_changed_at=since or now, last_active_at=now)
     write(folder, changed)
     return changed
 

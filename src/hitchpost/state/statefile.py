@@ -65,6 +65,7 @@ def change_state(
     reason: str = "",
     evidence: dict[str, object] | None = None,
     now: str | None = None,
+    since: str | None = None,
     spare: str | None = None,
     before: Callable[[str, str], None] | None = None,
     value: dict[str, object] | None = None,
@@ -73,6 +74,7 @@ def change_state(
 
     The story is written first, so a lost state file can be rebuilt from it. A story that cannot grow (full disk) does
     not stop the state from being true. ``before`` is called with the old and the new state and may veto by raising.
+    ``since`` is when that came about, where it is found out late: words about time go by it.
     ``value`` is the state as the caller has just read it, for one who understands older files too.
     """
     if value is None:
@@ -85,6 +87,8 @@ def change_state(
         before(old, new)
     moment = now or files.stamp()
     fields: dict[str, object] = {"from": old, "to": new, "reason": reason}
+    if since:
+        fields["since"] = since
     if evidence:
         fields["evidence"] = evidence
     try:
@@ -92,7 +96,7 @@ def change_state(
     except OSError as error:
         if error.errno not in files.FULL:
             raise
-    value.update(schema=files.SCHEMA, state=new, state_changed_at=moment, updated_by=os.getpid())
+    value.update(schema=files.SCHEMA, state=new, state_changed_at=since or moment, updated_by=os.getpid())
     files.write_object(f"{folder}/{files.STATE}", value, spare=spare)
     return value
 

@@ -40,8 +40,13 @@ def rebuilt_state(folder: str, session: str, workspace: str) -> dict[str, object
         if line["event"] in ("created", "run") and isinstance(run, int):
             value = statefile.new_state(session, workspace, run, at)
         elif line["event"] == "state" and value is not None and value["run"] == run and new in tuple(runs.TRANSITIONS):
-            value["state"], value["state_changed_at"] = new, at
+            value["state"], value["state_changed_at"] = new, since(line)
     return value
+
+
+def since(line: dict[str, object]) -> str:
+    """When what a line tells came about: earlier than it was told, where somebody found out late."""
+    return str(line.get("since") or line["at"])
 
 
 def as_text(lines: list[dict[str, object]], most: int = 12) -> str:
