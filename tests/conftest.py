@@ -57,6 +57,7 @@ def leak_watch(base_temp: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lea
         # The tests may themselves run inside a session or in tmux.
         if name.startswith("HITCHPOST_") or name in ("TMUX", "TMUX_PANE"):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("HITCHPOST_DEBUG", "1")
     monkeypatch.setenv("TMPDIR", str(scratch))
     monkeypatch.setenv("TMUX_TMPDIR", str(scratch))
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))

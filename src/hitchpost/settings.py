@@ -38,15 +38,16 @@ class Settings:
 
 
 CHOICES = {"survivors": ("keep", "kill"), "on_shutdown": ("keep", "suspend"), "restart": ("never", "on-failure")}
-SMALLEST = {
-    "grace_s": 0,
-    "quiet_s": 0,
-    "log_cap_mib": 1,
-    "pids_max": 0,
-    "memory_max_mib": 0,
-    "sessions_max": 1,
-    "reap_idle_minutes": 0,
-    "reap_every_minutes": 0.001,
+YEAR_S, MANY = 366 * 86400, 1 << 30
+BOUNDS = {
+    "grace_s": (0, YEAR_S),
+    "quiet_s": (0, YEAR_S),
+    "log_cap_mib": (1, MANY),
+    "pids_max": (0, MANY),
+    "memory_max_mib": (0, MANY),
+    "sessions_max": (1, MANY),
+    "reap_idle_minutes": (0, YEAR_S // 60),
+    "reap_every_minutes": (0.001, YEAR_S // 60),
 }
 
 
@@ -67,7 +68,9 @@ def load(path: str | None = None) -> Settings:
             table = tomllib.load(file)
     except FileNotFoundError:
         return Settings()
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise BadSettings(f"cannot read {path}: {os.strerror(error.errno or 0).lower()}") from None
+    except (ValueError, RecursionError) as error:
         raise BadSettings(f"cannot read {path}: {error}") from None
     known = set(fields(Settings))
     values: dict[str, object] = {}
@@ -85,6 +88,8 @@ def _checked(path: str, key: str, value: object) -> object:
     if key == "env":
         if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
             raise BadSettings(f"{path}: expected env to be a table of texts")
+        if any(not name or "=" in name or "\0" in name + text for name, text in value.items()):
+            raise BadSettings(f"{path}: expected env to be names without =, and texts without NUL")
         return value
     if key == "env_files":
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -94,10 +99,12 @@ def _checked(path: str, key: str, value: object) -> object:
         if value not in CHOICES[key]:
             raise wrong(" or ".join(CHOICES[key]))
         return value
-    if key in SMALLEST:
+    if key in BOUNDS:
+        least, most = BOUNDS[key]
         whole = not key.endswith(("_s", "_minutes"))
-        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or value < SMALLEST[key]:
-            raise wrong(f"a {'whole ' if whole else ''}number of at least {SMALLEST[key]}")
+        kinds = int if whole else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
+            raise wrong(f"a {'whole ' if whole else ''}number from {least} to {most}")
         return value
     if not isinstance(value, str):
         raise wrong("a text")
@@ -111,14 +118,16 @@ def environment(settings: Settings) -> dict[str, str]:
         try:
             with open(os.path.expanduser(path), encoding="utf-8") as file:
                 lines = file.read().splitlines()
-        except (OSError, ValueError) as error:
-            raise BadSettings(f"cannot read the env file {path}: {error}") from None
+        except OSError as error:
+            raise BadSettings(f"cannot read the env file {path}: {os.strerror(error.errno or 0).lower()}") from None
+        except ValueError as error:
+            raise BadSettings(f"cannot read the env file {path!r}: {error}") from None
         for number, line in enumerate(lines, 1):
             text = line.strip().removeprefix("export ")
             if not text or text.startswith("#"):
                 continue
             name, equals, value = text.partition("=")
-            if not equals or not name.strip():
+            if not equals or not name.strip() or "\0" in text:
                 raise BadSettings(f"{path}, line {number}: expected NAME=value")
             found[name.strip()] = value.strip().strip("\"'")
     return {**found, **settings.env}

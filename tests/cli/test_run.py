@@ -248,7 +248,7 @@ def test_words_that_do_not_fit_together_are_usage_errors(hitch: Hitch, words: tu
 @pytest.mark.parametrize(
     ("config", "text"),
     [
-        ("grace_s = -1", "expected grace_s to be a number of at least 0, but got -1"),
+        ("grace_s = -1", "expected grace_s to be a number from 0 to 31622400, but got -1"),
         ('survivors = "maybe"', "expected survivors to be keep or kill, but got 'maybe'"),
         ("no_such_key = 1", "has an unknown key 'no_such_key'"),
         ("grace_s =", "cannot read"),

@@ -21,7 +21,7 @@ from typing import Any
 
 from hitchpost import settings as config
 from hitchpost.agents import catalog
-from hitchpost.cli.caller import complain
+from hitchpost.cli.failing import told
 from hitchpost.cli.group import COMMANDS
 from hitchpost.errors import HitchpostError
 from hitchpost.ops import create, start
@@ -113,7 +113,7 @@ def _told(deed: Callable[[], object]) -> int:
     try:
         deed()
     except (HitchpostError, OSError) as error:
-        return complain(error)
+        return told(error)
     return 0
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
-from hitchpost.errors import HitchpostError, UsageError
+from hitchpost.errors import UsageError
 from hitchpost.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-FAILURE = 1
 
 
 def terminal_size() -> tuple[int, int]:
@@ -37,16 +35,6 @@ def current_folder() -> str:
 def say(text: str) -> None:
     """A line for the person, on standard error: standard output is for what was asked for."""
     print(visible(text), file=sys.stderr, flush=True)
-
-
-def complain(error: HitchpostError | OSError) -> int:
-    """Say what is wrong, without a traceback. Returns the exit code."""
-    if isinstance(error, HitchpostError):
-        text, code = str(error), error.exit_code
-    else:
-        text, code = f"{error.filename or 'the system'}: {os.strerror(error.errno or 0)}", FAILURE
-    print(f"hitch: {visible(text, keep_newlines=True)}", file=sys.stderr, flush=True)
-    return code
 
 
 def print_json(value: object) -> None:

@@ -14,6 +14,7 @@ from hitchpost.cli.caller import print_json as print_json
 from hitchpost.cli.caller import progress as progress
 from hitchpost.cli.caller import say as say
 from hitchpost.cli.caller import terminal_size as terminal_size
+from hitchpost.cli.failing import told
 from hitchpost.errors import HitchpostError
 from hitchpost.ops.look import Seen
 from hitchpost.ops.view import shape
@@ -55,13 +56,25 @@ def session_json(seen: Seen) -> dict[str, Any]:
     return shape(seen, datetime.now(UTC))
 
 
+class Number(click.FloatRange):
+    """A number within bounds. ``nan``, which is neither below nor above any bound, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if number != number:
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
+
+SECONDS = Number(0, 366 * 86400)
+
+
 def each(sessions: tuple[str, ...], deed: Callable[[str], None]) -> None:
     """Do ``deed`` for every session. One that fails does not keep the others from it; its exit code is ours."""
     worst = 0
     for session in sessions:
         try:
             deed(session)
-        except HitchpostError as error:
-            say(f"hitch: {error}")
-            worst = worst or error.exit_code
+        except (HitchpostError, OSError) as error:
+            worst = worst or told(error)
     sys.exit(worst)

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import hitchpost
-from hitchpost.cli.caller import complain
+from hitchpost.cli.failing import INTERRUPTED, told
 from hitchpost.errors import HitchpostError
 
 COMMANDS: dict[str, str] = {
@@ -65,12 +65,10 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except HitchpostError as error:
-            sys.exit(complain(error))
-        except OSError as error:
-            if isinstance(error, BrokenPipeError):
-                sys.exit(0)
-            sys.exit(complain(error))
+        except (HitchpostError, OSError) as error:
+            sys.exit(told(error))
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -7,13 +7,35 @@ import sys
 
 from hitchpost.descriptors import open_standard
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 def main() -> None:
     open_standard()
+    try:
+        code = _run()
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Every end of a command comes by here: no error is shown as a traceback."""
+    from hitchpost.cli.failing import SHOW_BUGS, flushed, told, told_bug
+    from hitchpost.errors import HitchpostError
+
+    try:
+        _command()
+    except SystemExit as end:
+        return flushed(end.code if isinstance(end.code, int) else 0)
+    except (HitchpostError, OSError) as error:
+        return told(error)
+    except Exception as error:
+        if os.environ.get(SHOW_BUGS):
+            raise
+        return flushed(told_bug(error))
+    return flushed(0)
+
+
+def _command() -> None:
     if sys.argv[1:2] == ["ps"]:
         from hitchpost.cli import ps
 
@@ -23,36 +45,11 @@ def main() -> None:
         from hitchpost.cli import run
 
         if (values := run.understood(sys.argv[2:])) is not None:
-            sys.exit(_without_click(lambda: run.run(**values)))
+            sys.exit(run.run(**values))
     from hitchpost.cli.group import cli
 
     if "_HITCH_COMPLETE" in os.environ:
         from hitchpost.cli.completion import register
 
         register()
-    try:
-        cli(prog_name="hitch")
-    finally:
-        _flush()
-
-
-def _without_click(deed: Callable[[], int]) -> int:
-    from hitchpost.cli.caller import complain
-    from hitchpost.errors import HitchpostError
-
-    try:
-        return deed()
-    except BrokenPipeError:
-        return 0
-    except (HitchpostError, OSError) as error:
-        return complain(error)
-    finally:
-        _flush()
-
-
-def _flush() -> None:
-    """A reader that went away (``hitch logs | head``) is no error."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    cli(prog_name="hitch")

@@ -18,7 +18,8 @@ FLAG, TEXT, NUMBER, MANY = "flag", "text", "number", "many"
 
 @value
 class Option:
-    """``word`` as it is typed; ``name`` of its value when that is another. ``complete`` offers values to the shell."""
+    """``word`` as it is typed; ``name`` of its value when that is another. ``complete`` offers values to the shell;
+    ``within`` are the least and the greatest number."""
 
     word: str
     help: str = ""
@@ -27,6 +28,7 @@ class Option:
     metavar: str | None = None
     default: Any = None
     choices: tuple[str, ...] = ()
+    within: tuple[float, float] = (0, 0)
     complete: Callable[..., Any] | None = None
 
     @property
@@ -64,6 +66,8 @@ def parse(options: Sequence[Option], words: Sequence[str]) -> tuple[dict[str, An
                 values[option.key] = float(item)
             except ValueError:
                 return None
+            if not option.within[0] <= values[option.key] <= option.within[1]:
+                return None
         else:
             values[option.key] = (*values[option.key], item) if option.kind == MANY else item
     return values, rest
@@ -77,7 +81,11 @@ def as_click(option: Option) -> Callable[[Callable[..., Any]], Callable[..., Any
     if option.kind == FLAG:
         told |= {"is_flag": True}
     else:
-        kind: Any = click.Choice(option.choices) if option.choices else float if option.kind == NUMBER else str
+        kind: Any = click.Choice(option.choices) if option.choices else str
+        if option.kind == NUMBER:
+            from hitchpost.cli.common import Number
+
+            kind = Number(*option.within)
         told |= {"type": kind, "metavar": option.metavar, "default": option.missing, "multiple": option.kind == MANY}
         told |= {"show_default": bool(option.choices)}
     if option.complete is not None:

@@ -42,19 +42,12 @@ def main(arguments: list[str]) -> int:
         else:
             colour = sys.stdout.isatty()
             text = table_from_hub(home, everything, colour=colour) or table_from_files(home, everything, colour=colour)
-    except HitchpostError as error:
-        from hitchpost.text import visible
-
-        print(f"hitch: {visible(str(error))}", file=sys.stderr)
-        return error.exit_code
-    except OSError as error:
-        print(f"hitch: {error.filename or 'the system'}: {os.strerror(error.errno or 0)}", file=sys.stderr)
-        return 1
-    try:
         sys.stdout.buffer.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        pass
+    except (HitchpostError, OSError) as error:
+        from hitchpost.cli.failing import told
+
+        return told(error)
     sys.stderr.flush()
     os._exit(0)  # nothing is open: taking thousands of rows apart again would only cost time
 

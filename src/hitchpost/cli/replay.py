@@ -14,7 +14,7 @@ from signal import SIGHUP, SIGTERM, signal
 import click
 
 from hitchpost import recording, wire
-from hitchpost.cli.common import say, session_argument, terminal_size
+from hitchpost.cli.common import SECONDS, Number, say, session_argument, terminal_size
 from hitchpost.errors import HitchpostError, UsageError
 from hitchpost.harmless import Harmless
 from hitchpost.ops.sessions import chosen_run, find
@@ -33,9 +33,9 @@ class FileThere(HitchpostError):
 @click.command("replay")
 @session_argument
 @click.option("--run", type=int, metavar="N", help="Which run; the newest when missing.")
-@click.option("--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, metavar="X")
-@click.option("--idle-limit", "idle_s", type=click.FloatRange(min=0), metavar="SECONDS", help="No pause is longer.")
-@click.option("--from", "from_s", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="Begin there.")
+@click.option("--speed", type=Number(0.001, 1000), default=1.0, show_default=True, metavar="X")
+@click.option("--idle-limit", "idle_s", type=SECONDS, metavar="SECONDS", help="No pause is longer.")
+@click.option("--from", "from_s", type=SECONDS, default=0.0, metavar="SECONDS", help="Begin there.")
 @click.option("--export", "path", type=click.Path(), metavar="FILE", help="Write asciicast v3 to FILE (- is stdout).")
 @click.option("--force", is_flag=True, help="With --export: overwrite FILE.")
 def command(

@@ -59,7 +59,7 @@ OPTIONS = (
     Option("--mount", "docker: share a folder or file.", MANY, "mounts", metavar="HOST:INSIDE[:ro]"),
     Option("--network", "docker: none, bridge, host, or a network's name.", metavar="N"),
     Option("--memory", "docker: memory limit, such as 512m or 4g.", metavar="SIZE"),
-    Option("--cpus", "docker: CPU limit.", NUMBER, metavar="X"),
+    Option("--cpus", "docker: CPU limit.", NUMBER, metavar="X", within=(0.01, 1024)),
     Option("--config", "docker: a folder of settings, read-only at /config.", metavar="FOLDER"),
     Option("--keep-failed", "docker: keep the container when the agent cannot be started.", FLAG),
     Option(

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import click
 
-from hitchpost.cli.common import json_option, print_json, session_argument, session_json
-from hitchpost.cli.wait import INTERRUPTED, words
+from hitchpost.cli.common import SECONDS, json_option, print_json, session_argument, session_json
+from hitchpost.cli.wait import words
 from hitchpost.errors import UsageError
 from hitchpost.ops.send import send
 from hitchpost.ops.sessions import again, find
@@ -30,7 +30,7 @@ class Send(click.Command):
 @click.option("--no-enter", is_flag=True, help="Type the text and leave it there.")
 @click.option("--force", is_flag=True, help="Type even when the agent waits for a permission.")
 @click.option("--wait", "until_done", is_flag=True, help="Wait until the agent is idle, wants something, or has ended.")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0), metavar="SECONDS", help="With --wait: give up.")
+@click.option("--timeout", "timeout_s", type=SECONDS, metavar="SECONDS", help="With --wait: give up.")
 @json_option
 def command(
     session: str, text: str, no_enter: bool, force: bool, until_done: bool, timeout_s: float | None, as_json: bool
@@ -52,10 +52,7 @@ def command(
     if not as_json:
         click.echo(f"sent to {name}")
     if until_done:
-        try:
-            seen = wait_for_turn(home, seen, since, timeout_s=timeout_s)
-        except KeyboardInterrupt:
-            sys.exit(INTERRUPTED)
+        seen = wait_for_turn(home, seen, since, timeout_s=timeout_s)
         if not as_json:
             click.echo(f"{name}: {visible(words(seen))}")
     if as_json:

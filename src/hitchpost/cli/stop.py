@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from hitchpost.cli.common import each, json_option, print_json, progress, session_json, sessions_argument
+from hitchpost.cli.common import SECONDS, each, json_option, print_json, progress, session_json, sessions_argument
 from hitchpost.model.status import status
 from hitchpost.ops.sessions import find
 from hitchpost.ops.stop import stop
@@ -16,7 +16,7 @@ from hitchpost.text import visible
 
 @click.command("stop")
 @sessions_argument
-@click.option("--grace", "grace_s", type=click.FloatRange(min=0), help="Seconds before force is used (default: 10).")
+@click.option("--grace", "grace_s", type=SECONDS, help="Seconds before force is used (default: 10).")
 @click.option("--now", is_flag=True, help="Use force at once.")
 @json_option
 def command(sessions: tuple[str, ...], grace_s: float | None, now: bool, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
-from hitchpost.cli.common import json_option, print_json, say, session_argument, session_json
+from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
 from hitchpost.model.status import status
 from hitchpost.ops.look import Seen
 from hitchpost.ops.sessions import find
@@ -15,15 +15,11 @@ from hitchpost.ops.waiting import EXIT, UNTIL, has_ended, wait
 from hitchpost.state.home import open_home
 from hitchpost.text import visible
 
-INTERRUPTED = 130
-
 
 @click.command("wait")
 @session_argument
 @click.option("--until", type=click.Choice(list(UNTIL)), default=EXIT, show_default=True, help="What to wait for.")
-@click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(min=0), metavar="SECONDS", help="Give up after this time."
-)
+@click.option("--timeout", "timeout_s", type=SECONDS, metavar="SECONDS", help="Give up after this time.")
 @json_option
 def command(session: str, until: str, timeout_s: float | None, as_json: bool) -> None:
     """Wait until a session is idle, waits for a prompt, is blocked on a permission, or has ended.
@@ -33,10 +29,7 @@ def command(session: str, until: str, timeout_s: float | None, as_json: bool) ->
     before it was what you wait for.
     """
     home = open_home(create=False)
-    try:
-        seen = wait(home, find(home, session), until, timeout_s=timeout_s)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    seen = wait(home, find(home, session), until, timeout_s=timeout_s)
     in_vain = until != EXIT and has_ended(seen)
     if as_json:
         print_json(session_json(seen))

@@ -43,7 +43,7 @@ def read(folder: str) -> Project | None:
         raise BadSettings(f"cannot read {path}: {os.strerror(error.errno or 0).lower()}") from None
     try:
         table = tomllib.loads(content.decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadSettings(f"cannot read {path}: {error}") from None
     table = table.get("workspace", {})
     if not isinstance(table, dict):
