@@ -12,9 +12,9 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,7 @@ class Engine:
 
     folder: Path
     pid: int = 0
+    images: set[str] = field(default_factory=set)
 
     @property
     def url(self) -> str:
@@ -96,7 +97,8 @@ class Engine:
     def _answers(self) -> bool:
         if Process.read(self.pid) is None:
             raise RuntimeError(f"the engine has ended: {(self.folder / 'log').read_text()[-2000:]}")
-        return self.docker("version", check=False).returncode == 0
+        socket = Path(self.url.removeprefix("unix://"))
+        return socket.exists() and self.docker("version", check=False).returncode == 0
 
     def docker(self, *words: str, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
         argv = ["docker", "-H", self.url, *words]
@@ -122,9 +124,11 @@ class Engine:
         self.signal(signal.SIGTERM)
         eventually(lambda: Process.read(self.pid) is None, 30, "the end of the engine")
 
-    def load(self) -> None:
-        for name, more in ((PLAIN, ()), (WITH_PYTHON, python_files())):
-            load_image(self, name, more)
+    def load(self, image: str) -> None:
+        """Once each: it takes seconds."""
+        if image in IMAGES and image not in self.images:
+            load_image(self, image, IMAGES[image]())
+            self.images.add(image)
 
     def close(self) -> None:
         for container in self.containers():
@@ -286,7 +290,7 @@ def the_engine() -> Engine:
         engine = Engine(Path(tempfile.mkdtemp(prefix="hpd-", dir="/tmp")))
         atexit.register(engine.close)
         engine.start()
-        engine.load()
+        engine.load(PLAIN)
         _engine = engine
     elif Process.read(_engine.pid) is None:
         _engine.start()  # a test that failed has left it like that
@@ -348,6 +352,10 @@ def python_files() -> tuple[str, ...]:
     return (program, *linked(program), *(name for name in names if os.path.exists(name)))
 
 
+IMAGES: dict[str, Callable[[], tuple[str, ...]]] = {PLAIN: tuple, WITH_PYTHON: python_files}
+"""What each holds beside the programs."""
+
+
 def terminfo() -> list[Path]:
     places = [Path(place) for place in ("/usr/share/terminfo", "/lib/terminfo", "/etc/terminfo")]
     wanted = ("x/xterm-256color", "s/screen-256color", "t/tmux-256color", "s/screen", "x/xterm", "t/tmux")
@@ -376,6 +384,7 @@ class Boxed:
     def run(self, *argv: str, image: str = PLAIN, name: str = "dev", options: tuple[str, ...] = ()) -> Truth:
         words = ("run", "--json", "--runtime", "docker", "--image", image, "--network", "none", "--name", name)
         place = ("--workspace", str(self.ground.place))
+        self.engine.load(image)
         answer = self.ground.hitch(*words, *place, *options, "--", *argv)
         return Truth(self.ground.home, answer.json()["id"])
 
@@ -404,7 +413,7 @@ def private(kind: type[Engine]) -> Iterator[Engine]:
     engine = kind(Path(tempfile.mkdtemp(prefix="hpp-", dir="/tmp")))
     engine.start()
     try:
-        engine.load()
+        engine.load(PLAIN)
         yield engine
     finally:
         engine.close()

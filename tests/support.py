@@ -203,15 +203,17 @@ class Process:
         return f"process {self.pid} ({self.state}): {' '.join(self.argv)}"
 
 
-def end(processes: Sequence[Process], grace_s: float = 5) -> None:
+def end(processes: Sequence[Process], grace_s: float = 5, at_once: Sequence[Process] = ()) -> None:
     """End ``processes``: SIGTERM to all, SIGKILL to those that are still there after ``grace_s``, and wait for both.
+
+    Those in ``at_once`` get SIGKILL right after the others were asked.
 
     A process is signalled through a pidfd whose start time was checked, so a reused pid is never hit.
     """
     waiting = select.poll()
     held: dict[int, Process] = {}
     try:
-        for process in processes:
+        for process in (*processes, *at_once):
             try:
                 descriptor = os.pidfd_open(process.pid)
             except ProcessLookupError:
@@ -223,8 +225,8 @@ def end(processes: Sequence[Process], grace_s: float = 5) -> None:
                 os.close(descriptor)
         left = set(held)
         for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
-            for descriptor in left:
-                _send(descriptor, number)
+            for descriptor in [descriptor for descriptor in held if descriptor in left]:
+                _send(descriptor, signal.SIGKILL if held[descriptor] in at_once else number)
                 _send(descriptor, signal.SIGCONT)
             deadline = time.monotonic() + patience_s
             while left and (remaining_s := deadline - time.monotonic()) > 0:
@@ -254,15 +256,19 @@ def _reap(pid: int) -> None:
 
 
 def end_home(home: Path) -> None:
-    """End the keepers and tmux servers of the state folder ``home``, without the help of ``hitch``."""
+    """End the keepers and tmux servers of the state folder ``home``, without the help of ``hitch``.
+
+    Agents are killed as soon as their keepers are asked to end: a shell would let them wait for three seconds.
+    """
     mark = os.fspath(home)
-    end(
-        [
-            process
-            for process in Process.all()
-            if (process.is_keeper or process.is_tmux) and any(mark in word for word in process.argv)
-        ]
-    )
+    processes = list(Process.all())
+    held = [
+        process
+        for process in processes
+        if (process.is_keeper or process.is_tmux) and any(mark in word for word in process.argv)
+    ]
+    keepers = {process.pid for process in held if process.is_keeper}
+    end(held, at_once=[process for process in processes if process.parent in keepers and process not in held])
 
 
 class LeakWatch:

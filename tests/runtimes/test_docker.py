@@ -182,6 +182,7 @@ def test_what_the_image_lacks_is_said_and_no_container_stays(boxed: Boxed):
     )
     assert "the engine has no image no-such-image; build one" in missing.err
     for image in (PLAIN, WITH_PYTHON):
+        boxed.engine.load(image)
         refused = boxed.ground.hitch(
             "run", "--runtime", "docker", "--image", image, "--network", "none", "--", "no-such-agent", check=1
         )
