@@ -14,6 +14,7 @@ import pytest
 
 from hitchpost.keeper import cage
 from hitchpost.ops.checkup import file_system
+from hitchpost.state import files
 from hitchpost.state.index import Index
 from tests.cli.places import HOSTILE, NOBODY, as_nobody, is_harmless, new_session, only_root, tree
 from tests.ground import Ground, Truth
@@ -359,15 +360,19 @@ def test_an_empty_control_group_of_ours_is_a_note_and_fix_removes_it(
 ) -> None:
     hitch("run", "--", "true")
     hitch = inside(branch, hitch)
-    mine, young = (branch[0] / f"hitchpost.{letter * 12}.1" for letter in "ab")
-    for folder in (mine, young, branch[0] / "foreign.1"):
+    own = files.folder_id(str(home))
+    mine, young = (branch[0] / f"hitchpost.{own}.{letter * 12}.1" for letter in "ab")
+    others = [branch[0] / f"hitchpost.{name}.1" for name in (f"1-2.{'a' * 12}", "a" * 12)]
+    for folder in (mine, young, *others, branch[0] / "foreign.1"):
         folder.mkdir()
     hour_ago = time.time() - 3600
-    os.utime(mine, (hour_ago, hour_ago))
+    for folder in (mine, *others):
+        os.utime(folder, (hour_ago, hour_ago))
     found = [one["text"] for one in checks(hitch) if one["level"] != "ok" and one["check"] == "left over"]
     assert found == [f"empty control groups: {mine}"]
     assert fixed(hitch) == [f"removed the empty control group {mine}"]
-    assert young.is_dir(), "another home may just start a run in it"
+    assert young.is_dir(), "a run may just be started in it"
+    assert [folder for folder in others if not folder.is_dir()] == [], "they may be another home's"
     (branch[0] / "foreign.1").rmdir()
 
 
@@ -375,7 +380,7 @@ def test_an_empty_control_group_of_ours_is_a_note_and_fix_removes_it(
 def test_the_control_group_of_a_lost_run_is_removed_by_fix(ground: Ground, branch: list[Path]) -> None:
     hitch = inside(branch, ground.hitch)
     session = Truth(ground.home, hitch("run", "--json", "--", "sleep", "1000").json()["id"])
-    groups = [group for folder in branch if (group := folder / f"hitchpost.{session.id}.1").is_dir()]
+    groups = [group for folder in branch if (group := folder / cage.name_of(str(session.folder), 1)).is_dir()]
     assert groups
     session.kill_keeper()
     fixed(hitch)

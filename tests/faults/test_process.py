@@ -565,7 +565,7 @@ def limits(session: Truth, file: str) -> bool:
     """Whether the session's processes are in a group that has the limit."""
     from hitchpost.keeper import cage
 
-    paths = [Path(folder) / file for folder in cage.find(session.id, 1).folders]
+    paths = [Path(folder) / file for folder in cage.find(cage.name_of(str(session.folder), 1)).folders]
     return any(path.exists() and path.read_text().strip() != "max" for path in paths)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,21 +13,20 @@ from pathlib import Path
 import pytest
 
 from hitchpost.keeper import cage
-from hitchpost.state.home import new_id
 from tests.ground import alive
 from tests.support import eventually
 
 
 @pytest.fixture
-def session() -> Iterator[str]:
-    name = new_id()
-    yield name
-    assert cage.find(name, 1).folders == [], "every group was given back"
+def name(tmp_path: Path) -> Iterator[str]:
+    found = cage.name_of(str(tmp_path / "sessions" / "abc"), 1)
+    yield found
+    assert cage.find(found).folders == [], "every group was given back"
 
 
 @pytest.fixture
-def group(session: str) -> Iterator[cage.Cage]:
-    made = cage.build(session, 1, 50, 64 << 20)
+def group(name: str) -> Iterator[cage.Cage]:
+    made = cage.build(name, 50, 64 << 20)
     if not made.folders:
         pytest.skip("no control group is allowed here")
     yield made
@@ -71,24 +71,35 @@ def test_kill_ends_everyone_inside_at_once(group: cage.Cage):
         outside.wait()
 
 
-def test_a_group_is_found_again_by_its_name(session: str, group: cage.Cage):
-    found = cage.find(session, 1)
+def test_a_group_is_found_again_by_its_name(name: str, group: cage.Cage):
+    found = cage.find(name)
     assert sorted(found.folders) == sorted(group.folders)
     assert found.tier == group.tier
-    assert cage.find(session, 2).folders == []
-    assert cage.find(session, 11).folders == []
+    assert cage.find(name[:-1] + "2").folders == []
+    assert cage.find(name + "1").folders == []
 
 
-def test_a_group_that_is_not_empty_stays(session: str, group: cage.Cage):
+def test_a_copied_home_has_groups_of_its_own_and_a_moved_one_keeps_them(tmp_path: Path):
+    home = tmp_path / "home"
+    session = home / "sessions" / "abc"
+    session.mkdir(parents=True)
+    name = cage.name_of(str(session), 1)
+    shutil.copytree(home, tmp_path / "copy")
+    assert cage.name_of(str(tmp_path / "copy" / "sessions" / "abc"), 1) != name
+    home.rename(tmp_path / "moved")
+    assert cage.name_of(str(tmp_path / "moved" / "sessions" / "abc"), 1) == name
+
+
+def test_a_group_that_is_not_empty_stays(name: str, group: cage.Cage):
     inside = sleeper(group)
     group.remove()
-    assert cage.find(session, 1).folders
+    assert cage.find(name).folders
     inside.kill()
     inside.wait()
 
 
-def test_building_it_again_takes_the_one_that_is_there(session: str, group: cage.Cage):
-    assert cage.build(session, 1, 50, 64 << 20).folders == group.folders
+def test_building_it_again_takes_the_one_that_is_there(name: str, group: cage.Cage):
+    assert cage.build(name, 50, 64 << 20).folders == group.folders
 
 
 def test_limits_are_set_where_there_is_a_controller(group: cage.Cage):
@@ -103,8 +114,8 @@ def test_limits_are_set_where_there_is_a_controller(group: cage.Cage):
                 assert (folder / file).read_text().strip() == limit
 
 
-def test_no_limit_is_set_where_none_is_wanted(session: str):
-    made = cage.build(session, 1, 0, 0)
+def test_no_limit_is_set_where_none_is_wanted(name: str):
+    made = cage.build(name, 0, 0)
     for folder in map(Path, made.folders):
         assert "memory" not in folder.parts
         if (folder / "pids.max").exists():
@@ -115,7 +126,7 @@ def test_no_limit_is_set_where_none_is_wanted(session: str):
 LEAVE = """
 import sys
 from hitchpost.keeper import cage
-group = cage.find(sys.argv[1], 1)
+group = cage.find(sys.argv[1])
 group.enter()
 below = cage.bases()
 cage.leave_foreign_cage()
@@ -123,14 +134,14 @@ print(below == cage.bases(), any(cage.PREFIX in base for _, base in below), grou
 """
 
 
-def test_a_keeper_inside_a_foreign_group_steps_out_and_builds_beside_it(session: str, group: cage.Cage):
-    done = subprocess.run([sys.executable, "-c", LEAVE, session], capture_output=True, text=True, check=True)
+def test_a_keeper_inside_a_foreign_group_steps_out_and_builds_beside_it(name: str, group: cage.Cage):
+    done = subprocess.run([sys.executable, "-c", LEAVE, name], capture_output=True, text=True, check=True)
     assert done.stdout == "True False []\n"
 
 
-def test_groups_can_be_done_without(session: str, monkeypatch: pytest.MonkeyPatch):
+def test_groups_can_be_done_without(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HITCHPOST_TIER", "subreaper")
-    made = cage.build(session, 1, 50, 0)
+    made = cage.build(name, 50, 0)
     assert (made.folders, made.tier, made.pids(), made.kill()) == ([], "subreaper", [], False)
     made.enter()
     made.remove()

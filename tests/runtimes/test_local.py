@@ -38,11 +38,15 @@ class Yard:
         manager.create(self.truth.id, "")
         manager.transition("starting", run=1)
 
+    @property
+    def home_id(self) -> str:
+        return files.folder_id(str(self.ground.home))
+
     def launch(self, *argv: str, **more: Any) -> Started:
         place = os.stat(self.ground.place)
         lock = os.open(self.truth.run() / "keeper.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        marks = {"HITCHPOST_SESSION": self.truth.id, "HITCHPOST_RUN": "1"}
+        marks = {"HITCHPOST_SESSION": self.truth.id, "HITCHPOST_RUN": "1", "HITCHPOST_HOME_ID": self.home_id}
         fields: dict[str, Any] = {
             "session": self.truth.id,
             "session_folder": str(self.truth.folder),
@@ -104,7 +108,8 @@ def test_start_returns_when_the_agent_runs(yard: Yard):
 def test_the_agent_has_the_environment_that_was_meant_and_no_other(yard: Yard):
     yard.launch("env", env={"A": "x=y", "EMPTY": ""})
     yard.truth.ended()
-    wanted = {"A=x=y", "EMPTY=", f"PATH={os.environ['PATH']}", f"HITCHPOST_SESSION={yard.truth.id}", "HITCHPOST_RUN=1"}
+    marks = {f"HITCHPOST_SESSION={yard.truth.id}", "HITCHPOST_RUN=1", f"HITCHPOST_HOME_ID={yard.home_id}"}
+    wanted = {"A=x=y", "EMPTY=", f"PATH={os.environ['PATH']}", *marks}
     assert set(yard.truth.output().decode().split("\r\n")) == wanted | {""}
 
 
@@ -234,7 +239,7 @@ def test_leftovers_are_ended_and_others_are_not(yard: Yard, tier: str, monkeypat
     other.launch("sleep", "1000")
     yard.launch("sh", "-c", "for i in 1 2 3; do setsid sleep 1000 </dev/null >/dev/null 2>&1 & done; wait")
     family = eventually(lambda: found if len(found := list(descendants(yard.truth.keeper_pid()))) == 4 else None)
-    assert set(marked(yard.truth.id, 1)) == {process.pid for process in family}
+    assert set(marked(str(yard.truth.folder), 1)) == {process.pid for process in family}
     yard.truth.kill_keeper()
     eventually(lambda: not alive(yard.truth.agent_pid()))
     left = Local().end_leftovers(str(yard.truth.folder), 1, session=yard.truth.id)
@@ -246,22 +251,35 @@ def test_leftovers_are_ended_and_others_are_not(yard: Yard, tier: str, monkeypat
     other.stop()
 
 
-def test_marks_of_another_run_or_session_are_not_ours(yard: Yard):
-    session = yard.truth.id
+def test_marks_of_another_home_run_or_session_are_not_ours(yard: Yard):
+    session, folder = yard.truth.id, str(yard.truth.folder)
+    marks = {"HITCHPOST_SESSION": session, "HITCHPOST_RUN": "1", "HITCHPOST_HOME_ID": yard.home_id}
+    older = {"HITCHPOST_SESSION": session, "HITCHPOST_RUN": "1"}
     others = [
-        subprocess.Popen(["sleep", "1000"], env={"HITCHPOST_SESSION": session, "HITCHPOST_RUN": "11"}),
-        subprocess.Popen(["sleep", "1000"], env={"HITCHPOST_SESSION": new_id(), "HITCHPOST_RUN": "1"}),
+        subprocess.Popen(["sleep", "1000"], env={**marks, "HITCHPOST_RUN": "11"}),
+        subprocess.Popen(["sleep", "1000"], env={**marks, "HITCHPOST_SESSION": new_id()}),
+        subprocess.Popen(["sleep", "1000"], env={**marks, "HITCHPOST_HOME_ID": "1-2"}),
         subprocess.Popen(["sleep", "1000"], env={"X": f"HITCHPOST_SESSION={session}", "HITCHPOST_RUN": "1"}),
+        subprocess.Popen(["sleep", "1000"], env={**older, "HITCHPOST_HOME": str(yard.ground.place)}),
+        subprocess.Popen(["sleep", "1000"], env={**older, "HOME": str(yard.ground.place)}),
         subprocess.Popen(["sh", "-c", "read line", f"HITCHPOST_SESSION={session}"], stdin=subprocess.PIPE, env={}),
     ]
     try:
-        assert marked(session, 1) == []
-        assert Local().end_leftovers(str(yard.truth.folder), 1, session=session).ended == 0
-        assert [process.poll() for process in others] == [None] * 4
+        assert marked(folder, 1) == []
+        assert Local().end_leftovers(folder, 1, session=session).ended == 0
+        assert [process.poll() for process in others] == [None] * 7
     finally:
         for process in others:
             process.kill()
             process.communicate()
+
+
+def test_what_an_older_keeper_left_is_known_by_the_home_that_its_caller_had(yard: Yard):
+    env = {"HITCHPOST_SESSION": yard.truth.id, "HITCHPOST_RUN": "1", "HITCHPOST_HOME": str(yard.ground.home)}
+    left = subprocess.Popen(["sleep", "1000"], env=env)
+    assert marked(str(yard.truth.folder), 1) == [left.pid]
+    assert Local().end_leftovers(str(yard.truth.folder), 1, session=yard.truth.id).ended == 1
+    assert left.wait() == -signal.SIGKILL
 
 
 # the link -------------------------------------------------------------------------------------------------------

@@ -50,17 +50,23 @@ class Cage:
                 continue
 
 
-def name_of(session: str, run: int) -> str:
-    return f"{PREFIX}{session}.{run}"
+def name_of(session_folder: str, run: int) -> str:
+    """The home is in the name: a copied home has the same sessions, and the groups are not its own."""
+    return f"{PREFIX}{files.home_id(session_folder)}.{os.path.basename(session_folder)}.{run}"
 
 
-def build(session: str, run: int, pids_max: int, memory_max_bytes: int) -> Cage:
+def old_name_of(session_folder: str, run: int) -> str:
+    """The name that keepers gave it when homes were not told apart."""
+    return f"{PREFIX}{os.path.basename(session_folder)}.{run}"
+
+
+def build(name: str, pids_max: int, memory_max_bytes: int) -> Cage:
     """Make the groups that this system lets us make. Never fails: what is not allowed is left out."""
     folders = []
     for controller, base in bases() if _wanted() else ():
         if controller == "memory" and not memory_max_bytes:
             continue
-        folder = os.path.join(base, name_of(session, run))
+        folder = os.path.join(base, name)
         try:
             os.mkdir(folder, 0o755)
         except FileExistsError:
@@ -76,10 +82,9 @@ def build(session: str, run: int, pids_max: int, memory_max_bytes: int) -> Cage:
     return Cage(folders)
 
 
-def find(session: str, run: int) -> Cage:
-    """The groups that an earlier keeper left for this run, wherever it stood."""
-    wanted = name_of(session, run)
-    found = [os.path.join(base, wanted) for _, base in (bases() if _wanted() else ())]
+def find(name: str) -> Cage:
+    """The groups that an earlier keeper left under this name, wherever it stood."""
+    found = [os.path.join(base, name) for _, base in (bases() if _wanted() else ())]
     return Cage([folder for folder in found if os.path.isdir(folder)])
 
 

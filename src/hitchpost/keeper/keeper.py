@@ -90,7 +90,8 @@ class Keeper:
         self.prepare()
         if self.spec.tmux:
             self._move_in()
-        self.cage = cage.build(self.spec.session, self.spec.run, self.spec.pids_max, self.spec.memory_max_bytes)
+        name = cage.name_of(self.spec.session_folder, self.spec.run)
+        self.cage = cage.build(name, self.spec.pids_max, self.spec.memory_max_bytes)
         self.tree = Tree(self.cage)
         try:
             self.pid, self.master, self.slave = agent.start(self.spec, self.cage)

@@ -172,7 +172,7 @@ def _left_over(home: str, kept: set[str]) -> Iterator[Finding]:
         yield note("left over", f"sessions half made or half removed: {_some(unmade)}", FIX)
     if temps := ward.temp_files(home) + ward.temp_files(sessions_folder(home)):
         yield note("left over", f"half-written files: {_some(temps)}", FIX)
-    if groups := machine.left_over_groups(kept):
+    if groups := machine.left_over_groups(home, kept):
         yield note("left over", f"empty control groups: {_some(groups)}", FIX)
     if boxes := left(home):
         yield note("left over", f"containers of removed sessions: {_some(boxes)}", f"start their engine, then {FIX}")

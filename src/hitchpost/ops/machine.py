@@ -15,7 +15,7 @@ from hitchpost.keeper import cage
 from hitchpost.ops.finding import Finding, note, ok, problem
 from hitchpost.settings import Settings
 from hitchpost.state import files
-from hitchpost.state.home import is_id
+from hitchpost.state.home import is_id, session_folder
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_TMUX = (3, 0)
@@ -60,7 +60,8 @@ def _kernel() -> Iterator[Finding]:
 
 def _protection(settings: Settings) -> Finding:
     """Build a group as a keeper would, see what it can limit, and give it back."""
-    group = cage.build(PROBE, os.getpid(), settings.pids_max or 1, settings.memory_max_mib << 20)
+    name = f"{cage.PREFIX}{PROBE}.{os.getpid()}"
+    group = cage.build(name, settings.pids_max or 1, settings.memory_max_mib << 20)
     try:
         counted = _limited(group, ("pids.max",), settings.pids_max or 1)
         weighed = _limited(group, ("memory.max", "memory.limit_in_bytes"), settings.memory_max_mib << 20)
@@ -122,11 +123,12 @@ def _answer(*argv: str) -> str | None:
 # Control groups that nobody needs any more ----------------------------------------------------------------------
 
 
-def left_over_groups(kept: set[str]) -> list[str]:
-    """Our empty groups that no keeper uses. ``kept`` are the names of the groups of this home's live runs.
+def left_over_groups(home: str, kept: set[str]) -> list[str]:
+    """This home's empty groups that no keeper uses. ``kept`` are the names of the groups of its live runs.
 
-    Other homes use the same tree: what is theirs is empty for an instant only, so young groups are left alone.
+    Other homes use the same tree; what is theirs is left to them.
     """
+    own = files.folder_id(home)
     found = []
     for _, base in cage.bases():
         try:
@@ -135,14 +137,16 @@ def left_over_groups(kept: set[str]) -> list[str]:
             continue
         for name in names:
             folder = os.path.join(base, name)
-            if name.startswith(cage.PREFIX) and name not in kept and _is_left_over(folder, name):
+            if name.startswith(cage.PREFIX) and name not in kept and _is_left_over(folder, name, home, own):
                 found.append(folder)
     return sorted(found)
 
 
-def _is_left_over(folder: str, name: str) -> bool:
-    session, _, number = name.removeprefix(cage.PREFIX).partition(".")
-    if not number.isdigit() or not (session == PROBE or is_id(session)):
+def _is_left_over(folder: str, name: str, home: str, own: str) -> bool:
+    rest, _, number = name.removeprefix(cage.PREFIX).rpartition(".")
+    whose, _, session = rest.rpartition(".")
+    known = whose == own or session == PROBE or (not whose and os.path.isdir(session_folder(home, session)))
+    if not number.isdigit() or not known or not (session == PROBE or is_id(session)):
         return False
     try:
         place = os.stat(folder)

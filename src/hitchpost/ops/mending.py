@@ -15,7 +15,7 @@ from hitchpost.ops.ward import TROUBLE
 from hitchpost.runtimes.docker import remove_left
 from hitchpost.runtimes.link import is_kept
 from hitchpost.state import files, quarantine, records
-from hitchpost.state.home import run_folder, session_folder, sessions_folder
+from hitchpost.state.home import session_folder, sessions_folder
 from hitchpost.state.index import INDEX
 from hitchpost.workspaces import worktree
 
@@ -79,12 +79,7 @@ def _discard(paths: list[str]) -> list[str]:
 
 
 def _groups(home: str) -> list[str]:
-    kept = {
-        cage.name_of(session, run)
-        for session in records.ids(home)
-        for run in ward.run_numbers(session_folder(home, session))
-        if is_kept(run_folder(session_folder(home, session), run)) is not False
-    }
-    groups = machine.left_over_groups(kept)
+    kept = {name for session in records.ids(home) for name in ward.kept_groups(session_folder(home, session))}
+    groups = machine.left_over_groups(home, kept)
     cage.Cage(groups).remove()
     return [f"removed the empty control group {path}" for path in groups if not os.path.isdir(path)]

@@ -83,7 +83,7 @@ def start(
         _close(leases)
         raise
     try:
-        env[wire.RUN_MARK] = str(run)
+        env |= {wire.RUN_MARK: str(run), wire.HOME_MARK: files.folder_id(home)}
         started = base.load(record.runtime).start(
             base.Launch(
                 session=record.id,

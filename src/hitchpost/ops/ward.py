@@ -56,7 +56,7 @@ def examine(home: str, session: str) -> Ward:
             ward.findings.append(problem("session", str(error), session=session))
         return ward
     name = seen.record.name or session
-    ward.groups = {cage.name_of(session, run) for run in run_numbers(folder) if is_kept(run_folder(folder, run))}
+    ward.groups = kept_groups(folder)
     ward.findings += _life(home, seen, name)
     ward.findings += _runs(folder, name)
     if not seen.problem and (where := folder_text(seen)) and not where.startswith("present"):
@@ -102,6 +102,12 @@ def unreadable_run_files(folder: str) -> list[tuple[str, str]]:
             except (files.Unreadable, OSError) as error:
                 found.append((below, str(error)))
     return found
+
+
+def kept_groups(folder: str) -> set[str]:
+    """The names of the control groups of the session's runs that are kept, or may be."""
+    kept = [run for run in run_numbers(folder) if is_kept(run_folder(folder, run)) is not False]
+    return {name_of(folder, run) for run in kept for name_of in (cage.name_of, cage.old_name_of)}
 
 
 def run_numbers(folder: str) -> list[int]:
@@ -220,7 +226,6 @@ def _wake(pid: int | None) -> str:
 
 
 def _survivors(seen: Seen) -> int:
-    from hitchpost.runtimes.local import marked
+    from hitchpost.runtimes.local import left_over
 
-    group = cage.find(seen.record.id, seen.facts.run)
-    return len(set(group.pids()) | set(marked(seen.record.id, seen.facts.run)))
+    return len(left_over(seen.folder, seen.facts.run)[1])

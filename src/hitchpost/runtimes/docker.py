@@ -25,7 +25,8 @@ PIDS_LIMIT = 1024
 MEMORY_BYTES = 4 << 30
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), wire.INSIDE)
 PLACES = {"workspace": "/workspace", "config": "/config", "programs": "/hitchpost/bin", "shared": wire.SHARED}
-PASSED_ON = ("TERM", "COLORTERM", "LANG", "LC_ALL", "CLAUDE_PERMISSION_MODE", wire.SESSION_MARK, wire.RUN_MARK)
+MARKS = (wire.SESSION_MARK, wire.RUN_MARK, wire.HOME_MARK)
+PASSED_ON = ("TERM", "COLORTERM", "LANG", "LC_ALL", "CLAUDE_PERMISSION_MODE", *MARKS)
 POINTER_BYTES = 4096
 SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,")
 

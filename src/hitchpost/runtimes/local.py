@@ -12,11 +12,13 @@ import time
 from hitchpost import lightjson, wire
 from hitchpost.runtimes.base import Health, Launch, Leftovers, Started
 from hitchpost.state import files
-from hitchpost.state.home import run_folder
+from hitchpost.state.home import home_path, run_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from hitchpost.keeper.cage import Cage
 
 READY_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 5.0
@@ -71,12 +73,14 @@ class Local:
         """There is no sandbox."""
 
     def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
-        from hitchpost.keeper import cage, tree
+        from hitchpost.keeper import tree
 
-        group = cage.find(session, run)
         ended: set[int] = set()
         deadline = time.monotonic() + END_TIMEOUT_S
-        while left := (set(group.pids()) | set(marked(session, run))) - {os.getpid()}:
+        while True:
+            group, left = left_over(session_folder, run)
+            if not left:
+                break
             if time.monotonic() > deadline:
                 return Leftovers(len(ended), f"{len(left)} processes do not end: {', '.join(map(str, sorted(left)))}")
             group.kill()
@@ -89,8 +93,21 @@ class Local:
         return Leftovers(len(ended), "" if sure else "processes that emptied their environment could not be looked for")
 
 
-def marked(session: str, run: int) -> list[int]:
-    """The live processes of ours that carry the run's marks in their environment."""
+def left_over(session_folder: str, run: int) -> tuple[Cage, set[int]]:
+    """The run's control groups and its live processes, this one excepted. Those of a copied home are not among them."""
+    from hitchpost.keeper import cage
+
+    found = set(marked(session_folder, run))
+    group = cage.find(cage.name_of(session_folder, run))
+    older = cage.find(cage.old_name_of(session_folder, run))
+    if not older.pids() or found & set(older.pids()):
+        group = cage.Cage(group.folders + older.folders)
+    return group, (found | set(group.pids())) - {os.getpid()}
+
+
+def marked(session_folder: str, run: int) -> list[int]:
+    """The live processes that carry the marks of this home's session and run in their environment."""
+    session, home = os.path.basename(session_folder), files.home_id(session_folder)
     marks = {f"{wire.SESSION_MARK}={session}".encode(), f"{wire.RUN_MARK}={run}".encode()}
     found = []
     for name in os.listdir("/proc"):
@@ -100,11 +117,22 @@ def marked(session: str, run: int) -> list[int]:
             texts = files.read_bytes(f"/proc/{name}/environ").split(b"\0")
         except OSError:
             continue
-        if marks <= set(texts):
+        if marks <= set(texts) and _home_of(texts) == home:
             fields = files.process_stat(int(name))
             if fields is not None and fields[0] not in (b"Z", b"X"):
                 found.append(int(name))
     return found
+
+
+def _home_of(texts: list[bytes]) -> str | None:
+    """The id of the home that a marked process belongs to. An older keeper's says only where its caller's home was."""
+    environment = dict(os.fsdecode(text).split("=", 1) for text in texts if b"=" in text)
+    if wire.HOME_MARK in environment:
+        return environment[wire.HOME_MARK]
+    try:
+        return files.folder_id(home_path(environment))
+    except OSError:
+        return None
 
 
 def _is_stopped(folder: str) -> bool:

@@ -128,6 +128,17 @@ def process_stat(pid: int) -> list[bytes] | None:
     return text[text.rindex(b")") + 2 :].split()
 
 
+def folder_id(path: str) -> str:
+    """Names a folder on this machine: the same one wherever it is moved, another one when it is copied."""
+    place = os.stat(path)
+    return f"{place.st_dev:x}-{place.st_ino:x}"
+
+
+def home_id(session_folder: str) -> str:
+    """The id of the home that a session's folder is in."""
+    return folder_id(os.path.dirname(os.path.dirname(session_folder)))
+
+
 # Locks ----------------------------------------------------------------------------------------------------------
 
 

@@ -7,15 +7,20 @@ import stat
 
 from hitchpost.errors import HomeRefused
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 SESSIONS, QUARANTINE = "sessions", "quarantine"
 ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 ID_LENGTH = 12
 
 
-def home_path() -> str:
-    if named := os.environ.get("HITCHPOST_HOME"):
+def home_path(environment: Mapping[str, str] = os.environ) -> str:
+    if named := environment.get("HITCHPOST_HOME"):
         return os.path.abspath(named)
-    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    own = environment.get("HOME") or os.path.expanduser("~")
+    base = environment.get("XDG_STATE_HOME") or os.path.join(own, ".local/state")
     return os.path.join(os.path.abspath(base), "hitchpost")
 
 
