@@ -226,6 +226,16 @@ class KeeperSilent(HitchpostError):
         super().__init__(f"the keeper of {name} is alive but did not answer within {timeout_s:g} s", "see hitch doctor")
 
 
+class NotStopped(HitchpostError):
+    """Raised when a session that should be stopped may still run."""
+
+    http_status = 503
+    code = "not_stopped"
+
+    def __init__(self, name: str, why: str, what_to_do: str) -> None:
+        super().__init__(f"{name} was not stopped: {why}", what_to_do)
+
+
 class RuntimeMissing(HitchpostError):
     """Raised when this machine lacks what a runtime needs."""
 

@@ -202,6 +202,11 @@ def test_hostile_texts_in_the_story_are_escaped(ground: Ground) -> None:
     [
         (Facts(NOON, state="running", started_at=NOON), "silent for longer than 30s, which counts as idle"),
         (Facts(NOON, state="running", process_stopped=True), "a signal has stopped it (hitch stop still ends it)"),
+        (Facts(NOON, state="running", keeper_stopped=True), "hears and writes nothing until it gets SIGCONT"),
+        (
+            Facts(NOON, state="running", probe_failed=True, doubt="keeper stopped"),
+            "keeper stopped, so nothing is claimed; its last known state is running",
+        ),
         (
             Facts(NOON, state="running", report=Report("blocked", "osc7501", NOON)),
             "it says that it waits for a permission",

@@ -11,7 +11,7 @@ from unittest.mock import ANY
 import pytest
 
 from hitchpost import wire
-from hitchpost.keeper.clients import MOST_CLIENTS, MOST_UNREAD_BYTES, Client, Clients
+from hitchpost.keeper.clients import MOST_CLIENTS, MOST_UNREAD_BYTES, PLACES_FOR_REQUESTS, Client, Clients
 from hitchpost.runtimes.link import Link, NoKeeper
 from tests.ground import Ground, Truth
 from tests.support import LeakWatch, eventually
@@ -153,14 +153,15 @@ def test_only_those_who_said_hello_are_told(door: Door):
 
 
 @pytest.mark.ids("S14")
-def test_client_257_is_turned_away_until_another_leaves(door: Door):
-    everyone = [door.client() for _ in range(MOST_CLIENTS)]
-    end, client = door.connect()
-    assert client is None
-    assert end.recv(1) == b""
-    door.clients.close(everyone[0][1])
-    assert door.connect()[1] is not None
-    assert len(door.clients.by_fd) == MOST_CLIENTS
+def test_who_comes_after_256_is_brief_and_the_first_of_16_such_gives_way(door: Door):
+    everyone = [door.client() for _ in range(MOST_CLIENTS + PLACES_FOR_REQUESTS)]
+    assert [client.brief for _, client in everyone] == [False] * MOST_CLIENTS + [True] * PLACES_FOR_REQUESTS
+    assert door.client()[1].brief
+    assert everyone[MOST_CLIENTS][0].recv(1) == b""
+    assert len(door.clients.by_fd) == MOST_CLIENTS + PLACES_FOR_REQUESTS
+    for _, client in everyone[: PLACES_FOR_REQUESTS + 1]:
+        door.clients.close(client)
+    assert not door.client()[1].brief
 
 
 # against a real keeper ------------------------------------------------------------------------------------------
@@ -274,14 +275,19 @@ def test_input_that_the_agent_does_not_read_is_refused_in_the_end(ground: Ground
 
 
 @pytest.mark.ids("S14")
-def test_256_clients_of_one_keeper_are_served_and_the_next_is_not(ground: Ground):
+def test_256_clients_of_one_keeper_are_served_and_the_next_may_only_ask(ground: Ground):
     dev = ground.begin("cat")
     links = []
     try:
         for _ in range(MOST_CLIENTS):
             links.append(Link.connect(str(dev.run())))
         with pytest.raises(NoKeeper):
-            Link.connect(str(dev.run()))
+            Link.connect(str(dev.run()), role="attach", cols=80, rows=24)
+        with Link.connect(str(dev.run())) as brief:
+            assert brief.request("send", text="", enter=False)["ok"] is True
+            brief.follow(0)
+            assert brief.frames(10) == []
+            assert brief.closed
         for link in links:
             link.follow(0)
         assert links[0].request("send", text="hello")["ok"] is True

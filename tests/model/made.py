@@ -99,6 +99,8 @@ def facts_with(**fixed: st.SearchStrategy[object]) -> st.SearchStrategy[Facts]:
         "session_alive": perhaps,
         "sandbox_paused": st.booleans(),
         "process_stopped": st.booleans(),
+        "keeper_stopped": st.booleans(),
+        "doubt": st.sampled_from(["", "keeper stopped"]),
         "probe_failed": st.booleans(),
         "workspace_missing": st.booleans(),
         "supports_resume": st.booleans(),

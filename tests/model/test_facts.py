@@ -45,6 +45,8 @@ def test_of_a_new_session_nothing_is_known_but_what_everyone_begins_with() -> No
         "session_alive": None,
         "sandbox_paused": False,
         "process_stopped": False,
+        "keeper_stopped": False,
+        "doubt": "",
         "probe_failed": False,
         "workspace_missing": False,
         "supports_resume": False,

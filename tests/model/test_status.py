@@ -224,6 +224,13 @@ def test_an_agent_that_wants_a_permission_is_shown_as_blocked(word: str, quiet_s
 @pytest.mark.ids("F10")
 def test_a_process_that_was_stopped_by_a_signal_is_running_and_says_so() -> None:
     assert labelled(running(process_stopped=True)) == ("running", "running (process stopped)")
+    assert labelled(running(keeper_stopped=True)) == ("running", "running (keeper stopped)")
+
+
+def test_what_is_unknown_says_what_was_seen():
+    assert labelled(running(probe_failed=True)) == ("unknown", "unknown")
+    stopped = running(probe_failed=True, keeper_stopped=True, doubt="keeper stopped")
+    assert labelled(stopped) == ("unknown", "unknown (keeper stopped)")
 
 
 @pytest.mark.ids("F61")

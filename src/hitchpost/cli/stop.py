@@ -9,7 +9,7 @@ import click
 from hitchpost.cli.common import SECONDS, each, json_option, print_json, progress, session_json, sessions_argument
 from hitchpost.model.status import status
 from hitchpost.ops.sessions import find
-from hitchpost.ops.stop import stop
+from hitchpost.ops.stop import check_grace, stop
 from hitchpost.state.home import open_home
 from hitchpost.text import visible
 
@@ -21,6 +21,8 @@ from hitchpost.text import visible
 @json_option
 def command(sessions: tuple[str, ...], grace_s: float | None, now: bool, as_json: bool) -> None:
     """End sessions, and every process that they started."""
+    if grace_s is not None:
+        check_grace(grace_s)
     home = open_home()
 
     def one(wanted: str) -> None:

@@ -20,15 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_CLIENTS = 256
+PLACES_FOR_REQUESTS = 16
+"""Beyond the most there may be: whoever asks something and leaves is heard, however many are attached."""
 MOST_UNREAD_BYTES = 256 * 1024
 READ_BYTES = 65536
 
 
 class Client:
-    """One connection. ``follow`` is the offset beyond which it wants to be told, None when it was told."""
+    """One connection. ``follow`` is the offset beyond which it wants to be told, None when it was told.
 
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
+    A ``brief`` one has come when there was no place left: it may ask, and may not stay to look.
+    """
+
+    def __init__(self, fd: int, brief: bool = False) -> None:
+        self.fd, self.brief = fd, brief
         self.greeted = False
         self.attached = False
         self.read_only = False
@@ -47,16 +52,33 @@ class Clients:
         self.path = os.path.join(run_folder, wire.SOCKET)
         self.poll = poll
         self.by_fd: dict[int, Client] = {}
-        self._socket = socket(AF_UNIX, SOCK_STREAM, 0)
-        with ShortPath(run_folder, wire.SOCKET) as path:
-            files.discard(self.path)
-            self._socket.bind(path)
-        os.chmod(self.path, 0o600)
-        self._socket.listen(64)
-        self._socket.setblocking(False)
-        self.fd = self._socket.fileno()
+        self._run_folder = run_folder
+        self._listen()
         self._spare = _spare()
-        poll.register(self.fd, select.EPOLLIN)
+
+    def _listen(self) -> None:
+        listening = socket(AF_UNIX, SOCK_STREAM, 0)
+        try:
+            with ShortPath(self._run_folder, wire.SOCKET) as path:
+                files.discard(self.path)
+                listening.bind(path)
+            os.chmod(self.path, 0o600)
+            self._place = _place(self.path)
+            listening.listen(64)
+            listening.setblocking(False)
+            self.poll.register(listening.fileno(), select.EPOLLIN)
+        except BaseException:
+            listening.close()
+            raise
+        self._socket, self.fd = listening, listening.fileno()
+
+    def check(self) -> None:
+        """A socket that somebody removed or replaced is made again. Raises ``OSError``; those who are here stay."""
+        if _place(self.path) != self._place:
+            old = self._socket
+            self._listen()
+            self.poll.unregister(old.fileno())
+            old.close()
 
     def accept(self) -> None:
         """Take the connections that wait. A process of another user is turned away."""
@@ -67,11 +89,14 @@ class Clients:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
                     self._turn_away()
                 return
-            if len(self.by_fd) >= MOST_CLIENTS or not _same_user(fd):
+            if not _same_user(fd):
                 os.close(fd)
                 continue
+            brief = len(self.by_fd) >= MOST_CLIENTS
+            if len(self.by_fd) >= MOST_CLIENTS + PLACES_FOR_REQUESTS:
+                self.close(next(client for client in self.by_fd.values() if client.brief))
             os.set_blocking(fd, False)
-            self.by_fd[fd] = Client(fd)
+            self.by_fd[fd] = Client(fd, brief)
             self.poll.register(fd, select.EPOLLIN)
 
     def _turn_away(self) -> None:
@@ -165,6 +190,15 @@ def _spare() -> int:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return -1
+
+
+def _place(path: str) -> tuple[int, int] | None:
+    """What names a file for ever; None when there is none."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _same_user(fd: int) -> bool:

@@ -7,6 +7,7 @@ import select
 from hitchpost import lightjson, wire
 from hitchpost.keeper.clients import Client, Clients
 from hitchpost.keeper.complaint import complain
+from hitchpost.keeper.stopping import asked_end
 from hitchpost.keeper.typing_queue import LONGEST_LINE_BYTES, PASTE_BEGIN, PASTE_END
 from hitchpost.model import run as runs
 
@@ -63,6 +64,8 @@ class Desk:
                 self.clients.close(client)
                 return
             self._greet(client, _object(payload))
+        elif client.brief and kind == wire.FOLLOW:
+            self.clients.close(client)
         elif kind == wire.FOLLOW:
             client.follow = int.from_bytes(payload[:8], "big")
             self.clients.poke(self.keeper.log.end)
@@ -86,6 +89,9 @@ class Desk:
         keeper = self.keeper
         client.greeted = True
         client.attached = hello.get("role") == "attach"
+        if client.brief and client.attached:
+            self.clients.close(client)
+            return
         client.read_only = hello.get("read_only") is True
         client.cols, client.rows = _count(hello.get("cols")), _count(hello.get("rows"))
         if self.owner is None:
@@ -112,11 +118,12 @@ class Desk:
         if client.read_only:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": "this client may only look"})
         elif op == "stop":
-            by, grace = request.get("by"), request.get("grace_s")
-            grace_s = float(grace) if isinstance(grace, (int, float)) else self.keeper.spec.grace_s
-            self.keeper.stopping.stop(
-                str(by) if by in runs.INTENTS else runs.USER, str(request.get("reason", "")), grace_s
-            )
+            asked = asked_end(request, self.keeper.spec.grace_s)
+            if asked is None:
+                why = f"expected a grace time of 0 to {runs.LONGEST_GRACE_S} seconds"
+                self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why})
+                return
+            self.keeper.stopping.stop(*asked)
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True})
         elif op == "send":
             self._paste(client, number, request)

@@ -115,6 +115,13 @@ class Journal:
         except OSError as error:
             complain(f"cannot write the intent: {error}")
 
+    def read_intent(self) -> dict[str, object]:
+        """Who asks for the end: written by somebody who could not reach the socket. Empty when nobody has."""
+        try:
+            return files.read_object(self._path(wire.INTENT))
+        except (OSError, files.Unreadable, files.NewerSchema):
+            return {}
+
     def write_report(self, report: dict[str, object] | None) -> None:
         """The agent's newest report about itself; a fact that changes often, so it is not forced to the disk."""
         value = report or {"schema": files.SCHEMA, "state": "clear"}

@@ -26,13 +26,14 @@ from _signal import (
 
 from hitchpost import wire
 from hitchpost.keeper import agent, cage
+from hitchpost.keeper.complaint import complain
 from hitchpost.keeper.desk import Desk
 from hitchpost.keeper.ending import Ending
 from hitchpost.keeper.journal import Journal
 from hitchpost.keeper.log import Log
 from hitchpost.keeper.pane import Pane
 from hitchpost.keeper.spec import Spec
-from hitchpost.keeper.stopping import Stopping
+from hitchpost.keeper.stopping import Stopping, asked_end
 from hitchpost.keeper.terminal import Scanner, parse_report
 from hitchpost.keeper.timers import Timers
 from hitchpost.keeper.tree import Tree
@@ -82,6 +83,7 @@ class Keeper:
         self._sign_due = 0.0
         self._folder_missing = False
         self._typing_stuck = False
+        self._deaf = False
 
     # starting ---------------------------------------------------------------------------------------------------
 
@@ -166,7 +168,9 @@ class Keeper:
         if self.pane is not None and SIGWINCH in signals:
             self.pane.resized()
         if SIGTERM in signals:
-            self.stopping.stop(runs.SHUTDOWN, "the keeper was asked to end by SIGTERM", self.spec.grace_s)
+            intent = self.journal.read_intent()
+            asked = asked_end(intent, self.spec.grace_s) if intent else None
+            self.stopping.stop(*(asked or (runs.SHUTDOWN, "the keeper was asked to end by SIGTERM", self.spec.grace_s)))
         self.reap()
 
     def reap(self) -> None:
@@ -332,6 +336,7 @@ class Keeper:
         spec = self.spec
         self.reap()  # a wake-up that was lost must not hide the agent's end for ever
         self._give_sign_of_life(now)
+        self._check_socket()
         if self.pane is not None:
             self.pane.check()
         try:
@@ -346,6 +351,16 @@ class Keeper:
         again_s = FOLDER_RECHECK_S if missing and not self._folder_missing else FOLDER_CHECK_S
         self._folder_missing = missing
         self.timers.at("folder", now + again_s, self._check_folder)
+
+    def _check_socket(self) -> None:
+        try:
+            self.desk.clients.check()
+        except OSError as error:
+            if not self._deaf:
+                complain(f"nobody can reach this keeper: {error}")
+            self._deaf = True
+        else:
+            self._deaf = False
 
     # ending -----------------------------------------------------------------------------------------------------
 

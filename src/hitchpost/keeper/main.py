@@ -37,7 +37,8 @@ def main(argv: list[str]) -> int:
         os.set_inheritable(fd, False)
     _close_strays(handed)
     os.ftruncate(spec.lock_fd, 0)
-    os.pwrite(spec.lock_fd, f"{os.getpid()} {files.process_start(os.getpid())} {files.boot_id()}\n".encode(), 0)
+    name = f"{os.getpid()} {files.process_start(os.getpid())} {files.boot_id()} {files.pid_namespace()}\n"
+    os.pwrite(spec.lock_fd, name.encode(), 0)
     kind = Adopted if spec.adopt_pane else Boxed if spec.container else Keeper
     keeper = kind(spec, run_folder)
     try:

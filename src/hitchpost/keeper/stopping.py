@@ -111,3 +111,11 @@ class Stopping:
             return
         self._round_s = min(self._round_s * 2, LONGEST_ROUND_S)
         self.keeper.timers.at("force", now + self._round_s, self._use_force)
+
+
+def asked_end(asked: dict[str, object], usual_s: float) -> tuple[str, str, float] | None:
+    """Who asks for the end, why, and how long it may take; None when that is no time to wait."""
+    by, grace = asked.get("by"), asked.get("grace_s", usual_s)
+    if not isinstance(grace, (int, float)) or not 0 <= grace <= max(runs.LONGEST_GRACE_S, usual_s):
+        return None
+    return str(by) if by in runs.INTENTS else runs.USER, str(asked.get("reason", "")), float(grace)

@@ -69,6 +69,8 @@ class Facts:
     session_alive: bool | None = None
     sandbox_paused: bool = False
     process_stopped: bool = False
+    keeper_stopped: bool = False
+    doubt: str = ""
     probe_failed: bool = False
     workspace_missing: bool = False
     supports_resume: bool = False

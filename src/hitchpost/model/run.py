@@ -53,6 +53,10 @@ INTENTS = (USER, SHUTDOWN, REAPER, RESTART)
 """Who asked a run to end. Nobody is ``None``."""
 
 
+LONGEST_GRACE_S = 86400
+"""Longer than this nobody waits for an end: a day."""
+
+
 class InvalidTransition(HitchpostError):
     """Raised when the transition map does not lead from one state to the other."""
 

@@ -188,6 +188,8 @@ def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
         return f"orphaned: {why}"
     if word == STALE:
         return f"{STALE} {STALE_NOTE}"
+    if word == UNKNOWN and facts.doubt:
+        return f"{UNKNOWN} ({facts.doubt})"
     if word == record.SUSPENDED and facts.exit is not None and facts.exit.error is not None:
         return f"suspended: {facts.exit.error}"
     if word == run.COMPLETED and facts.exit is not None and facts.exit.survivors:
@@ -198,6 +200,8 @@ def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
             return "running (paused)"
         if facts.process_stopped:
             return "running (process stopped)"
+        if facts.keeper_stopped:
+            return "running (keeper stopped)"
         if wants == BLOCKED:
             return f"running (blocked {duration(idle_s)})"
         if idle_s >= facts.idle_after_s:

@@ -18,6 +18,7 @@ from hitchpost.ops.look import Seen, moment
 from hitchpost.ops.place import workspace_of
 from hitchpost.ops.view import shape
 from hitchpost.runtimes import tmux
+from hitchpost.runtimes.kept import keeper_process, kept, lock_path
 from hitchpost.state import files, records, story
 
 
@@ -73,7 +74,8 @@ def rule(facts: Facts, words: Status) -> str:
             return f"the record counts first, and this run was {words.reason}, so the session is {words.word}"
         return f"the record is {words.word}, and the record counts first, whatever became of the run"
     if words.word == UNKNOWN:
-        return f"whether its keeper lives cannot be known, so nothing is claimed; its last known state is {facts.state}"
+        why = facts.doubt or "whether its keeper lives cannot be known"
+        return f"{why}, so nothing is claimed; its last known state is {facts.state}"
     if words.word == STALE:
         return "the sandbox lives, the agent in it is gone, and nobody asked for that"
     return f"the run's own state counts: {runs.MEANINGS[words.state]}{_because(facts, words)}"
@@ -92,6 +94,8 @@ def _because(facts: Facts, words: Status) -> str:
 def _running(facts: Facts, words: Status) -> str:
     if facts.process_stopped:
         return ", and a signal has stopped it (hitch stop still ends it)"
+    if facts.keeper_stopped:
+        return ", and a signal has stopped its keeper, which hears and writes nothing until it gets SIGCONT"
     if words.attention == BLOCKED:
         return ", and it says that it waits for a permission"
     if words.idle_s >= facts.idle_after_s:
@@ -196,23 +200,19 @@ def _of_life(seen: Seen, facts: Facts) -> list[Fact]:
 
 def keeper_text(seen: Seen) -> str:
     """Who holds the run's lock: the proof that its keeper lives."""
-    held = files.is_held(os.path.join(seen.run_folder, wire.KEEPER_LOCK))
-    if held is None:
+    found = kept(seen.run_folder)
+    if found.doubt and not found.stopped:
+        return f"dead: {found.doubt}"
+    if found.alive is None:
         return "not known: its lock cannot be looked at"
-    if not held:
-        return "not started" if seen.facts.state == runs.CREATED else "gone: its lock is free"
-    pid = keeper_pid(seen.run_folder)
-    return f"alive: its lock is held by pid {pid}" if pid else "alive: its lock is held, by whom is not written yet"
-
-
-def keeper_pid(where: str) -> int | None:
-    """The pid that the keeper wrote into its lock, when that process is still the same one."""
-    try:
-        pid, start, boot = files.read_bytes(os.path.join(where, wire.KEEPER_LOCK)).decode().split()
-        same = boot == files.boot_id() and files.process_start(int(pid)) == int(start)
-    except (OSError, ValueError):
-        return None
-    return int(pid) if same else None
+    if not found.alive:
+        held = files.is_held(lock_path(seen.run_folder))
+        where = "another process holds its lock" if held else "its lock is free"
+        return "not started" if seen.facts.state == runs.CREATED else f"gone: {where}"
+    pid = keeper_process(seen.run_folder)
+    if pid is None:
+        return "alive: its lock is held, by whom is not written yet"
+    return f"{'stopped by a signal' if found.stopped else 'alive'}: its lock is held by pid {pid}"
 
 
 def folder_text(seen: Seen) -> str:

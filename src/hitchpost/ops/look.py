@@ -97,6 +97,8 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         process_stopped=health.process_stopped,
         probe_failed=health.probe_failed or alive is None,
         lost=health.lost,
+        keeper_stopped=health.keeper_stopped,
+        doubt=health.doubt,
         workspace_missing=state.state == runs.ORPHANED,
     )
 

@@ -84,6 +84,8 @@ def seen_at(seen: Seen, story: Sequence[Line], at: datetime, now: datetime) -> S
         session_alive=None,
         sandbox_paused=False,
         process_stopped=False,
+        keeper_stopped=False,
+        doubt="",
         probe_failed=False,
         workspace_missing=told.state == runs.ORPHANED,
     )

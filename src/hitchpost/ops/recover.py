@@ -14,7 +14,7 @@ from hitchpost.model.status import settle
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.view import rfc3339
 from hitchpost.runtimes import base
-from hitchpost.runtimes.link import lock_path
+from hitchpost.runtimes.link import is_kept, lock_path
 from hitchpost.state import files, quarantine, records, story
 from hitchpost.state.home import make_run_folder, session_folder
 from hitchpost.state.manager import Manager
@@ -47,7 +47,7 @@ def wait_for_keeper_to_leave(seen: Seen) -> None:
     """A keeper that has told of the end still syncs its log; its lock is free a moment later."""
     if seen.facts.state in runs.TERMINAL:
         deadline = time.monotonic() + KEEPER_LEAVES_S
-        while files.is_held(lock_path(seen.run_folder)) is True and time.monotonic() < deadline:
+        while is_kept(seen.run_folder) is True and time.monotonic() < deadline:
             time.sleep(0.002)
 
 
@@ -82,7 +82,11 @@ def _settle(seen: Seen, actor: str) -> None:
     where = make_run_folder(seen.folder, facts.run)
     settled = settle(facts)
     end = settled.exit
-    evidence: dict[str, object] = {"keeper_lock": "free", "exit.json": facts.exit is not None}
+    held = files.is_held(lock_path(where))
+    evidence: dict[str, object] = {
+        "keeper_lock": "held by another process" if held else "free",
+        "exit.json": facts.exit is not None,
+    }
     if facts.same_boot is not False:
         left = base.load(seen.record.runtime).end_leftovers(seen.folder, facts.run, session=seen.record.id)
         evidence |= {"processes_ended": left.ended, "not_known": left.unknown}

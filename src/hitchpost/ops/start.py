@@ -187,6 +187,7 @@ def _take_keeper_lock(where: str, name: str) -> int:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         files.wait_for_flock(fd, path, KEEPER_LOCK_WAIT_S)
+        os.ftruncate(fd, 0)  # nobody is named until the keeper names itself
     except files.LockTimeout:
         os.close(fd)
         raise Refused(f"{name} is being started or kept by another process") from None

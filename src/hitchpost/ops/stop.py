@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 
-from hitchpost.errors import KeeperSilent, Refused
+from hitchpost import wire
+from hitchpost.errors import KeeperSilent, NotStopped, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.ops.create import sweep
+from hitchpost.ops.explaining import keeper_text
 from hitchpost.ops.look import Seen
 from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
 from hitchpost.runtimes import base
-from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event
+from hitchpost.runtimes.kept import is_kept, keeper_process, kept
+from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, exit_event
 from hitchpost.state import files, story
 
 STARTING_WAIT_S = 30.0
 MARGIN_S = 20.0
 PROGRESS_EVERY_S = 1.0
+LISTENS_AGAIN_S = 3.0
+"""A keeper whose socket was removed makes it again within a second."""
+
+
+def check_grace(grace_s: float) -> float:
+    """Raises ``UsageError`` for what is no time to wait."""
+    if not 0 <= grace_s <= runs.LONGEST_GRACE_S:
+        raise UsageError(f"expected a grace time of 0 to {runs.LONGEST_GRACE_S} seconds, but got {grace_s:g}")
+    return grace_s
 
 
 def stop(
@@ -34,15 +48,18 @@ def stop(
     """End the session's run and wait until nothing of it is left. A run that has ended already is no error.
 
     With ``run`` no other one is ended: ``Refused`` is raised when another has begun. ``progress`` is called about once
-    a second. Raises ``KeeperSilent`` when the keeper lives and does not answer.
+    a second. Raises ``KeeperSilent`` when the keeper lives and does not answer, ``NotStopped`` when the run may still
+    be there afterwards.
     """
+    if grace_s is not None:
+        check_grace(grace_s)
     sweep(home)
     seen = _wait_out_starting(home, session)
     if run is not None and seen.facts.run != run:
         raise Refused(
             f"{seen.record.name} has just been started again, as run {seen.facts.run}; nothing was done to it"
         )
-    if seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is not True:
+    if seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is False:
         return _without_sandbox(home, _end_survivors(home, seen, actor), by)
     if seen.facts.state == runs.CREATED:
         raise Refused(f"{seen.record.name} has not been started")
@@ -51,24 +68,84 @@ def stop(
     if seen.facts.sandbox_paused:
         base.load(seen.record.runtime).unpause(seen.folder)  # what is frozen does not even die
     wait_s = (seen.record.grace_s if grace_s is None else grace_s) + MARGIN_S
+    why = f"{reason}, asked by {actor}".removeprefix(", ")
+    asked = _ask(seen, by=by, reason=why, grace_s=grace_s)
     try:
-        with Link.connect(seen.run_folder) as link:
-            fields = {} if grace_s is None else {"grace_s": grace_s}
-            link.request("stop", by=by, reason=f"{reason}, asked by {actor}".removeprefix(", "), **fields)
-            began = time.monotonic()
-            while not link.closed:
-                if exit_event(link.frames(PROGRESS_EVERY_S)):
-                    break
-                waited_s = time.monotonic() - began
-                if waited_s > wait_s:
-                    raise KeeperSilent(seen.record.name, wait_s)
-                if waited_s >= PROGRESS_EVERY_S:
-                    progress(waited_s)
-    except Silent:
-        raise KeeperSilent(seen.record.name, 5) from None
-    except NoKeeper:
-        pass
-    return _without_sandbox(home, _settled(home, session), by)
+        _wait_for_end(seen, asked, wait_s, progress)
+    finally:
+        if asked is not None:
+            asked.close()
+    seen = _settled(home, session)
+    if seen.facts.state in runs.LIVE or seen.facts.keeper_alive is not False:
+        raise NotStopped(seen.record.name, keeper_text(seen), "see hitch explain and hitch doctor")
+    return _without_sandbox(home, seen, by)
+
+
+def _ask(seen: Seen, *, by: str, reason: str, grace_s: float | None) -> Link | None:
+    """Ask the keeper to end the run: at its socket, else by a signal. None when there is nobody to hear more from."""
+    name, where = seen.record.name, seen.run_folder
+    fields = {} if grace_s is None else {"grace_s": grace_s}
+    deadline = time.monotonic() + LISTENS_AGAIN_S
+    while True:
+        try:
+            link = Link.connect(where)
+            reply = link.request("stop", by=by, reason=reason, **fields)
+            if reply.get("ok") is not True:
+                link.close()
+                raise NotStopped(name, f"its keeper refused ({reply.get('why')})", "see hitch doctor")
+            return link
+        except Silent:
+            pid = keeper_process(where)
+            if kept(where).stopped:
+                raise NotStopped(name, f"its keeper is stopped by a signal (pid {pid})", f"kill -CONT {pid}") from None
+            raise KeeperSilent(name, TIMEOUT_S) from None
+        except NoKeeper:
+            if is_kept(where) is False:
+                return None
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+    grace_s = seen.record.grace_s if grace_s is None else grace_s
+    if not _signal_keeper(where, {"by": by, "reason": reason, "grace_s": grace_s}):
+        base.load(seen.record.runtime).end_leftovers(seen.folder, seen.facts.run, session=seen.record.id)
+    return None
+
+
+def _signal_keeper(where: str, asked: dict[str, object]) -> bool:
+    """Write down who asks where the keeper looks for it, and make it look. False when there is no keeper."""
+    pid = keeper_process(where)
+    if pid is None:
+        return False
+    fd = os.pidfd_open(pid)
+    try:
+        if keeper_process(where) != pid:
+            return False
+        files.write_object(os.path.join(where, wire.INTENT), {"schema": files.SCHEMA, "at": files.stamp(), **asked})
+        signal.pidfd_send_signal(fd, signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def _wait_for_end(seen: Seen, link: Link | None, wait_s: float, progress: Callable[[float], None]) -> None:
+    """Until the keeper tells of the end, or is gone. Raises ``KeeperSilent``."""
+    began = time.monotonic()
+    shown_s = 0.0
+    while link is not None or is_kept(seen.run_folder) is True:
+        if link is None:
+            time.sleep(0.02)
+        elif exit_event(link.frames(PROGRESS_EVERY_S)):
+            return
+        elif link.closed:
+            link = None
+        waited_s = time.monotonic() - began
+        if waited_s > wait_s:
+            raise KeeperSilent(seen.record.name, wait_s)
+        if waited_s >= shown_s + PROGRESS_EVERY_S:
+            shown_s = waited_s
+            progress(waited_s)
 
 
 def _without_sandbox(home: str, seen: Seen, by: str) -> Seen:

@@ -13,10 +13,11 @@ from hitchpost.errors import HitchpostError, HomeRefused
 from hitchpost.keeper import cage
 from hitchpost.model import run as runs
 from hitchpost.model.status import status
-from hitchpost.ops.explaining import folder_text, keeper_pid
+from hitchpost.ops.explaining import folder_text
 from hitchpost.ops.finding import Finding, note, problem
 from hitchpost.ops.look import Seen, look
-from hitchpost.runtimes.link import Link, NoKeeper, Silent, is_kept
+from hitchpost.runtimes.kept import is_kept, keeper_process
+from hitchpost.runtimes.link import Link, NoKeeper, Silent
 from hitchpost.state import files, migrations, records
 from hitchpost.state.home import check_folder, run_folder, session_folder
 from hitchpost.state.manager import read_state
@@ -192,7 +193,7 @@ def _life(home: str, seen: Seen, name: str) -> Iterator[Finding]:
         text = f"its keeper is gone and {seen.facts.state} is still written down; it is: {label}"
         yield problem("keeper", text, f"{FIX} (the end is written down, what is left of it ended)", name)
     elif seen.facts.keeper_alive is True and not answers(seen.run_folder):
-        pid = keeper_pid(seen.run_folder)
+        pid = keeper_process(seen.run_folder)
         which = f" (pid {pid})" if pid else ""
         yield problem("keeper", f"its keeper{which} holds the lock and does not answer", _wake(pid), name)
     elif seen.facts.exit is not None and seen.facts.exit.survivors and (left := _survivors(seen)):

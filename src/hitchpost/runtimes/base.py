@@ -79,7 +79,7 @@ class Started:
 class Health:
     """Three-valued: None is "not known" or "no such thing", and never means dead.
 
-    ``lost`` is why a dead keeper is dead, where the runtime can tell.
+    ``lost`` is why a dead keeper is dead, where the runtime can tell; ``doubt`` why a failed probe says nothing.
     """
 
     keeper_alive: bool | None
@@ -88,7 +88,9 @@ class Health:
     probe_failed: bool = False
     sandbox_paused: bool = False
     process_stopped: bool = False
+    keeper_stopped: bool = False
     lost: str = ""
+    doubt: str = ""
 
 
 @value

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from hitchpost import lightjson, wire
 from hitchpost.errors import HitchpostError
+from hitchpost.runtimes.kept import is_kept as is_kept
+from hitchpost.runtimes.kept import lock_path as lock_path
 from hitchpost.shortpath import ShortPath
-from hitchpost.state import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,15 +160,6 @@ def exit_event(frames: list[tuple[bytes, bytes]]) -> dict[str, Any] | None:
             if event.get("event") == "exit":
                 return event
     return None
-
-
-def lock_path(run_folder: str) -> str:
-    return os.path.join(run_folder, wire.KEEPER_LOCK)
-
-
-def is_kept(run_folder: str) -> bool | None:
-    """Whether a keeper holds the run: the proof of its life is its lock."""
-    return files.is_held(lock_path(run_folder))
 
 
 def _object(payload: bytes) -> dict[str, Any]:

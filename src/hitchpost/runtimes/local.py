@@ -11,6 +11,7 @@ import time
 
 from hitchpost import lightjson, wire
 from hitchpost.runtimes.base import Health, Launch, Leftovers, Started
+from hitchpost.runtimes.kept import kept
 from hitchpost.state import files
 from hitchpost.state.home import home_path, run_folder
 
@@ -52,12 +53,15 @@ class Local:
 
     def health(self, session_folder: str, run: int, *, session: str) -> Health:
         folder = run_folder(session_folder, run)
-        alive = files.is_held(os.path.join(folder, wire.KEEPER_LOCK))
+        keeper = kept(folder)
         return Health(
-            keeper_alive=alive,
+            keeper_alive=keeper.alive,
             sandbox_alive=None,
             session_alive=None,
-            process_stopped=alive is True and _is_stopped(folder),
+            probe_failed=keeper.doubt != "",
+            process_stopped=keeper.alive is True and _is_stopped(folder),
+            keeper_stopped=keeper.stopped,
+            doubt=keeper.doubt,
         )
 
     def check(self) -> None:

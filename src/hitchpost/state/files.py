@@ -104,6 +104,11 @@ def boot_id() -> str:
         return os.environ.get("HITCHPOST_BOOT_ID") or file.read().strip()
 
 
+def pid_namespace() -> str:
+    """Names the set of processes that this one can see."""
+    return str(os.stat("/proc/self/ns/pid").st_ino)
+
+
 def process_start(pid: int) -> int | None:
     """The start time of a process in clock ticks since boot; None when there is no such process.
 
