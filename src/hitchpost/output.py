@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost import wire
+from hitchpost.state import files
 from hitchpost.values import value
 
 TYPE_CHECKING = False
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 READ_BYTES = 1 << 18
+MOST_TIMES_BYTES = 64 << 20
 
 
 @value
@@ -83,8 +85,8 @@ class Reader:
         """Look for the segment that holds the offset, or the first one behind a gap."""
         for start in segments(self.folder):
             try:
-                fd = os.open(os.path.join(self.folder, wire.segment_name(start)), os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
+                fd = files.open_file(os.path.join(self.folder, wire.segment_name(start)))
+            except (FileNotFoundError, files.NotAFile):
                 continue
             lost = max(0, start - self.offset)
             data = os.pread(fd, most, max(0, self.offset - start))
@@ -122,12 +124,14 @@ def bounds(output_folder: str) -> tuple[int, int]:
 def told_end(output_folder: str) -> int:
     """How far the log reached, as the end of its time index has it: beyond its last byte when that was lost. Else 0."""
     try:
-        with open(os.path.join(output_folder, wire.TIMES), "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size // wire.TIME_RECORD_BYTES - 1) * wire.TIME_RECORD_BYTES)
-            record = file.read(wire.TIME_RECORD_BYTES)
-    except FileNotFoundError:
+        fd = files.open_file(os.path.join(output_folder, wire.TIMES))
+    except (FileNotFoundError, files.NotAFile):
         return 0
+    try:
+        last = max(0, os.fstat(fd).st_size // wire.TIME_RECORD_BYTES - 1)
+        record = os.pread(fd, wire.TIME_RECORD_BYTES, last * wire.TIME_RECORD_BYTES)
+    finally:
+        os.close(fd)
     return int.from_bytes(record[9:], "big") if record[:1] == wire.AT_OFFSET else 0
 
 
@@ -173,22 +177,23 @@ def last_written(output_folder: str) -> float | None:
 
 def moments(output_folder: str) -> Iterator[Moment]:
     """The time index, oldest first. A record that a crash cut is left out."""
+    index, step = _times(output_folder), wire.TIME_RECORD_BYTES
+    for start in range(0, len(index) - step + 1, step):
+        record = index[start : start + step]
+        at_us, value = int.from_bytes(record[1:9], "big"), int.from_bytes(record[9:], "big")
+        yield Moment(record[:1], at_us / 1_000_000, value)
+
+
+def _times(output_folder: str) -> bytes:
     try:
-        with open(os.path.join(output_folder, wire.TIMES), "rb") as file:
-            while len(record := file.read(wire.TIME_RECORD_BYTES)) == wire.TIME_RECORD_BYTES:
-                at_us, value = int.from_bytes(record[1:9], "big"), int.from_bytes(record[9:], "big")
-                yield Moment(record[:1], at_us / 1_000_000, value)
-    except FileNotFoundError:
-        return
+        return files.read_bytes(os.path.join(output_folder, wire.TIMES), MOST_TIMES_BYTES)
+    except (FileNotFoundError, files.NotAFile):
+        return b""
 
 
 def sizes(output_folder: str) -> list[tuple[int, int, int]]:
     """The terminal's sizes as (offset, columns, rows): from that offset on it had that size."""
-    try:
-        with open(os.path.join(output_folder, wire.TIMES), "rb") as file:
-            index = file.read()
-    except FileNotFoundError:
-        return []
+    index = _times(output_folder)
     step = wire.TIME_RECORD_BYTES
     kinds = index[::step][: len(index) // step]
     found = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import BadSettings
+from hitchpost.state import files
 from hitchpost.values import fields, value
 
 TYPE_CHECKING = False
@@ -62,14 +63,14 @@ def load(path: str | None = None) -> Settings:
     """Read the file; no file means the defaults. Raises ``BadSettings`` with the key that is wrong."""
     path = path or config_path()
     try:
-        with open(path, "rb") as file:
-            import tomllib
+        text = files.read_bytes(path, follow=True).decode() if path != os.devnull else ""
+        import tomllib
 
-            table = tomllib.load(file)
+        table = tomllib.loads(text)
     except FileNotFoundError:
         return Settings()
     except OSError as error:
-        raise BadSettings(f"cannot read {path}: {os.strerror(error.errno or 0).lower()}") from None
+        raise BadSettings(f"cannot read {path}: {(error.strerror or '').lower()}") from None
     except (ValueError, RecursionError) as error:
         raise BadSettings(f"cannot read {path}: {error}") from None
     known = set(fields(Settings))
@@ -116,10 +117,9 @@ def environment(settings: Settings) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in settings.env_files:
         try:
-            with open(os.path.expanduser(path), encoding="utf-8") as file:
-                lines = file.read().splitlines()
+            lines = files.read_bytes(os.path.expanduser(path), follow=True).decode().splitlines()
         except OSError as error:
-            raise BadSettings(f"cannot read the env file {path}: {os.strerror(error.errno or 0).lower()}") from None
+            raise BadSettings(f"cannot read the env file {path}: {(error.strerror or '').lower()}") from None
         except ValueError as error:
             raise BadSettings(f"cannot read the env file {path!r}: {error}") from None
         for number, line in enumerate(lines, 1):

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 import pytest
 
 import hitchpost
-from hitchpost import wire
+from hitchpost import hubclient, wire
 from hitchpost.runtimes.link import Link
+from hitchpost.shortpath import ShortPath
 from tests.ground import Ground, Truth
+from tests.hubs import hub_of
 from tests.support import Hitch, LeakWatch, eventually
 
 NOBODY = 65534
@@ -267,3 +270,89 @@ def test_a_socket_that_a_killed_keeper_left_is_replaced(ground: Ground) -> None:
     ground.hitch("restart", dev.id)
     ground.end(dev)
     assert not (dev.run(2) / "ctl.sock").exists()
+
+
+def as_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def as_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def as_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made, ShortPath(str(path.parent), path.name) as short:
+        made.bind(short)
+
+
+def as_zeros(path: Path) -> None:
+    os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 5))
+
+
+def as_gigabyte(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 30)
+
+
+HOSTILE = [as_pipe, as_folder, as_socket, as_gigabyte] + ([as_zeros] if os.geteuid() == 0 else [])
+SESSION_FILES = ("state.json", "session.json", "story.jsonl")
+RUN_FILES = ("run.json", "exit.json", "attention.json", "keeper.lock", "output/times.bin", "output/0.log", "keeper.log")
+READERS = (("ps", "--all"), ("ps", "--all", "--json"), ("doctor",), ("status",), ("services",), ("prune", "--dry-run"))
+LITTLE_MEMORY = Hitch(("sh", "-c", 'ulimit -v 1500000; exec "$@"', "sh", sys.executable, "-m", "hitchpost"))
+
+
+def replace(path: Path, put: Callable[[Path], None]) -> None:
+    path.unlink(missing_ok=True)
+    put(path)
+
+
+@pytest.mark.ids("X8", "F36")
+@pytest.mark.parametrize("put", HOSTILE)
+def test_what_is_no_file_of_ours_is_never_waited_for_nor_read_whole(ground: Ground, put: Callable[[Path], None]) -> None:
+    ended = [ground.begin("true") for _ in (*SESSION_FILES, *RUN_FILES)]
+    for session in ended:
+        session.ended()
+    for name, session in zip(SESSION_FILES, ended, strict=False):
+        replace(session.folder / name, put)
+    for name, session in zip(RUN_FILES, ended[len(SESSION_FILES) :], strict=True):
+        segments = list((session.run() / "output").glob("*.log"))
+        replace(segments[0] if name == "output/0.log" and segments else session.run() / name, put)
+    replace(ground.home / "index.tsv", put)
+    for words in READERS:
+        assert "Traceback" not in LITTLE_MEMORY(*words, check=False).err
+    for session, word in zip(ended, ("explain",) * 6 + ("logs",) * 4, strict=True):
+        assert "Traceback" not in LITTLE_MEMORY(word, session.id, check=False).err
+    assert len(LITTLE_MEMORY("ps", "--all", "--json").json()) == len(ended)
+
+
+@pytest.mark.ids("X8", "F36")
+@pytest.mark.parametrize("put", HOSTILE)
+def test_a_hub_lives_beside_what_is_no_file_of_ours(ground: Ground, put: Callable[[Path], None]) -> None:
+    ended = [ground.begin("true") for _ in SESSION_FILES]
+    for name, session in zip(SESSION_FILES, ended, strict=True):
+        session.ended()
+        replace(session.folder / name, put)
+    with hub_of(ground) as hub:
+        assert len(hub.ask("GET", "/api/sessions?all=true")) == len(ended)
+        for session in ended:
+            try:
+                hub.ask("GET", f"/api/sessions/{session.id}/story")
+            except hubclient.HubRefused as refused:
+                assert "mistake" not in str(refused)
+        assert hub.process is not None
+        status = Path(f"/proc/{hub.process.pid}/status").read_text()
+        assert int(status.partition("VmHWM:")[2].split()[0]) < 400_000
+
+
+@pytest.mark.ids("X8")
+@pytest.mark.parametrize("put", HOSTILE)
+def test_settings_and_tokens_that_are_no_files_are_refused(ground: Ground, put: Callable[[Path], None]) -> None:
+    path = ground.place / "config.toml"
+    put(path)
+    answer = LITTLE_MEMORY("run", "--", "true", env={"HITCHPOST_CONFIG": str(path)}, check=2)
+    assert "expected a file, but got" in answer.err
+    ground.configure(f'env_files = ["{path}"]')
+    assert "expected a file, but got" in LITTLE_MEMORY("run", "--", "true", check=2).err
+    ground.configure("")
+    put(ground.home / "tokens.json")
+    assert "Traceback" not in LITTLE_MEMORY("token", "ls", check=False).err

@@ -16,6 +16,7 @@ from hitchpost.state import files
 from hitchpost.state.home import open_home
 
 READY_S = 20.0
+LAST_BYTES = 64 * 1024
 
 
 class UpFailed(HitchpostError):
@@ -79,7 +80,7 @@ def _launch(home: str, started: subprocess.Popen[bytes] | None) -> dict[str, str
 def _last_words(home: str) -> str:
     path = os.path.join(home, hubclient.LOG)
     try:
-        lines = files.read_bytes(path).decode("utf-8", "replace").strip().splitlines()
+        lines = files.read_ends(path, 0, LAST_BYTES).decode("utf-8", "replace").strip().splitlines()
     except OSError:
         lines = []
     return f"its last words: {lines[-1]}" if lines else f"see {path}"

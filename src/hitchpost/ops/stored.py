@@ -48,6 +48,6 @@ def _read(path: str) -> StoredFile:
 
 def _beginning(path: str) -> str:
     try:
-        return repr(files.read_bytes(path)[:BEGINNING_BYTES])
+        return repr(files.read_ends(path, BEGINNING_BYTES, 0)[:BEGINNING_BYTES])
     except OSError:
         return "nothing that can be read"

@@ -25,6 +25,7 @@ from hitchpost.state.manager import read_state
 ANSWER_S = 2.0
 NO_SOCKET_S = 1.0
 OLD_TEMP_S = 60.0
+LAST_BYTES = 64 * 1024
 RUN_FILES = (wire.RUN, wire.EXIT, wire.INTENT, wire.ATTENTION)
 FIX = "run: hitch doctor --fix"
 TROUBLE = (HitchpostError, files.Unreadable, files.NewerSchema, files.LockTimeout, files.Removed, OSError)
@@ -86,6 +87,13 @@ def _files(folder: str) -> Iterator[Finding]:
         else:
             if old:
                 yield note("files", f"{path} is of an older schema", "it is migrated at its next change", session)
+    path = os.path.join(folder, files.STORY)
+    try:
+        os.close(files.open_file(path))
+    except files.NotAFile as error:
+        yield problem("files", f"{path}: {error.strerror}", "move it away", session)
+    except OSError:
+        return
 
 
 def unreadable_run_files(folder: str) -> list[tuple[str, str]]:
@@ -169,7 +177,7 @@ def _runs(folder: str, name: str) -> Iterator[Finding]:
     for run in run_numbers(folder):
         path = os.path.join(run_folder(folder, run), wire.KEEPER_LOG)
         try:
-            lines = files.read_bytes(path).decode("utf-8", "replace").strip().splitlines()
+            lines = files.read_ends(path, 0, LAST_BYTES).decode("utf-8", "replace").strip().splitlines()
         except OSError:
             continue
         if lines:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 READY_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 5.0
+LAST_BYTES = 64 * 1024
 PASSED_ON = ("LANG", "LC_ALL", "HITCHPOST_BOOT_ID", "HITCHPOST_TIER")
 """All that a keeper has of its starter's environment."""
 
@@ -230,7 +231,8 @@ def answer(ready: int, folder: str) -> Started:
 
 def _last_words(folder: str) -> str:
     try:
-        lines = files.read_bytes(os.path.join(folder, wire.KEEPER_LOG)).decode("utf-8", "replace").strip().splitlines()
+        text = files.read_ends(os.path.join(folder, wire.KEEPER_LOG), 0, LAST_BYTES)
+        lines = text.decode("utf-8", "replace").strip().splitlines()
     except OSError:
         lines = []
     return f"its last words: {lines[-1]}" if lines else "it left no word"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import time
 
 from hitchpost import lightjson
@@ -26,6 +27,8 @@ STATE, LOCK, STORY = "state.json", "lock", "story.jsonl"
 LOCK_TIMEOUT_S = 10.0
 FULL = (errno.ENOSPC, errno.EDQUOT)
 SPARE_BYTES = 4096
+MOST_BYTES = 16 << 20
+"""A file that is read whole is not larger, or not ours."""
 
 
 class Unreadable(HitchpostError):
@@ -86,6 +89,13 @@ class Removed(HitchpostError):
     def __init__(self, folder: str) -> None:
         super().__init__(f"{folder} has been removed")
         self.folder = folder
+
+
+class NotAFile(OSError):
+    """Raised when something else is in the place of a file, such as a pipe or a device, or a file of absurd size."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(errno.EINVAL, f"expected a file, but got {what}", path)
 
 
 # Time and identity ----------------------------------------------------------------------------------------------
@@ -219,7 +229,7 @@ def is_held(path: str) -> bool | None:
     A shared probe: two probes at once do not take each other for life. A file that is not there is held by nobody.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
     except OSError:
@@ -339,9 +349,9 @@ def writer_of(name: str) -> int:
 
 def append_line(path: str, line: str, *, durable: bool = True) -> None:
     """Append one line. A line that a crash left without its end is closed first, so it spoils no other."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     try:
-        size = os.fstat(fd).st_size
+        size = checked_file(fd, path).st_size
         torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
         write_all(fd, ("\n" if torn else "").encode() + line.encode() + b"\n")
         if durable:
@@ -350,13 +360,54 @@ def append_line(path: str, line: str, *, durable: bool = True) -> None:
         os.close(fd)
 
 
-def read_bytes(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+def open_file(path: str, *, follow: bool = False) -> int:
+    """A descriptor to read a file from. Never waits for the other end of a pipe: raises ``NotAFile``."""
+    link = 0 if follow else os.O_NOFOLLOW
     try:
-        parts = []
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | link)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        raise NotAFile(path, "a socket") from None
+    try:
+        checked_file(fd, path)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def checked_file(fd: int, path: str) -> os.stat_result:
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        kinds = {stat.S_IFDIR: "a link or a folder", stat.S_IFIFO: "a pipe"}
+        raise NotAFile(path, kinds.get(stat.S_IFMT(found.st_mode), "a device"))
+    return found
+
+
+def read_bytes(path: str, most: int = MOST_BYTES, *, follow: bool = False) -> bytes:
+    """All of a file. Raises ``NotAFile`` for anything else, and for one of more than ``most`` bytes."""
+    fd = open_file(path, follow=follow)
+    try:
+        parts, left = [], most
         while part := os.read(fd, 65536):
             parts.append(part)
+            left -= len(part)
+            if left < 0:
+                raise NotAFile(path, f"one of more than {most} bytes")
         return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+def read_ends(path: str, head: int, tail: int) -> bytes:
+    """A file's first and last lines: all of it unless it is larger than both together."""
+    fd = open_file(path)
+    try:
+        size = os.fstat(fd).st_size
+        if size <= head + tail:
+            return os.pread(fd, size, 0)
+        return os.pread(fd, head, 0) + b"\n" + os.pread(fd, tail, size - tail)
     finally:
         os.close(fd)
 
@@ -367,8 +418,10 @@ def read_object(path: str) -> dict[str, object]:
         value = lightjson.loads(read_bytes(path))
     except ValueError as error:
         raise Unreadable(path, str(error)) from None
+    except NotAFile as error:
+        raise Unreadable(path, str(error.strerror)) from None
     except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.EISDIR):
+        if error.errno != errno.ELOOP:
             raise
         raise Unreadable(path, "expected a file, but got a link or a folder") from None
     if not isinstance(value, dict):

@@ -31,6 +31,7 @@ MAGIC = b"hitchpost index"
 TICK_NS = 2_000_000_000
 VERSION = 5
 NO_STAMP = "0"
+MOST_BYTES = 256 << 20
 
 # the fields of a line; one that has ended has also: since, total, colour, description, agent, place, label
 ID, STAMP, RECORD, NUMBER, NAME = range(5)
@@ -131,13 +132,15 @@ class Index:
     def _load(self) -> dict[str, str]:
         """The stored lines by their ids; none when the file is not whole or is another version's."""
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = files.open_file(self._path)
         except OSError:
             return {}
         try:
+            if os.fstat(fd).st_size > MOST_BYTES:
+                return {}
             head = os.read(fd, HEAD_BYTES)
             word, what, version, size, sum_, *_ = head.split()
-            lines = os.read(fd, int(size))
+            lines = os.read(fd, min(int(size), MOST_BYTES))
             if (word, what, version) != (*MAGIC.split(), b"%d" % VERSION) or b"%08x" % crc32(lines) != sum_:
                 return {}
             stored = lines.decode("ascii").split("\n") if lines else []
@@ -154,12 +157,12 @@ class Index:
             return {}
         size, _, texts_size, texts_sum = self._head.split()[3:]
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = files.open_file(self._path)
         except OSError:
             return {}
         try:
             is_same = os.read(fd, HEAD_BYTES) == self._head
-            texts = os.pread(fd, int(texts_size) + 1, HEAD_BYTES + int(size)) if is_same else b""
+            texts = os.pread(fd, min(int(texts_size), MOST_BYTES) + 1, HEAD_BYTES + int(size)) if is_same else b""
         except OSError:
             return {}
         finally:

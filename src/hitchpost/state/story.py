@@ -8,6 +8,9 @@ from hitchpost import lightjson
 from hitchpost.model import run as runs
 from hitchpost.state import files, statefile
 
+HEAD_BYTES, TAIL_BYTES = 1 << 20, 3 << 20
+"""How much of a story is read: the record is told at its beginning, the state at its end."""
+
 
 def tell(folder: str, event: str, *, run: int, actor: str, **fields: object) -> None:
     """Add a line. The caller holds the session's lock."""
@@ -16,10 +19,13 @@ def tell(folder: str, event: str, *, run: int, actor: str, **fields: object) -> 
 
 
 def read(folder: str) -> list[dict[str, object]]:
-    """Every whole line, oldest first. A line that a crash tore is left out; a missing story is an empty one."""
+    """Every whole line, oldest first. A line that a crash tore is left out; a missing story is an empty one.
+
+    So is what is no file, and the middle of one that is far too large.
+    """
     try:
-        text = files.read_bytes(os.path.join(folder, files.STORY))
-    except FileNotFoundError:
+        text = files.read_ends(os.path.join(folder, files.STORY), HEAD_BYTES, TAIL_BYTES)
+    except (FileNotFoundError, files.NotAFile):
         return []
     lines = []
     for line in text.splitlines():
