@@ -5,6 +5,9 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 COLOURS = {"green": "32", "red": "31", "yellow": "33", "blue": "34", "grey": "90"}
 
@@ -16,6 +19,19 @@ def visible(text: str, *, keep_newlines: bool = False) -> str:
     return "".join(
         letter if letter.isprintable() or (keep_newlines and letter == "\n") else _escape(letter) for letter in text
     )
+
+
+def readable(value: T) -> T:
+    """``value`` with what is not UTF-8 as escapes, in its texts, lists and objects alike: JSON cannot carry it."""
+    return _readable(value)  # type: ignore[return-value]
+
+
+def _readable(value: object) -> object:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_readable(key): _readable(item) for key, item in value.items()}
+    return [*map(_readable, value)] if isinstance(value, list | tuple) else value
 
 
 def _escape(letter: str) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -432,3 +433,49 @@ def test_the_story_says_who_asked(ground: Ground, hub: HubProcess) -> None:
 
 def shape_of(hub: HubProcess, name: str) -> dict[str, Any]:
     return hub.ask("GET", f"/api/sessions/{name}")
+
+
+BAD = os.fsdecode(b"n\xff")
+
+
+@pytest.mark.ids("X8", "E-16")
+def test_what_is_not_utf8_spoils_no_surface(ground: Ground, hub: HubProcess, repo: Repo) -> None:
+    place = ground.place / BAD
+    place.mkdir()
+    subprocess.run(["git", "init", "-q", place], check=True)
+    (place / BAD).write_text("new\n")
+    (place / BAD).chmod(0o755)
+    dev = ground.begin("sleep", "1000", name="dev", place=place)
+    program = place / "run\udcff"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    odd = ground.begin(str(program), name="odd", place=place)
+    odd.ended()
+    rewrite_record(dev, name=BAD, description=BAD, branch=BAD)  # as an older version made them
+    ground.hitch("workspace", "create", "b\udcffranch", "--json", cwd=repo.path, check=False)
+    eventually(lambda: any(row["name"] == r"n\udcff" for row in hub.ask("GET", "/api/sessions?all=true")))
+    shown = str(ground.place / r"n\udcff")
+    with hub.http() as client:
+        for one in ("status", "agents", "sessions?all=true", "sessions/export", "workspaces"):
+            assert client.get(f"/api/{one}").status_code == 200, one
+        assert client.get("/metrics").status_code == 200
+        for session in (dev, odd):
+            assert client.get(f"/api/agents/{session.id}").status_code == 200
+            for one in ("", "/story", "/runs", "/explain", "/diff", "/screen", "/recording"):
+                assert client.get(f"/api/sessions/{session.id}{one}").status_code == 200, one
+            assert client.get(f"/api/sessions/{session.id}").json()["workspace"]["path"] == shown
+        assert client.post(f"/api/sessions/{dev.id}/resume").status_code == 409
+        wish = {"command": ["true"], "folder": shown, "name": "\ud800"}
+        assert client.post("/api/sessions", content=json.dumps(wish)).status_code in (415, 422)
+    for words in (("status",), ("ps", "--all"), ("ps", "--json"), ("explain", dev.id), ("doctor",), ("services",)):
+        assert "Traceback" not in ground.hitch(*words, check=False).err
+    assert ground.ps(dev)["workspace"]["path"] == shown
+    ground.end(dev)
+
+
+@pytest.mark.ids("X8")
+def test_a_name_that_is_not_utf8_is_refused(ground: Ground, hub: HubProcess) -> None:
+    for words in (("--name", BAD), ("--description", BAD)):
+        answer = ground.hitch("run", *words, "--", "cat", check=2)
+        assert r"to be UTF-8, but got n\udcff" in answer.err
+    assert hub.ask("GET", "/api/sessions?all=true") == []

@@ -42,6 +42,7 @@ from hitchpost.ops.table import as_table
 from hitchpost.recording import asciicast
 from hitchpost.state import files, story
 from hitchpost.state.home import run_folder
+from hitchpost.text import readable
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     code: {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}}
@@ -172,7 +173,7 @@ class Routes:
         box = wanted.pop("sandbox") or {}
         wanted["sandbox"] = Asked(**{**box, "mounts": tuple(box.get("mounts", ()))})
         one, notes = await self.hub.create(launch.Request(**wanted, size=size), actor=actor)
-        return {"session": one.shape, "notes": notes}
+        return {"session": one.shape, "notes": readable(notes)}
 
     async def session(self, session: SessionId) -> dict[str, Any]:
         one = self._find(session)
@@ -201,7 +202,7 @@ class Routes:
 
     async def restart(self, session: SessionId, actor: Actor) -> dict[str, Any]:
         one, notes = await self.hub.restart(self._find(session).id, actor=actor)
-        return {"session": one.shape, "notes": notes}
+        return {"session": one.shape, "notes": readable(notes)}
 
     async def resume(self, session: SessionId, actor: Actor) -> dict[str, Any]:
         one, notes = await self.hub.resume(self._find(session).id, actor=actor)
@@ -217,12 +218,12 @@ class Routes:
     async def story(self, session: SessionId) -> list[dict[str, Any]]:
         one = self._find(session)
         assert one.seen is not None
-        return await self.hub.do(story.read, one.seen.folder)
+        return readable(await self.hub.do(story.read, one.seen.folder))
 
     async def runs(self, session: SessionId) -> list[dict[str, Any]]:
         one = self._find(session)
         assert one.seen is not None
-        return await self.hub.do(_runs, one.seen.folder, one.seen.facts.run, one.shape)
+        return readable(await self.hub.do(_runs, one.seen.folder, one.seen.facts.run, one.shape))
 
     async def screen(self, session: SessionId) -> dict[str, Any]:
         one = self._find(session)
@@ -285,8 +286,8 @@ class Routes:
         title = catalog.load(agent).title if agent in catalog.names() else agent
         return {
             "id": one.id,
-            "name": one.seen.record.name,
-            "display_name": title,
+            "name": one.shape["name"],
+            "display_name": readable(title),
             "state": cr070_word(one),
             "session_alive": one.shape["session_alive"],
             "sandbox_alive": one.shape["sandbox_alive"],
@@ -294,7 +295,8 @@ class Routes:
         }
 
     def _record_answer(self, one: Tracked, notes: list[str] | None = None) -> dict[str, Any]:
-        return {"sessionId": one.id, "status": one.shape["record"], "notes": notes or [], "session": one.shape}
+        told = readable(notes or [])
+        return {"sessionId": one.id, "status": one.shape["record"], "notes": told, "session": one.shape}
 
 
 def _runs(folder: str, current: int, shape: dict[str, Any]) -> list[dict[str, Any]]:

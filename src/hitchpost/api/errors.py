@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from hitchpost.errors import HitchpostError
+from hitchpost.text import readable
 
 
 def status_and_body(error: HitchpostError | OSError) -> tuple[int, dict[str, dict[str, str]]]:
@@ -18,7 +19,7 @@ def code_of(error: HitchpostError | OSError) -> str:
 
 
 def as_dict(code: str, message: str, hint: str = "") -> dict[str, dict[str, str]]:
-    return {"error": {"code": code, "message": message, "hint": hint}}
+    return {"error": {"code": code, "message": readable(message), "hint": readable(hint)}}
 
 
 def error_body(code: str, message: str, hint: str = "") -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 from hitchpost.hub.core import Hub
 from hitchpost.ops.explaining import explain
 from hitchpost.ops.view import rfc3339
+from hitchpost.text import readable
 
 
 class Explain:
@@ -23,4 +24,5 @@ class Explain:
             {"fact": fact.fact, "value": fact.value, "source": fact.source, "at": rfc3339(fact.at)}
             for fact in found.facts
         ]
+        facts = readable(facts)
         return {"session": found.session, "at": rfc3339(found.at), "rule": found.rule, "facts": facts}

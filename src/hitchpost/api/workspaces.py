@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from hitchpost.api.schemas import Name, Path, Strict
 from hitchpost.errors import WorkspaceExists
 from hitchpost.hub.core import Hub
+from hitchpost.text import readable
 from hitchpost.workspaces import project, store, worktree
 from hitchpost.workspaces.git import silent
 from hitchpost.workspaces.overview import overview
@@ -63,14 +64,14 @@ def serve_workspaces(app: FastAPI, hub: Hub, only_owner: Any) -> None:
     home = hub.home
 
     def shapes() -> list[dict[str, Any]]:
-        return [overview(home, one) for one in store.listed(home)]
+        return readable([overview(home, one) for one in store.listed(home)])
 
     def make(wanted: NewWorkspace) -> dict[str, Any]:
         made = worktree.make(home, wanted.folder, wanted.branch)
         if not made.is_new:
             raise WorkspaceExists(made.workspace.name, made.workspace.path)
         workspace, notes = project.set_up(home, made.workspace, silent)
-        return {"workspace": overview(home, workspace), "notes": [*made.notes, *notes]}
+        return readable({"workspace": overview(home, workspace), "notes": [*made.notes, *notes]})
 
     def take_away(workspace: str, force: bool) -> dict[str, Any]:
         found = store.find(home, workspace)

@@ -310,8 +310,9 @@ class Connection:
         one = self.hub.registry.find(asked.sessionId)
         if one.id in self._trees:
             return
+        assert one.seen is not None
         told = {"type": "workspace.changed", "sessionId": one.id}
-        self._trees[one.id] = self.hub.trees.watch(one.shape["workspace"]["path"], lambda: self._heard(told))
+        self._trees[one.id] = self.hub.trees.watch(one.seen.record.folder, lambda: self._heard(told))
 
     async def _unwatch_workspace(self, asked: Message) -> None:
         stop_watching = self._trees.pop(self.hub.registry.find(asked.sessionId).id, None)

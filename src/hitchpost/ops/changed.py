@@ -8,6 +8,7 @@ from dataclasses import asdict
 from hitchpost.errors import Refused
 from hitchpost.ops.place import workspace_of
 from hitchpost.state.records import Record
+from hitchpost.text import readable
 from hitchpost.workspaces.diff import Difference, difference
 
 
@@ -26,7 +27,7 @@ def diff_shape(found: Difference) -> dict[str, object]:
     return {
         "base": found.base,
         "head": found.head,
-        "branch": found.branch,
-        "files": [asdict(one) for one in found.files],
+        "branch": readable(found.branch),
+        "files": [readable(asdict(one)) for one in found.files],
         "patch": found.patch.decode("utf-8", "replace"),
     }

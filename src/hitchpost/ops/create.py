@@ -12,6 +12,7 @@ from hitchpost.state import files, index, records
 from hitchpost.state.home import new_id, open_home, session_folder, sessions_folder
 from hitchpost.state.manager import Manager
 from hitchpost.state.records import Record
+from hitchpost.text import readable
 from hitchpost.values import asdict, value
 
 TYPE_CHECKING = False
@@ -47,8 +48,7 @@ def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Cal
     folder, place = working_folder(wish.folder)
     if wish.name is not None:
         check_name(wish.name)
-    if len(wish.description) > LONGEST_DESCRIPTION:
-        raise UsageError(f"the description is longer than {LONGEST_DESCRIPTION} characters")
+    check_description(wish.description)
     with home_lock(home):
         sweep_locked(home)
         rows = [row for row in index.rows(home).values() if row["record"] != ARCHIVED]
@@ -99,7 +99,19 @@ def working_folder(wanted: str) -> tuple[str, os.stat_result]:
     return folder, place
 
 
+def check_description(text: str) -> None:
+    check_readable("description", text)
+    if len(text) > LONGEST_DESCRIPTION:
+        raise UsageError(f"the description is longer than {LONGEST_DESCRIPTION} characters")
+
+
+def check_readable(what: str, text: str) -> None:
+    if readable(text) != text:
+        raise UsageError(f"expected the {what} to be UTF-8, but got {readable(text)}")
+
+
 def check_name(name: str) -> None:
+    check_readable("name", name)
     if not name.strip():
         raise UsageError("a name needs at least one character that can be seen")
     if len(name) > LONGEST_NAME:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hitchpost.errors import NameTaken, NoSuchSession, UsageError
+from hitchpost.errors import NameTaken, NoSuchSession
 from hitchpost.model.record import ARCHIVED
-from hitchpost.ops.create import LONGEST_DESCRIPTION, check_name, home_lock
+from hitchpost.ops.create import check_description, check_name, home_lock
 from hitchpost.state import files, index, records, story
 from hitchpost.state.home import session_folder
 from hitchpost.state.records import Record
@@ -15,8 +15,8 @@ def edit(home: str, session: str, *, actor: str, name: str | None = None, descri
     """Give a session another name or description. Raises ``NameTaken`` or ``UsageError``; nothing is changed then."""
     if name is not None:
         check_name(name)
-    if description is not None and len(description) > LONGEST_DESCRIPTION:
-        raise UsageError(f"the description is longer than {LONGEST_DESCRIPTION} characters")
+    if description is not None:
+        check_description(description)
     folder = session_folder(home, session)
     with home_lock(home):
         rows = index.rows(home)

@@ -14,6 +14,7 @@ from hitchpost.ops.place import choose
 from hitchpost.ops.sandbox import Asked, git_folder, wanted
 from hitchpost.ops.start import start
 from hitchpost.runtimes import base
+from hitchpost.text import readable
 from hitchpost.values import value
 
 TYPE_CHECKING = False
@@ -110,8 +111,10 @@ def launch(
 
 
 def _neighbours(home: str, session: str, folder: str) -> list[str]:
+    here = readable(folder)
+    others = (row.shape for row in listing(home) if row.id != session)
     return [
-        f"note: session {row.shape['name']} works in {folder} too"
-        for row in listing(home)
-        if row.shape["id"] != session and row.shape["workspace"]["path"] == folder and row.shape["state"] in runs.LIVE
+        f"note: session {one['name']} works in {folder} too"
+        for one in others
+        if one["workspace"]["path"] == here and one["state"] in runs.LIVE
     ]

@@ -17,6 +17,7 @@ from hitchpost.model.record import LISTED
 from hitchpost.state import files, index
 from hitchpost.state.home import ID_LENGTH, session_folder
 from hitchpost.state.index import Index
+from hitchpost.text import readable
 
 UNLISTED = 1 << 64
 """The place of a session that is not usually listed is beyond this."""
@@ -166,8 +167,8 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> dict[str, Any]:
         **empty,
         "id": row["id"],
         "index": row["index"],
-        "name": row["name"],
-        "description": str(why),
+        "name": readable(row["name"]),
+        "description": readable(str(why)),
         "agent": "",
         "runtime": "",
         "record": row["record"],

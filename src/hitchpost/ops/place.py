@@ -12,6 +12,7 @@ from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen
 from hitchpost.state import files, records, story
 from hitchpost.state.records import Record
+from hitchpost.text import readable
 from hitchpost.values import replace, value
 from hitchpost.workspaces import store
 
@@ -106,7 +107,7 @@ def _named(home: str, wanted: str) -> Workspace | None:
 def _refuse_neighbours(home: str, folder: str) -> None:
     """A lease keeps out who comes later; who is there already has none."""
     for row in listing(home):
-        if row.shape["state"] in runs.LIVE and store.is_below(row.shape["workspace"]["path"], folder):
+        if row.shape["state"] in runs.LIVE and store.is_below(row.shape["workspace"]["path"], readable(folder)):
             raise Refused(f"cannot lease {folder}: session {row.shape['name']} ({row.shape['id']}) works there")
 
 

@@ -9,6 +9,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.facts import Facts
 from hitchpost.model.status import Status, settle, status
 from hitchpost.ops.look import Seen
+from hitchpost.text import readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,12 +22,12 @@ def shape(seen: Seen, now: datetime, known: Status | None = None) -> dict[str, A
     return {
         "id": record.id,
         "index": record.index,
-        "name": record.name,
-        "description": record.description,
-        "agent": record.agent,
+        "name": readable(record.name),
+        "description": readable(record.description),
+        "agent": readable(record.agent),
         "runtime": record.runtime,
         "record": facts.record,
-        "workspace": {"id": record.workspace_id, "path": record.folder, "branch": record.branch},
+        "workspace": readable({"id": record.workspace_id, "path": record.folder, "branch": record.branch}),
         "run": facts.run,
         "state": words.state,
         "status": words.word,
