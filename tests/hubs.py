@@ -38,12 +38,15 @@ class HubProcess:
     def home(self) -> str:
         return str(self.ground.home)
 
-    def start(self, *, port: int = 0, **env: str) -> None:
-        """Start the hub and wait until it answers. A page that is open finds it again at the same ``port``."""
+    def start(self, *wrapper: str, port: int = 0, **env: str) -> None:
+        """Start the hub and wait until it answers. A page that is open finds it again at the same ``port``.
+
+        ``wrapper`` is a command that becomes the one behind it.
+        """
         log = open(os.path.join(self.home, "hub.log"), "ab")  # noqa: SIM115 - the process keeps it
         with log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "hitchpost.api", "127.0.0.1", str(port)],
+                [*wrapper, sys.executable, "-m", "hitchpost.api", "127.0.0.1", str(port)],
                 env={**Hitch.environment(), **env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -167,9 +170,9 @@ class Socket:
 
 
 @contextmanager
-def hub_of(ground: Ground) -> Iterator[HubProcess]:
+def hub_of(ground: Ground, *wrapper: str) -> Iterator[HubProcess]:
     made = HubProcess(ground)
-    made.start()
+    made.start(*wrapper)
     try:
         yield made
     finally:

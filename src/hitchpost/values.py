@@ -23,16 +23,18 @@ def value(cls: type[T]) -> type[T]:
     names = tuple(cls.__annotations__)
     defaults = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
     body = {key: item for key, item in cls.__dict__.items() if key not in (*names, "__dict__", "__weakref__")}
+    every = frozenset(names)
+    set_item = object.__setattr__
 
     def begin(self: object, *items: object, **named: object) -> None:
-        given = dict(zip(names, items, strict=False))
-        found = defaults | given | named
-        if len(items) > len(names) or given.keys() & named.keys() or found.keys() != set(names):
+        given = dict(zip(names, items, strict=False)) if items else {}
+        found = {**defaults, **given, **named}
+        if found.keys() != every or len(items) > len(names) or (items and not given.keys().isdisjoint(named)):
             missing = [name for name in names if name not in found]
             wrong = f"missing {', '.join(missing)}" if missing else f"expected {', '.join(names)}"
             raise TypeError(f"{cls.__name__}: {wrong}")
-        for name in names:
-            object.__setattr__(self, name, found[name])
+        for name, item in found.items():
+            set_item(self, name, item)
 
     body |= {
         "__slots__": names,

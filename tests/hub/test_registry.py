@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hitchpost.hub import registry
 from hitchpost.hub.registry import Registry
+from hitchpost.model import run as runs
+from hitchpost.ops.listing import listing
+from hitchpost.state.index import INDEX, TICK_NS, Index
 from tests.ground import Ground
+from tests.hubs import hub_of
+from tests.state.made import session
 from tests.support import eventually
 
 
@@ -37,3 +45,69 @@ def test_adoption_that_takes_too_long_goes_on_and_tells_nobody_of_old_ends(
         "failed: command exited with code 2",
     ]
     assert told == []
+
+
+def in_the_index(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Sessions that have ended, listed and remembered, as long after they were written as the index wants it."""
+    for number, state in enumerate((runs.COMPLETED, runs.FAILED, runs.STOPPED, runs.COMPLETED)):
+        session(home, state, index=number + 1, name=f"s{number}")
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 2 * TICK_NS)
+    return [row.shape for row in listing(str(home), everything=True)]
+
+
+@pytest.mark.ids("F41")
+def test_sessions_that_have_ended_are_known_from_the_index_and_not_opened(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = in_the_index(ground.home, monkeypatch)
+    ids = [row["id"] for row in listed]
+    trace = tmp_path / "trace"
+    calls = "trace=open,openat,openat2"
+
+    def opened() -> set[str]:
+        folder = re.escape(f"{ground.home}/sessions/")
+        return set(re.findall(rf'{folder}([a-z0-9]+)/[^"]+", O_', trace.read_text())) & set(ids)
+
+    with hub_of(ground, "strace", "-D", "-f", "-qq", "-o", str(trace), "-e", calls) as hub:
+        assert hub.ask("GET", "/api/sessions?all=true") == listed
+        words = [row["state"] for row in hub.ask("GET", "/api/agents")]
+        assert words == ["stopped", "error", "stopped", "stopped"]
+        assert "s1" in ground.hitch("ps").out
+        assert opened() == set()
+        assert hub.ask("GET", "/api/sessions/s2/story")[-1]["to"] == "stopped"
+        assert opened() == {ids[2]}
+        hub.ask("POST", f"/api/sessions/{ids[3]}/archive")
+        assert [row["record"] for row in hub.ask("GET", "/api/sessions?all=true")] == [*["active"] * 3, "archived"]
+
+
+@pytest.mark.ids("F41")
+def test_what_the_index_does_not_have_is_looked_at_once_and_stored(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = in_the_index(ground.home, monkeypatch)
+    (ground.home / INDEX).unlink()
+    with hub_of(ground) as hub:
+        assert hub.ask("GET", "/api/sessions?all=true") == listed
+        eventually(lambda: len(Index(str(ground.home))._load()) == len(listed), what="the index that the hub stores")
+
+
+@pytest.mark.ids("F30")
+def test_what_happens_to_a_session_of_the_index_is_told(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = in_the_index(ground.home, monkeypatch)
+    with hub_of(ground) as hub:
+
+        async def scene() -> list[tuple[str, str]]:
+            async with hub.ws() as client:
+                await asyncio.to_thread(ground.hitch, "restart", "s0")
+                await client.until("session.status", rows[0]["id"], status="active")
+                await asyncio.to_thread(ground.hitch, "archive", "s1")
+                await client.until("session.status", rows[1]["id"], status="stopped")
+                await asyncio.to_thread(ground.hitch, "rm", "s2")
+                await client.until("session.removed", rows[2]["id"])
+                return [(event["type"], event["sessionId"]) for event in client.events]
+
+        told = asyncio.run(scene())
+        assert ("session.created", rows[0]["id"]) not in told
+        assert not [kind for kind, _ in told if kind == "terminal.exit"]
+        assert [row["name"] for row in hub.ask("GET", "/api/sessions")] == ["s0", "s3"]

@@ -17,7 +17,7 @@ NOW_S = 1_790_000_000.5
 def session(number: int = 1, *, place: str = "shop", since_s: float = 5, colour: str = "green", **told: Any) -> str:
     shape = {"id": "k3v9q0x2m7ab", "index": number, "name": "dev", "description": "", "agent": "claude"}
     shape |= {"record": "active", "label": "running", **told}
-    return line_of(shape, NOW_S - since_s, "1h 1m", colour, place)
+    return line_of(shape, NOW_S - since_s, "1h 1m", colour, "running", place)
 
 
 def lines(*sessions: str, colour: bool = False) -> list[str]:

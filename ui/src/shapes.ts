@@ -112,6 +112,7 @@ export interface Health {
   uptime_s: number;
   sessions: number;
   live: number;
+  problems?: string[];
 }
 
 /** Nothing was shown between the two, in seconds since the beginning. */

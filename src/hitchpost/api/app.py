@@ -12,6 +12,7 @@ from fastapi import Body, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 
 import hitchpost
 from hitchpost import output, wire
@@ -106,6 +107,7 @@ class Routes:
             "uptime_s": round(time.monotonic() - self.hub.began, 3),
             "sessions": len(sessions),
             "live": sum(one.watch is not None for one in sessions.values()),
+            "problems": self.hub.registry.problems,
         }
 
     async def status(self) -> dict[str, Any]:
@@ -281,8 +283,7 @@ class Routes:
         return self.hub.registry.listed()
 
     def _agent_view(self, one: Tracked) -> dict[str, Any]:
-        assert one.seen is not None
-        agent = one.seen.record.agent
+        agent = one.shape["agent"]
         title = catalog.load(agent).title if agent in catalog.names() else agent
         return {
             "id": one.id,
@@ -291,7 +292,7 @@ class Routes:
             "state": cr070_word(one),
             "session_alive": one.shape["session_alive"],
             "sandbox_alive": one.shape["sandbox_alive"],
-            "container": None if one.seen.record.runtime in WITHOUT_SANDBOX else container_name(one.id),
+            "container": None if one.shape["runtime"] in WITHOUT_SANDBOX else container_name(one.id),
         }
 
     def _record_answer(self, one: Tracked, notes: list[str] | None = None) -> dict[str, Any]:
@@ -318,7 +319,13 @@ def _runs(folder: str, current: int, shape: dict[str, Any]) -> list[dict[str, An
 
 def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     routes = Routes(hub, tokens)
+
+    async def ready(connection: HTTPConnection) -> None:
+        if wanted := connection.path_params.get("session") or connection.path_params.get("agent"):
+            await hub.registry.ready(wanted)
+
     app = FastAPI(
+        dependencies=[Depends(ready)],
         title="Hitchpost",
         version=hitchpost.__version__,
         openapi_url=None,

@@ -207,6 +207,9 @@ class Health(BaseModel):
     uptime_s: float
     sessions: int
     live: int
+    problems: list[str] = Field(
+        default_factory=list, examples=[[]], description="What keeps the hub from its work, for people."
+    )
 
 
 class AgentView(BaseModel):

@@ -194,6 +194,8 @@ class Connection:
             kind, handle = handlers[value["type"]]
             asked = kind.model_validate(value)
             session = asked.sessionId
+            if session not in self.views:
+                await self.hub.registry.ready(session)
             await handle(asked)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "expected a known message"

@@ -45,6 +45,8 @@ def command(as_json: bool) -> None:
         click.echo(
             f"  hub       {up}   pid {hub['pid']}, up {duration(hub['uptime_s'])}{f' ({counts})' if counts else ''}"
         )
+        for text in hub["problems"]:
+            click.echo(f"    {painted('problem', 'yellow', on=colour)}: {visible(text)}")
     click.echo("Sandboxes:")
     boxes = [row for row in rows if row["runtime"] == DOCKER]
     for row in boxes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import os
 import struct
 from collections.abc import Callable
@@ -14,6 +15,7 @@ ENTRIES = IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE
 IN_IGNORED, IN_Q_OVERFLOW, IN_ONLYDIR = 0x8000, 0x4000, 0x01000000
 IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
 HEADER = struct.Struct("iIII")
+LIMITS = {errno.ENOSPC: "fs.inotify.max_user_watches", errno.EBADF: "fs.inotify.max_user_instances"}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -21,35 +23,47 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Changes:
     """Calls ``tell(folder, name)`` for each entry that came, went or was replaced in a watched folder; see ``mask``.
 
-    ``tell("", "")`` says that something was missed, and everything has to be looked at.
+    ``tell("", "")`` says that something was missed, and everything has to be looked at. ``unwatched`` are the folders
+    that the kernel refused to watch, and which of its limits that was.
     """
 
     def __init__(self, tell: Callable[[str, str], None], mask: int = ENTRIES) -> None:
         self.tell, self.mask = tell, mask | IN_ONLYDIR
-        self._fd = _libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
-        if self._fd < 0:
-            raise OSError(ctypes.get_errno(), "inotify is not to be had")
+        self.unwatched: dict[str, str] = {}
+        self._fd = -1
         self._folders: dict[int, str] = {}
         self._watches: dict[str, int] = {}
-        asyncio.get_running_loop().add_reader(self._fd, self._read)
+        self.open()
+
+    def open(self) -> None:
+        """Have an inotify of our own, unless there is one already or a user's are used up."""
+        if self._fd < 0:
+            self._fd = _libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
+            if self._fd >= 0:
+                asyncio.get_running_loop().add_reader(self._fd, self._read)
 
     def watch(self, folder: str) -> bool:
         """Whether the folder is watched from now on: the kernel allows only so many."""
         number = _libc.inotify_add_watch(self._fd, os.fsencode(folder), self.mask)
         if number < 0:
+            if (why := ctypes.get_errno()) not in (errno.ENOENT, errno.ENOTDIR):
+                self.unwatched[folder] = LIMITS.get(why, os.strerror(why).lower())
             return False
         self._folders[number], self._watches[folder] = folder, number
+        self.unwatched.pop(folder, None)
         return True
 
     def forget(self, folder: str) -> None:
+        self.unwatched.pop(folder, None)
         number = self._watches.pop(folder, None)
         if number is not None:
             self._folders.pop(number, None)
             _libc.inotify_rm_watch(self._fd, number)
 
     def close(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._fd)
-        os.close(self._fd)
+        if self._fd >= 0:
+            asyncio.get_running_loop().remove_reader(self._fd)
+            os.close(self._fd)
 
     def _read(self) -> None:
         try:

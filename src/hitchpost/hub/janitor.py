@@ -13,8 +13,9 @@ from hitchpost.errors import HitchpostError
 from hitchpost.hub.core import Hub
 from hitchpost.hub.registry import Tracked
 from hitchpost.model import run as runs
+from hitchpost.model.facts import Facts
 from hitchpost.model.policy import ON_FAILURE, RestartPolicy, Retention, delete_at, reap_due, restart_decision
-from hitchpost.model.record import ACTIVE, SUSPENDED
+from hitchpost.model.record import ACTIVE, RECORD_TRANSITIONS, SUSPENDED
 from hitchpost.ops.prune import prune
 from hitchpost.settings import Settings
 from hitchpost.state import files, records
@@ -92,7 +93,7 @@ class Janitor:
         """End the processes that have been idle for too long; their records stay active."""
         idle_for = timedelta(minutes=self.settings.reap_idle_minutes)
         reaped = []
-        for one in list(self.hub.registry.sessions.values()):
+        for one in [one for one in self.hub.registry.sessions.values() if one.lives]:
             await self.hub.registry.look_at(one.id)
             if one.seen is None or not reap_due(one.seen.facts, now, idle_for):
                 continue
@@ -106,10 +107,10 @@ class Janitor:
         return reaped
 
     def _deletable(self) -> list[str]:
-        """What the policy may ever delete, or nobody has looked at: the thousands of others need no second look."""
+        """What the policy may ever delete, by its record: the thousands of others need no look."""
         now, policy = datetime.now(UTC), Retention()
-        known = self.hub.registry.sessions.values()
-        return [one.id for one in known if one.seen is None or delete_at(policy, one.seen.facts, now) is not None]
+        words = [word for word in RECORD_TRANSITIONS if delete_at(policy, Facts(created_at=now, record=word), now)]
+        return [one.id for one in self.hub.registry.sessions.values() if one.line and one.row["record"] in words]
 
     async def _prune_daily(self) -> None:
         while True:

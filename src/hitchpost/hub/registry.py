@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import time
 from collections import Counter
@@ -22,21 +23,21 @@ from hitchpost.hub.changes import Changes
 from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
-from hitchpost.model.facts import Facts
+from hitchpost.model.facts import WITHOUT_SANDBOX, Facts
 from hitchpost.model.status import cr070, settle, status, story29, story29_reason
 from hitchpost.ops.create import sweep
-from hitchpost.ops.listing import UNLISTED, Row, foreign, place_in_list, place_of
+from hitchpost.ops.listing import UNLISTED, Row, foreign, is_settled, place_in_list, place_of
 from hitchpost.ops.look import Seen, exit_of, look, with_activity
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import resolve_in
 from hitchpost.ops.view import shape
 from hitchpost.state import files, records
 from hitchpost.state.home import is_id, session_folder, sessions_folder
-from hitchpost.state.index import line_of
+from hitchpost.state.index import AGENT_STATE, NAME, NUMBER, RECORD, TICK_NS, Index, line_of, text_of
 from hitchpost.values import replace
 
 ADOPTION_BUDGET_S = 10.0
-SLOW_LOOK_S = 10.0
+SLOW_LOOK_S = 3.0
 LOOK_AGAIN_S = 0.25
 FILES = (files.STATE, records.RECORD)
 CANNOT_WRITE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES, errno.EPERM)
@@ -46,16 +47,18 @@ log = structlog.get_logger()
 
 
 class Tracked:
-    """One session. ``watch`` is there while its keeper lives."""
+    """One session. ``watch`` is there while its keeper lives. One that has ended is known from the index, without a
+    look: ``seen`` comes when somebody needs it."""
 
-    __slots__ = ("heard", "id", "line", "lives", "lock", "place", "seen", "shape", "text", "watch", "word")
+    __slots__ = ("_row", "_shape", "heard", "id", "line", "lives", "lock", "place", "seen", "text", "watch", "word")
 
     def __init__(self, session: str) -> None:
         self.id = session
         self.seen: Seen | None = None
         self.heard: tuple[int, dict[str, Any]] | None = None
         """A run, and how it ended, as its keeper told it."""
-        self.shape: dict[str, Any] = {}
+        self._shape: dict[str, Any] | None = None
+        self._row: dict[str, Any] | None = None
         self.text = ""
         self.line = ""
         self.place = 0
@@ -64,14 +67,41 @@ class Tracked:
         self.watch: Watch | None = None
         self.lock = asyncio.Lock()
 
+    @classmethod
+    def indexed(cls, session: str, line: str, text: str) -> Tracked:
+        one = cls(session)
+        one.line, one.text, one.place = line, text, place_in_list(line)
+        return one
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        if self._shape is None:
+            self._shape = json.loads(self.text) if self.text else {}
+        return self._shape
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What finds it: id, index, name and record."""
+        if self._row is None:
+            fields = self.line.split("\t", NAME + 1)
+            name, number = text_of(fields[NAME]), int(fields[NUMBER])
+            self._row = {"id": self.id, "index": number, "name": name, "record": fields[RECORD]}
+        return self._row
+
+    @property
+    def agent_state(self) -> str:
+        return self.line.split("\t", AGENT_STATE + 1)[AGENT_STATE]
+
     def describe(self, now: datetime) -> None:
         """Say everything about the session as it was last seen, with the words of this moment."""
         assert self.seen is not None
         words = status(self.seen.facts, now)
-        self.shape = made = shape(self.seen, now, words)
+        self._shape = made = shape(self.seen, now, words)
+        self._row = None
         self.text = lightjson.dumps(made)
         since_s = now.timestamp() - words.in_status_s
-        self.line = line_of(made, since_s, duration(words.total_s), words.colour, place_of(made))
+        agent_state = cr070(self.seen.facts)
+        self.line = line_of(made, since_s, duration(words.total_s), words.colour, agent_state, place_of(made))
         self.place = place_in_list(self.line)
         self.lives = self.seen.facts.state in runs.LIVE
 
@@ -86,7 +116,7 @@ class Registry:
         self._threads = ThreadPoolExecutor(8, "look")
         self._freshening = ThreadPoolExecutor(1, "activity")
         self._tasks: set[asyncio.Task[object]] = set()
-        self._unwatched: set[str] = set()
+        self._stamps: dict[str, int] = {}
         self._unwritten: dict[str, str] = {}
         self._again: set[str] = set()
         self._asked: set[str] = set()
@@ -101,9 +131,14 @@ class Registry:
         began = time.monotonic()
         await self._in_thread(sweep, self.home)
         self._changes = Changes(self._changed)
-        top = sessions_folder(self.home)
-        self._changes.watch(top)
-        names = [name for name in await self._in_thread(os.listdir, top) if is_id(name)]
+        known: Index = await self._in_thread(self._watch_all)
+        shapes = known.shapes
+        self.sessions = {
+            session: Tracked.indexed(session, line, shapes[session])
+            for session, line in known.lines.items()
+            if session in shapes
+        }
+        names = [name for name in (*known.changed, *known.lines) if name not in self.sessions]
         try:
             async with asyncio.timeout(ADOPTION_BUDGET_S):
                 await asyncio.gather(*(self.look_at(name, quiet=True) for name in names))
@@ -114,8 +149,36 @@ class Registry:
                     self._soon(name, quiet=True)
         self.ready_in_s = time.monotonic() - began
         self._task(self._slowly())
+        self._task(self._after_adoption(known))
         live = sum(one.watch is not None for one in self.sessions.values())
         log.info("adopted", sessions=len(self.sessions), live=live, seconds=round(self.ready_in_s, 3))
+
+    def _watch_all(self) -> Index:
+        """First the watches, then the index: what changes in between is told."""
+        top = sessions_folder(self.home)
+        self._changes.watch(top)
+        for name in filter(is_id, os.listdir(top)):
+            self._changes.watch(session_folder(self.home, name))
+        known = Index(self.home).check()
+        known.shapes  # noqa: B018 - read here, not in the event loop
+        return known
+
+    async def _after_adoption(self, known: Index) -> None:
+        """Store what had to be looked at, for the next start. Containers may have changed without a word in a file."""
+        looked_at = [one for one in self.sessions.values() if one.seen is not None and one.id in known.changed]
+
+        def store() -> list[str]:
+            for one in looked_at:
+                assert one.seen is not None
+                if is_settled(one.seen):
+                    known.remember(one.id, one.line, one.shape)
+                else:
+                    known.note(one.id, one.seen.record)
+            known.save()
+            return [name for name in known.lines if _in_sandbox(known.shapes.get(name))]
+
+        for session in await self._in_thread(store):
+            await self.look_at(session)
 
     async def close(self) -> None:
         for task in list(self._tasks):
@@ -147,11 +210,23 @@ class Registry:
             raise NoSuchSession(session)
         return found
 
+    async def ready(self, wanted: str) -> None:
+        """See to it that ``get`` and ``find`` know all of a session that is known from the index so far."""
+        try:
+            one = self.sessions.get(wanted) or self.sessions[self._resolve(wanted)]
+        except HitchpostError:
+            return  # whoever asked hears of it
+        if one.seen is None and one.line:
+            await self.look_at(one.id)
+
+    def _resolve(self, wanted: str) -> str:
+        return resolve_in({one.id: one.row for one in self.sessions.values() if one.line}, wanted)
+
     def find(self, wanted: str) -> Tracked:
         """By id, then name, then index, then the unique beginning of an id, as the command line does."""
         if wanted in self.sessions:
             return self.get(wanted)
-        return self.get(resolve_in({one.id: one.shape for one in self.sessions.values() if one.shape}, wanted))
+        return self.get(self._resolve(wanted))
 
     async def freshen(self, *some: Tracked) -> None:
         """Give the living, or some of them, the words that hold now. Whoever asks for words asks for this first.
@@ -189,9 +264,7 @@ class Registry:
         if one is None:
             one = self.sessions[session] = Tracked(session)
             # first the watch, then the look: what changes in between is told
-            folder = session_folder(self.home, session)
-            if not await self._in_thread(self._changes.watch, folder):
-                self._unwatched.add(session)
+            await self._in_thread(self._changes.watch, session_folder(self.home, session))
         async with one.lock:
             self._asked.discard(session)
             try:
@@ -263,20 +336,23 @@ class Registry:
         old_word, one.word = one.word, word
         if quiet:
             return
-        if before is None:
+        if not old_shape:
             self.publish({"type": "session.created", "sessionId": one.id, "session": one.shape})
         facts = settle(seen.facts)
-        ended = facts.state in runs.TERMINAL and (
-            before is None or before.facts.run != facts.run or settle(before.facts).state not in runs.TERMINAL
-        )
+        if before is not None:
+            old_run, old_state = before.facts.run, settle(before.facts).state
+        else:
+            old_run, old_state = old_shape.get("run", 0), old_shape.get("state", "")
+            old_word = word if old_shape.get("status") == one.shape["status"] else old_word
+        ended = facts.state in runs.TERMINAL and (old_run != facts.run or old_state not in runs.TERMINAL)
         if ended and facts.state != runs.ORPHANED:
             self._tell_exit(one, facts)
-        if word != old_word or (before is not None and before.facts.run != seen.facts.run):
+        if word != old_word or (old_shape and old_run != facts.run):
             told: Event = {"type": "session.status", "sessionId": one.id, "status": word, "session": one.shape}
             if word == "error":
                 told["reason"] = story29_reason(seen.facts)
             self.publish(told)
-        elif before is not None and old_shape != one.shape:
+        elif old_shape and old_shape != one.shape:
             self.publish({"type": "session.updated", "sessionId": one.id, "session": one.shape})
 
     def _tell_exit(self, one: Tracked, facts: Facts) -> None:
@@ -307,14 +383,15 @@ class Registry:
         if one.watch is not None:
             one.watch.close()
         self._changes.forget(session_folder(self.home, one.id))
-        self._unwatched.discard(one.id)
+        self._stamps.pop(one.id, None)
         self._unwritten.pop(one.id, None)
         self.foreign.pop(one.id, None)
-        if one.seen is not None:
+        if one.line:
             self.publish({"type": "session.removed", "sessionId": one.id, "session": one.shape})
 
     def _changed(self, folder: str, name: str) -> None:
         if folder == "":
+            self._task(self._look_for_others())
             for session in list(self.sessions):
                 self._soon(session)
         elif folder == sessions_folder(self.home):
@@ -323,12 +400,71 @@ class Registry:
         elif name in FILES:
             self._soon(os.path.basename(folder))
 
+    async def _look_for_others(self) -> None:
+        """Find the sessions that came and went without a word."""
+        names = set(filter(is_id, await self._in_thread(os.listdir, sessions_folder(self.home))))
+        for session in names.symmetric_difference(self.sessions):
+            self._soon(session)
+
+    # what the kernel does not tell ------------------------------------------------------------------------------
+
+    @property
+    def problems(self) -> list[str]:
+        """What keeps the hub from its work, for people."""
+        found = []
+        if unwatched := self._changes.unwatched:
+            limits = " and ".join(sorted(set(unwatched.values())))
+            found.append(
+                f"{len(unwatched)} folders cannot be watched because this user's limit {limits} is reached; they are"
+                f" looked at every {SLOW_LOOK_S:g} s instead; raise the limit with sysctl, or close what watches files"
+            )
+        if unwritten := self._unwritten:
+            why = " and ".join(sorted(set(unwritten.values())))
+            found.append(f"{len(unwritten)} runs have ended and that cannot be written down ({why}); see hitch doctor")
+        return found
+
     async def _slowly(self) -> None:
-        """What the kernel could not promise to tell of is looked at now and then."""
+        """What the kernel refused to watch, or the disk to take, is tried again; and looked at meanwhile."""
+        told = False
         while True:
+            if bool(self._changes.unwatched) != told:
+                told = not told
+                log.warning(*self.problems[:1]) if told else log.info("every folder is watched again")
             await asyncio.sleep(SLOW_LOOK_S)
-            for session in [*self._unwatched, *self._unwritten]:
-                await self.look_at(session)
+            try:
+                await self._watch_again()
+                for session in list(self._unwritten):
+                    await self.look_at(session)
+            except Exception as error:  # the net must not tear
+                log.error("cannot look for what was not told", error=repr(error))
+
+    async def _watch_again(self) -> None:
+        if not self._changes.unwatched:
+            return
+        self._changes.open()
+        if sessions_folder(self.home) in self._changes.unwatched:
+            await self._in_thread(self._changes.watch, sessions_folder(self.home))
+            await self._look_for_others()
+        for session in await self._in_thread(self._moved):
+            self._soon(session)
+
+    def _moved(self) -> list[str]:
+        """Of the folders that were not watched: those that are from now on, and those that changed meanwhile."""
+        found = []
+        for folder in list(self._changes.unwatched):
+            session = os.path.basename(folder)
+            if not is_id(session):
+                continue
+            watched = self._changes.watch(folder)
+            try:
+                changed_ns = os.lstat(folder).st_ctime_ns
+            except OSError:
+                changed_ns = 0
+            if watched or changed_ns != self._stamps.get(session):
+                found.append(session)
+            # a change in the tick of the look could hide the next one
+            self._stamps[session] = changed_ns if changed_ns + TICK_NS < time.time_ns() else 0
+        return found
 
     def _soon(self, session: str, *, quiet: bool = False) -> None:
         """One end of a run is told by its keeper and by three files: a look that has not begun sees all of it."""
@@ -355,6 +491,10 @@ class Registry:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(*args, **named))
 
 
+def _in_sandbox(text: str | None) -> bool:
+    return text is not None and json.loads(text)["runtime"] not in WITHOUT_SANDBOX
+
+
 def _write_end(home: str, seen: Seen, told: dict[str, Any]) -> Seen:
     """What the keeper told of the end and could not write itself is written for it."""
     path = os.path.join(seen.run_folder, wire.EXIT)
@@ -366,5 +506,4 @@ def _write_end(home: str, seen: Seen, told: dict[str, Any]) -> Seen:
 
 
 def cr070_word(one: Tracked) -> str:
-    assert one.seen is not None
-    return cr070(one.seen.facts)
+    return one.agent_state if one.seen is None else cr070(one.seen.facts)

@@ -60,6 +60,7 @@ class Trees:
         try:
             found = await self._do(_folders, tree.folder)
             self._changes = self._changes or Changes(self._heard, ENTRIES | IN_MODIFY | IN_ATTRIB)
+            self._changes.open()
         except (HitchpostError, OSError):
             return  # the difference says what is wrong with the folder
         new = [folder for folder in found if folder not in tree.watched]

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from hitchpost import lightjson
+from hitchpost import hubclient, lightjson
 from hitchpost import settings as config
 from hitchpost.errors import BadSettings, HomeRefused
 from hitchpost.model.record import ARCHIVED
@@ -23,6 +23,7 @@ from hitchpost.state.index import INDEX, Index
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1 << 30, 64 << 20
 TOO_FEW_FILES = 1000
 NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "glusterfs", "beegfs", "fuse.sshfs")
+HUB_ANSWERS_S = 4.0
 FIX = "run: hitch doctor --fix"
 SHOWN = 5
 
@@ -35,6 +36,7 @@ def checkup(home: str) -> list[Finding]:
     if refused is not None:
         return [*findings, refused]
     findings += _place(home)
+    findings += _hub(home)
     findings += _index(home)
     wards = [ward.examine(home, session) for session in records.ids(home)]
     findings += [finding for one in wards for finding in one.findings]
@@ -71,6 +73,14 @@ def _home(home: str) -> Finding | None:
     except OSError as error:
         return problem("home", f"{home}: {os.strerror(error.errno or 0).lower()}", "name another in HITCHPOST_HOME")
     return None
+
+
+def _hub(home: str) -> Iterator[Finding]:
+    try:
+        health = hubclient.ask(home, "GET", "/api/health", timeout_s=HUB_ANSWERS_S)
+    except hubclient.NoHub:
+        return
+    yield from [problem("hub", text) for text in health.get("problems", [])] or [ok("hub", f"pid {health['pid']}")]
 
 
 def _place(home: str) -> Iterator[Finding]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
+    from hitchpost.ops.look import Seen
+
 
 class Row:
     """One session: its line as in the index, its place in the list, and its JSON shape.
@@ -63,19 +65,16 @@ def listing(home: str, *, everything: bool = False, now: datetime | None = None)
     """All sessions in the order of their index. Archived and error records only with ``everything``."""
     now_s = time.time() if now is None else now.timestamp()
     try:
-        known = Index(home).refresh()
+        known = Index(home).check()
     except FileNotFoundError:
         return []
-    found = []
-    for session, line in known.lines.items():
-        place = place_in_list(line)
-        if not everything and place >= UNLISTED:
-            continue
-        if index.has_ended(line):
-            found.append(Row(line, place, known))
-        elif (row := _looked_at(known, session, now_s)) is not None:
+    found = [Row(line, place_in_list(line), known) for line in known.lines.values()]
+    for session in known.changed:
+        if (row := _looked_at(known, session, now_s)) is not None:
             found.append(row)
     known.save()
+    if not everything:
+        found = [row for row in found if row.place < UNLISTED]
     found.sort(key=lambda row: row.place)
     return found
 
@@ -92,9 +91,9 @@ def place_in_list(line: str) -> int:
     return int(number) if record in LISTED else (1 + int(number)) * UNLISTED + int(session, base=36)
 
 
-def _row(shape: dict[str, Any], since_s: float, total: str, colour: str) -> Row:
+def _row(shape: dict[str, Any], since_s: float, total: str, colour: str, agent_state: str) -> Row:
     """The row of a session that was looked at."""
-    line = index.line_of(shape, since_s, total, colour, place_of(shape))
+    line = index.line_of(shape, since_s, total, colour, agent_state, place_of(shape))
     return Row(line, place_in_list(line), None, shape)
 
 
@@ -124,7 +123,7 @@ def _looked_at(known: Index, session: str, now_s: float) -> Row | None:
     """The row of a session by its files; None when it is gone. What can change no more is remembered."""
     from datetime import UTC, datetime
 
-    from hitchpost.model.status import status
+    from hitchpost.model.status import cr070, status
     from hitchpost.ops.look import look
     from hitchpost.ops.view import shape
 
@@ -137,18 +136,24 @@ def _looked_at(known: Index, session: str, now_s: float) -> Row | None:
     now = datetime.fromtimestamp(now_s, UTC)
     words = status(seen.facts, now)
     made = shape(seen, now, words)
-    row = _row(made, now_s - words.in_status_s, duration(words.total_s), words.colour)
-    settled = seen.facts.state in runs.TERMINAL and seen.facts.state != runs.ORPHANED
-    if settled and not seen.problem and seen.facts.sandbox_alive is not True:
+    total = duration(words.total_s)
+    row = _row(made, now_s - words.in_status_s, total, words.colour, cr070(seen.facts))
+    if is_settled(seen):
         known.remember(session, row.line, made)
+    else:
+        known.note(session, seen.record)
     return row
+
+
+def is_settled(seen: Seen) -> bool:
+    """Whether what was seen can change no more without a change to the session's folder."""
+    ended = seen.facts.state in runs.TERMINAL and seen.facts.state != runs.ORPHANED
+    return ended and not seen.problem and seen.facts.sandbox_alive is not True
 
 
 def foreign(home: str, session: str, why: Exception) -> Row:
     """The row of a session that cannot be looked at."""
-    known = Index(home)
-    known.lines[session] = known.read(session)
-    return _foreign(known, session, why)
+    return _foreign(Index(home), session, why)
 
 
 def _foreign(known: Index, session: str, why: Exception) -> Row:
@@ -157,7 +162,8 @@ def _foreign(known: Index, session: str, why: Exception) -> Row:
         since_s = os.stat(session_folder(known.home, session)).st_ctime
     except OSError:
         since_s = time.time()
-    return _row(_foreign_shape(known.row(session), why), since_s, duration(0.0), "yellow")
+    known.lines[session] = known.read(session)
+    return _row(_foreign_shape(known.row(session), why), since_s, duration(0.0), "yellow", "unknown")
 
 
 def _foreign_shape(row: dict[str, Any], why: Exception) -> dict[str, Any]:

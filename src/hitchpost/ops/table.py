@@ -16,7 +16,7 @@ def as_table(lines: list[str], *, colour: bool, now_s: float) -> bytes:
     """The table, ready to be printed. Each session is given by its line, as in the index."""
     fields = "\t".join(lines).split("\t") if lines else []
     parts = [fields[place::ALL_FIELDS] for place in range(ALL_FIELDS)]
-    ids, _, _, numbers, names, since, totals, colours, *texts = parts
+    ids, _, _, numbers, names, since, totals, colours, _, *texts = parts
     if "0" in numbers:
         numbers = [id if number == "0" else number for id, number in zip(ids, numbers, strict=True)]
     names, descriptions, agents, places, labels = map(_shown, (names, *texts))

@@ -24,22 +24,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from hitchpost.state.records import Record
+
     Row = dict[str, Any]
 
 INDEX = "index.tsv"
 MAGIC = b"hitchpost index"
 TICK_NS = 2_000_000_000
-VERSION = 5
+VERSION = 6
 NO_STAMP = "0"
 MOST_BYTES = 256 << 20
 
-# the fields of a line; one that has ended has also: since, total, colour, description, agent, place, label
+# the fields of a line; one that has ended has also: since, total, colour, agent_state, description, agent, place, label
 ID, STAMP, RECORD, NUMBER, NAME = range(5)
-FEW_FIELDS, ALL_FIELDS = 5, 12
+AGENT_STATE = 8
+FEW_FIELDS, ALL_FIELDS = 5, 13
 
 
 class Index:
-    """One line for each session. ``changed`` are the ids whose record was read from the files this time, and when their
+    """One line for each session. ``changed`` are the ids that the stored index says nothing true about, and when their
     folders had changed."""
 
     def __init__(self, home: str) -> None:
@@ -47,14 +50,20 @@ class Index:
         self.lines: dict[str, str] = {}
         self.changed: dict[str, int] = {}
         self._head = b""
-        self._stored: list[str] = []
+        self._stored: dict[str, str] = {}
         self._shapes: dict[str, str] | None = None
         self._taken_ns = 0
-        self._dirty = False
 
     def refresh(self) -> Index:
         """Bring the lines up to date with the files."""
-        stored = self._load()
+        self.check()
+        for name in self.changed:
+            self.lines[name] = self.read(name)
+        return self
+
+    def check(self) -> Index:
+        """Keep the stored lines that still hold. No session is opened: what has changed has no line afterwards."""
+        stored = self._stored = self._load()
         lines, changed, lstat = self.lines, self.changed, os.lstat
         self._taken_ns = time.time_ns()
         top = os.open(sessions_folder(self.home), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -75,9 +84,6 @@ class Index:
                     continue
         finally:
             os.close(top)
-        for name in changed:
-            lines[name] = self.read(name)
-        self._dirty = len(lines) != len(stored) or any(lines[name] != stored.get(name) for name in changed)
         return self
 
     @property
@@ -103,11 +109,14 @@ class Index:
         self.shapes[session] = lightjson.dumps(shape)
         _, _, rest = line.split("\t", RECORD)
         self.lines[session] = "\t".join((session, self._stamp(self.changed[session]), rest))
-        self._dirty = True
+
+    def note(self, session: str, record: Record) -> None:
+        """Add the few fields of a session that was looked at and has not ended."""
+        self.lines[session] = _few(session, record)
 
     def save(self) -> None:
         """Store the lines for the next reader. Failing to is no loss."""
-        if not self._dirty:
+        if self.lines == self._stored:
             return
         kept, shapes = [], []
         for session, line in sorted(self.lines.items(), key=_by_number):
@@ -148,7 +157,7 @@ class Index:
             return {}
         finally:
             os.close(fd)
-        self._head, self._stored = head, stored
+        self._head = head
         return {line[:ID_LENGTH]: line for line in stored}
 
     def _load_shapes(self) -> dict[str, str]:
@@ -172,7 +181,7 @@ class Index:
         if (b"%d" % len(texts), b"%08x" % crc32(texts)) != (texts_size, texts_sum):
             files.discard(self._path)
             return {}
-        ended = [line[:ID_LENGTH] for line in self._stored if has_ended(line)]
+        ended = [line[:ID_LENGTH] for line in self._stored.values() if has_ended(line)]
         return dict(zip(ended, texts.decode("ascii").split("\n"), strict=False))
 
     def read(self, name: str) -> str:
@@ -187,7 +196,7 @@ class Index:
                 record = records.from_story(folder)
             except OSError:
                 record = records.NOBODY
-        return "\t".join((name, NO_STAMP, record.record, str(record.index), _field(record.name)))
+        return _few(name, record)
 
     def _stamp(self, changed_ns: int) -> str:
         """``changed_ns`` as it is stored: a change that later ones in the same tick could hide fits no file."""
@@ -220,11 +229,15 @@ def _by_number(item: tuple[str, str]) -> int:
     return int(item[1].split("\t", NAME)[NUMBER])
 
 
-def line_of(shape: Row, since_s: float, total: str, colour: str, place: str) -> str:
+def _few(session: str, record: Record) -> str:
+    return "\t".join((session, NO_STAMP, record.record, str(record.index), _field(record.name)))
+
+
+def line_of(shape: Row, since_s: float, total: str, colour: str, agent_state: str, place: str) -> str:
     """A session's line, without a stamp."""
     texts = map(_field, (shape["description"], shape["agent"], place, shape["label"]))
     first = (shape["id"], NO_STAMP, shape["record"], str(shape["index"]), _field(shape["name"]))
-    return "\t".join((*first, f"{since_s:.1f}", total, colour, *texts))
+    return "\t".join((*first, f"{since_s:.1f}", total, colour, agent_state, *texts))
 
 
 def _field(text: str) -> str:
