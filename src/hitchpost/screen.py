@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from hitchpost import output
@@ -85,6 +85,12 @@ class Replay:
 
     def advance(self, end: int) -> Screen:
         """Show the screen after the first ``end`` bytes."""
+        for _ in self.steps(end):
+            pass
+        return self.screen
+
+    def steps(self, end: int) -> Iterator[None]:
+        """``advance`` for who has other things to do: a step for each piece of the log."""
         sizes = [size for size in output.sizes(self.folder) if size[0] >= self.offset]
         while True:
             while sizes and sizes[0][0] <= self.offset:
@@ -96,9 +102,9 @@ class Replay:
             if not chunk.data:
                 break
             self.screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
+            yield
         while sizes and sizes[0][0] <= end:
             self.screen.resize(*sizes.pop(0)[1:])
-        return self.screen
 
     def close(self) -> None:
         self._reader.close()

@@ -6,11 +6,12 @@ import asyncio
 import os
 import time
 from collections import Counter
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any
 
 from fastapi import Body, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
@@ -50,6 +51,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     for code in (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503)
 }
 """By reference: twelve models for each route would be a tenth of the hub's start. One route names the model itself."""
+PART_CHARS = 256 * 1024
 HTTP_CODES = {
     400: "bad_input",
     401: "not_signed_in",
@@ -83,7 +85,7 @@ Owner = Depends(owner)
 Actor = Annotated[str, Depends(actor_of)]
 
 
-class Asciicast(PlainTextResponse):
+class Asciicast(StreamingResponse):
     media_type = "application/x-asciicast"
 
 
@@ -238,8 +240,13 @@ class Routes:
         one = self._find(session)
         assert one.seen is not None
         folder = os.path.join(run_folder(one.seen.folder, chosen_run(one.seen, run)), wire.OUTPUT)
-        text = await self.hub.do(lambda: "".join(asciicast(folder, one.shape["name"])))
-        return Asciicast(text)
+        lines = asciicast(folder, one.shape["name"])
+
+        async def parts() -> AsyncIterator[str]:
+            while part := await self.hub.do(_part, lines):
+                yield part
+
+        return Asciicast(parts())
 
     async def diff(self, session: SessionId) -> dict[str, Any]:
         one = self._find(session)
@@ -298,6 +305,18 @@ class Routes:
     def _record_answer(self, one: Tracked, notes: list[str] | None = None) -> dict[str, Any]:
         told = readable(notes or [])
         return {"sessionId": one.id, "status": one.shape["record"], "notes": told, "session": one.shape}
+
+
+def _part(lines: Iterator[str]) -> str:
+    """The next lines together: as much as is worth the way to a thread and back."""
+    part: list[str] = []
+    size = 0
+    for line in lines:
+        part.append(line)
+        size += len(line)
+        if size >= PART_CHARS:
+            break
+    return "".join(part)
 
 
 def _runs(folder: str, current: int, shape: dict[str, Any]) -> list[dict[str, Any]]:

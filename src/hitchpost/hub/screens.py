@@ -1,15 +1,21 @@
-"""Screens of runs: what a terminal shows after so many bytes of a log. Each set of them has a thread of its own."""
+"""Screens of runs: what a terminal shows after so many bytes of a log.
+
+Each set of them has a thread of its own, in which they take turns: a long log does not make the others wait.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from hitchpost.screen import Replay, open_screen
 
+TURN_S = 0.02
 T = TypeVar("T")
 
 
@@ -30,6 +36,7 @@ class Screens:
         self._thread = ThreadPoolExecutor(1, name)
         self._most = most
         self._kept: dict[str, Replay] = {}
+        self._in_use: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def warm_up(self) -> None:
         """Load the emulator in the background: the first viewer would wait for it for most of a second."""
@@ -44,10 +51,10 @@ class Screens:
             screen = replay.screen
             return Shown(replay.offset, screen.cols, screen.rows, screen.snapshot(history=history))
 
-        return await self._do(lambda: show(self._at(output_folder, offset, cols, rows)))
+        return await self._at(output_folder, offset, cols, rows, show)
 
     async def text(self, output_folder: str, offset: int) -> str:
-        return await self._do(lambda: self._at(output_folder, offset, 80, 24).screen.text())
+        return await self._at(output_folder, offset, 80, 24, lambda replay: replay.screen.text())
 
     def close(self) -> None:
         self._thread.submit(self._close_all)
@@ -56,23 +63,41 @@ class Screens:
     async def _do(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
-    def _at(self, output_folder: str, offset: int, cols: int, rows: int) -> Replay:
+    async def _at(self, output_folder: str, offset: int, cols: int, rows: int, call: Callable[[Replay], T]) -> T:
+        """What ``call`` says about the screen at ``offset``. While a log is read for one, others of it wait."""
+        in_use = self._in_use.setdefault(output_folder, asyncio.Lock())
+        async with in_use:
+            replay = await self._do(lambda: self._take(output_folder, offset, cols, rows))
+            try:
+                steps = replay.steps(offset)
+                while await self._do(lambda: _go_on(steps)):
+                    pass
+                return await self._do(lambda: call(replay))
+            finally:
+                self._thread.submit(self._keep, output_folder, replay)
+
+    def _take(self, output_folder: str, offset: int, cols: int, rows: int) -> Replay:
         replay = self._kept.pop(output_folder, None)
         if replay is not None and replay.offset > offset:
             replay.close()
             replay = None
-        if replay is None:
-            replay = Replay(output_folder, cols, rows)
+        return replay or Replay(output_folder, cols, rows)
+
+    def _keep(self, output_folder: str, replay: Replay) -> None:
         self._kept[output_folder] = replay
         while len(self._kept) > self._most:
             self._kept.pop(next(iter(self._kept))).close()
-        replay.advance(offset)
-        return replay
 
     def _close_all(self) -> None:
         for replay in self._kept.values():
             replay.close()
         self._kept.clear()
+
+
+def _go_on(steps: Iterator[None]) -> bool:
+    """Take steps for one turn. False when there are no more."""
+    ends = time.monotonic() + TURN_S
+    return any(time.monotonic() > ends for _ in steps)
 
 
 def _warm_up() -> None:
