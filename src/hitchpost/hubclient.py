@@ -4,23 +4,42 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
+import struct
 from typing import Any
 
 from hitchpost.errors import HitchpostError, UsageError
 from hitchpost.shortpath import ShortPath
+from hitchpost.state import files
 
 SOCKET, LOCK, FILE, LOG = "hub.sock", "hub.lock", "hub.json", "hub.log"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TIMEOUT_S = 60.0
+ANSWERS_S = 4.0
+"""A hub that is well answers a small question within milliseconds."""
 EXIT_CODES = {401: 4, 403: 4, 404: 3, 409: 4, 422: 2}
 
 
 class NoHub(HitchpostError):
     """Raised when no hub answers."""
 
-    def __init__(self) -> None:
-        super().__init__("the hub is not running", "hitch up starts it")
+    def __init__(self, text: str = "the hub is not running", hint: str = "hitch up starts it") -> None:
+        super().__init__(text, hint)
+
+
+class SilentHub(NoHub):
+    """Raised when a hub is there and does not answer in time."""
+
+    def __init__(self, pid: int | None) -> None:
+        self.pid = pid
+        if pid is None:
+            why, hint = "", "see hitch doctor"
+        elif is_stopped(pid):
+            why, hint = " (process stopped)", f"kill -CONT {pid} lets it go on, hitch down ends it"
+        else:
+            why, hint = f" (pid {pid})", "hitch down ends it, and sessions go on"
+        super().__init__(f"the hub does not answer{why}", hint)
 
 
 class HubRefused(HitchpostError):
@@ -47,6 +66,44 @@ class _Connection(http.client.HTTPConnection):
         self.sock = connect(self.home, self.timeout or TIMEOUT_S)
 
 
+def is_up(home: str) -> bool:
+    """Whether a hub serves the home. It holds the folder itself: what is in it can be deleted."""
+    return files.is_held(os.path.join(home, ".")) is True or files.is_held(os.path.join(home, LOCK)) is True
+
+
+def pid_of(home: str) -> int | None:
+    """The hub's process: by the lock that it holds, by what it wrote down, or by who listens on its socket."""
+    for known in (_in_lock, _in_file):
+        try:
+            pid, start, boot = known(home)
+        except (OSError, ValueError, KeyError, TypeError, files.Unreadable, files.NewerSchema):
+            continue
+        if boot == files.boot_id() and files.process_start(pid) == start:
+            return pid
+    try:
+        with connect(home, ANSWERS_S) as sock:
+            pid, _, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    except OSError:
+        return None
+    return int(pid) or None
+
+
+def _in_lock(home: str) -> tuple[int, int, str]:
+    pid, start, boot = files.read_bytes(os.path.join(home, LOCK)).decode().split()
+    return int(pid), int(start), boot
+
+
+def _in_file(home: str) -> tuple[int, int, str]:
+    value: dict[str, Any] = files.read_object(os.path.join(home, FILE))
+    return int(value["pid"]), int(value["start"]), str(value["boot_id"])
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped the process (state T)."""
+    stat = files.process_stat(pid)
+    return stat is not None and stat[0] == b"T"
+
+
 def connect(home: str, timeout_s: float) -> socket.socket:
     """Raises ``OSError`` when nobody listens."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -69,6 +126,8 @@ def ask(home: str, method: str, path: str, body: object = None, *, timeout_s: fl
         connection.request(method, path, data, headers)
         answer = connection.getresponse()
         text = answer.read()
+    except TimeoutError:
+        raise SilentHub(pid_of(home)) from None
     except (OSError, http.client.HTTPException):
         raise NoHub from None
     finally:

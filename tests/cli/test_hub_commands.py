@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -77,6 +80,41 @@ def test_up_works_after_a_kill(ground: Ground) -> None:
     assert sign_in(ground.hitch("up", "--port", "0", "--json").json()["launch_url"]) == 200
     assert hub_file(ground)["pid"] != pid
     ground.hitch("down")
+
+
+@pytest.mark.parametrize("names", [["hub.lock"], ["hub.json"], ["hub.lock", "hub.json"]])
+@pytest.mark.ids("F32")
+def test_a_hub_whose_files_are_deleted_stays_the_only_one_and_is_found(ground: Ground, names: list[str]) -> None:
+    ground.hitch("up", "--port", "0")
+    pid = hub_file(ground)["pid"]
+    for name in names:
+        (ground.home / name).unlink()
+    second = subprocess.run(
+        [sys.executable, "-m", "hitchpost.api", "127.0.0.1", "0"], capture_output=True, text=True, check=False
+    )
+    assert second.returncode == 4
+    assert "another hub serves this home" in second.stderr
+    ground.hitch("up")
+    assert ground.hitch("status", "--json").json()["hub"]["pid"] == pid
+    assert ground.hitch("down").out == "the hub is down\n"
+    assert not alive(pid)
+
+
+@pytest.mark.ids("F31")
+def test_a_hub_that_was_stopped_is_told_so_with_what_to_do_and_down_ends_it(ground: Ground) -> None:
+    ground.hitch("up", "--port", "0")
+    pid = hub_file(ground)["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    words = f"does not answer (process stopped); kill -CONT {pid} lets it go on, hitch down ends it"
+    assert ground.hitch("status").out.splitlines()[1] == f"  hub       {words}"
+    status = ground.hitch("status", "--json").json()
+    assert status["hub"] == {"ok": False, "pid": pid, "problems": [f"the hub {words}"]}
+    assert f"the hub {words}" in ground.hitch("up", check=1).err
+    assert f"the hub {words}" in ground.hitch("doctor", check=False).out
+    down = ground.hitch("down")
+    assert down.out == "the hub is down\n"
+    assert f"the hub (pid {pid}) was stopped" in down.err
+    assert not alive(pid)
 
 
 def test_a_port_that_is_taken_is_said(ground: Ground) -> None:

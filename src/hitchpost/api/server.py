@@ -53,7 +53,7 @@ def run(address: Address) -> int:
     check_host(address.host)
     sys.setswitchinterval(SWITCH_S)
     home = open_home()
-    lock = take_lock(home)
+    locks = take_locks(home)
     _log_plainly()
     try:
         import uvloop
@@ -61,23 +61,28 @@ def run(address: Address) -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(serve(home, address))
     finally:
-        os.close(lock)
+        for lock in locks:
+            os.close(lock)
 
 
-def take_lock(home: str) -> int:
+def take_locks(home: str) -> list[int]:
+    """Hold the home itself, which cannot be deleted under a hub, and the file that says who does."""
     path = os.path.join(home, LOCK)
+    held: list[int] = []
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise Refused(f"cannot use {path}: {os.strerror(error.errno or 0).lower()}") from None
-    try:
-        files.wait_for_flock(fd, LOCK, 0.5)
-    except files.LockTimeout:
-        os.close(fd)
+        held.append(os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        files.wait_for_flock(held[0], home, 0.5)
+        held.append(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        files.wait_for_flock(held[1], path, 0.5)
+        os.ftruncate(held[1], 0)
+        os.pwrite(held[1], f"{os.getpid()} {files.process_start(os.getpid())} {files.boot_id()}\n".encode(), 0)
+        return held
+    except (OSError, files.LockTimeout) as error:
+        for fd in held:
+            os.close(fd)
+        if isinstance(error, OSError):
+            raise Refused(f"cannot use {path}: {os.strerror(error.errno or 0).lower()}") from None
         raise Refused("another hub serves this home; hitch status tells of it") from None
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"{os.getpid()} {files.process_start(os.getpid())} {files.boot_id()}\n".encode(), 0)
-    return fd
 
 
 async def serve(home: str, address: Address) -> int:
@@ -100,8 +105,10 @@ async def serve(home: str, address: Address) -> int:
     local = _listen_locally(home)
     servers = [(_server(gate), tcp), (_server(Trusted(app)), local)]
     serving = [asyncio.create_task(server.serve(sockets=[sock])) for server, sock in servers]
+    pid = os.getpid()
+    identity = {"pid": pid, "start": files.process_start(pid), "boot_id": files.boot_id()}
     files.write_object(
-        os.path.join(home, FILE), {"schema": files.SCHEMA, "url": routes.url, "pid": os.getpid(), "at": files.stamp()}
+        os.path.join(home, FILE), {"schema": files.SCHEMA, "url": routes.url, **identity, "at": files.stamp()}
     )
     gc.freeze()  # what the hub is made of is not looked through again: that would be a pause of tens of milliseconds
     gc.enable()

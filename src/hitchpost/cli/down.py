@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 
@@ -12,7 +11,6 @@ from hitchpost import hubclient
 from hitchpost.cli.common import say
 from hitchpost.errors import HitchpostError
 from hitchpost.keeper.tree import send
-from hitchpost.state import files
 from hitchpost.state.home import open_home
 
 LEAVE_S = 60.0
@@ -26,22 +24,21 @@ class StillUp(HitchpostError):
 def command() -> None:
     """End the hub. Sessions go on; with on_shutdown = "suspend" in the settings they are ended and suspended."""
     home = open_home()
-    lock = os.path.join(home, hubclient.LOCK)
-    if files.is_held(lock) is not True:
+    if not hubclient.is_up(home):
         click.echo("the hub is not running")
         return
-    try:
-        pid, start, boot = files.read_bytes(lock).decode().split()
-    except (OSError, ValueError):
-        raise StillUp("the hub is starting; try again") from None
-    if boot != files.boot_id() or files.process_start(int(pid)) != int(start):
-        raise StillUp(f"{lock} is held by a process that it does not name; see hitch doctor")
-    send(int(pid), signal.SIGTERM)
+    pid = hubclient.pid_of(home)
+    if pid is None:
+        raise StillUp("the hub is starting, or its process cannot be found; try again, or see hitch doctor")
+    send(pid, signal.SIGTERM)
+    if hubclient.is_stopped(pid):
+        say(f"the hub (pid {pid}) was stopped; it goes on, to end")
+        send(pid, signal.SIGCONT)
     deadline = time.monotonic() + LEAVE_S
     told = time.monotonic() + 1
-    while files.is_held(lock) is True:
+    while hubclient.is_up(home):
         if time.monotonic() > deadline:
-            raise StillUp(f"the hub (pid {pid}) does not end within {LEAVE_S:g} s")
+            raise StillUp(f"the hub does not end within {LEAVE_S:g} s; kill -9 {pid} ends it, and sessions go on")
         if time.monotonic() > told:
             say("waiting for the hub to end")
             told += 5

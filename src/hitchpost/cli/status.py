@@ -25,9 +25,13 @@ from hitchpost.text import painted, visible
 def command(as_json: bool) -> None:
     """Show whether the hub runs, which sandboxes there are, and how many sessions are in which state."""
     home = open_home()
+    silent = ""
     try:
-        hub: dict[str, Any] | None = hubclient.ask(home, "GET", "/api/health", timeout_s=5)
+        hub: dict[str, Any] | None = hubclient.ask(home, "GET", "/api/health", timeout_s=hubclient.ANSWERS_S)
         known = {one["id"]: one["state"] for one in hubclient.ask(home, "GET", "/api/agents", timeout_s=5)}
+    except hubclient.SilentHub as error:
+        silent = str(error).removeprefix("the hub ")
+        hub, known = {"ok": False, "pid": error.pid, "problems": [str(error)]}, {}
     except hubclient.NoHub:
         hub, known = None, {}
     rows = [row.shape for row in listing(home)]
@@ -39,13 +43,15 @@ def command(as_json: bool) -> None:
     click.echo("Services:")
     if hub is None:
         click.echo(f"  hub       {painted('stopped', 'yellow', on=colour)}   (hitch up starts it)")
+    elif silent:
+        click.echo(f"  hub       {painted(silent, 'yellow', on=colour)}")
     else:
         counts = ", ".join(f"{words[word]} {word}" for word in ("stale", "error", "stopped") if words[word])
         up = painted("running", "green", on=colour)
         click.echo(
             f"  hub       {up}   pid {hub['pid']}, up {duration(hub['uptime_s'])}{f' ({counts})' if counts else ''}"
         )
-        for text in hub["problems"]:
+        for text in hub.get("problems", []):
             click.echo(f"    {painted('problem', 'yellow', on=colour)}: {visible(text)}")
     click.echo("Sandboxes:")
     boxes = [row for row in rows if row["runtime"] == DOCKER]

@@ -35,7 +35,7 @@ def command(host: str, port: int, foreground: bool, as_json: bool) -> None:
     if foreground:
         os.execv(sys.executable, [sys.executable, "-m", "hitchpost.api", host, str(port)])
     started = None
-    if files.is_held(os.path.join(home, hubclient.LOCK)) is not True:
+    if not hubclient.is_up(home):
         started = _start(home, host, port)
     answer = _launch(home, started)
     if as_json:
@@ -67,11 +67,13 @@ def _launch(home: str, started: subprocess.Popen[bytes] | None) -> dict[str, str
     deadline = time.monotonic() + READY_S
     while True:
         try:
-            found: dict[str, str] = hubclient.ask(home, "POST", "/api/launch-code")
+            found: dict[str, str] = hubclient.ask(home, "POST", "/api/launch-code", timeout_s=hubclient.ANSWERS_S)
             return found
+        except hubclient.SilentHub:
+            if started is None or time.monotonic() > deadline:
+                raise
         except hubclient.NoHub:
-            held = files.is_held(os.path.join(home, hubclient.LOCK))
-            ended = held is not True and (started is None or started.poll() is not None)
+            ended = not hubclient.is_up(home) and (started is None or started.poll() is not None)
             if ended or time.monotonic() > deadline:
                 raise UpFailed(f"the hub did not come up; {_last_words(home)}") from None
             time.sleep(0.02)

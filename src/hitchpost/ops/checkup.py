@@ -23,7 +23,6 @@ from hitchpost.state.index import INDEX, Index
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1 << 30, 64 << 20
 TOO_FEW_FILES = 1000
 NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "glusterfs", "beegfs", "fuse.sshfs")
-HUB_ANSWERS_S = 4.0
 FIX = "run: hitch doctor --fix"
 SHOWN = 5
 
@@ -77,7 +76,10 @@ def _home(home: str) -> Finding | None:
 
 def _hub(home: str) -> Iterator[Finding]:
     try:
-        health = hubclient.ask(home, "GET", "/api/health", timeout_s=HUB_ANSWERS_S)
+        health = hubclient.ask(home, "GET", "/api/health", timeout_s=hubclient.ANSWERS_S)
+    except hubclient.SilentHub as error:
+        yield problem("hub", str(error))
+        return
     except hubclient.NoHub:
         return
     yield from [problem("hub", text) for text in health.get("problems", [])] or [ok("hub", f"pid {health['pid']}")]
