@@ -32,6 +32,31 @@ hypothesis.settings.register_profile("hitchpost", deadline=None, print_blob=True
 hypothesis.settings.load_profile("hitchpost")
 
 
+# A file is one worker's work. The longest come first, so that no worker begins with one when others are done.
+LONGEST = (
+    "runtimes/test_docker_engines.py",
+    "runtimes/test_docker_hub.py",
+    "runtimes/test_docker.py",
+    "faults/test_hub.py",
+    "api/test_schema.py",
+    "security/test_workspace_injection.py",
+    "faults/test_crash_consistency.py",
+    "browser/",
+    "hub/",
+    "faults/",
+    "cli/test_attach",
+    "security/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        name = item.path.relative_to(Path(__file__).parent).as_posix()
+        return next((place for place, start in enumerate(LONGEST) if name.startswith(start)), len(LONGEST))
+
+    items.sort(key=place)
+
+
 def pytest_collection_finish() -> None:
     """What was collected stays: the look for leaks after each test need not go through it, a tenth of a second each."""
     gc.collect()

@@ -7,13 +7,15 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
-from schemathesis.core.result import Ok
 
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import schemathesis
 
 EXAMPLES = 6
 TOO_LARGE = 413
@@ -46,6 +48,9 @@ def lonely_hub(ground: Ground) -> Iterator[HubProcess]:
 
 def operations(hub: HubProcess) -> list[schemathesis.APIOperation]:
     """Every operation of the document. One that cannot be tested is an error, not a gap."""
+    import schemathesis  # two seconds, in every process that collects the tests
+    from schemathesis.core.result import Ok
+
     document = hub.ask("GET", "/api/openapi.json")
     schema = schemathesis.openapi.from_dict(document, config=schemathesis.Config.from_dict(CHECKS))
     schema.config.update(base_url=hub.url)
@@ -65,7 +70,10 @@ def can_be_wrong(operation: schemathesis.APIOperation) -> bool:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_made_up_requests_are_answered_as_the_document_says(lonely_hub: HubProcess) -> None:
+    import schemathesis
+
     signed = {"Authorization": f"Bearer {lonely_hub.token()}"}
     for operation in operations(lonely_hub):
         for mode in schemathesis.GenerationMode:
