@@ -276,7 +276,9 @@ def test_F8_a_daemon_that_the_agent_leaves_is_counted_and_kept_until_somebody_sa
     assert ground.ps(dev)["label"] == "completed (left 1 process behind)"
     ground.stop(dev)
     assert not alive(daemon)
-    assert dev.exit()["survivors"] == 1
+    assert dev.exit() == left_with(0, survivors=1, survivors_now=0)
+    assert ground.ps(dev)["label"] == "completed"
+    assert "still there" not in ground.hitch("explain", dev.id).out
     assert (dev.state, ground.processes()) == ("completed", [])
 
 
@@ -288,6 +290,7 @@ def test_F8_what_stop_cannot_find_is_said(ground: Ground, monkeypatch: pytest.Mo
     assert dev.exit() == left_with(0, survivors=1)
     ground.stop(dev)
     assert dev.story()[-1]["reason"] == "0 ended; processes that emptied their environment could not be looked for"
+    assert ground.ps(dev)["label"] == "completed (left 1 process behind)"
     os.kill(int(ground.said("daemon")), signal.SIGKILL)
 
 

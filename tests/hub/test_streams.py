@@ -19,6 +19,7 @@ from statistics import median
 
 import pytest
 
+from hitchpost import output, wire
 from hitchpost.settings import Settings
 from tests.ground import Ground, Truth
 from tests.hubs import GAP, OUTPUT, SNAPSHOT, Frame, HubProcess, Socket
@@ -386,6 +387,29 @@ def test_the_size_belongs_to_who_typed_last(ground: Ground, hub: HubProcess) -> 
             await sized(66, 22)
 
     asyncio.run(scene())
+    ground.end(dev)
+
+
+def test_who_joins_takes_the_size_from_nobody(ground: Ground, hub: HubProcess) -> None:
+    dev = ground.begin_sh(ECHO)
+
+    async def scene() -> None:
+        async with hub.ws() as desktop, hub.ws() as phone:
+            channel = (await desktop.attach(dev.id, cols=100, rows=30))["channel"]
+            await desktop.say("terminal.input", sessionId=dev.id, data="a\r")
+            await desktop.until_shown(channel, b"<a>")
+            await phone.attach(dev.id, cols=40, rows=30)
+            await phone.say("terminal.resize", sessionId=dev.id, cols=40, rows=12)
+            await desktop.say("terminal.resize", sessionId=dev.id, cols=101, rows=31)
+            await asyncio.to_thread(eventually, lambda: size_of(dev) == (101, 31), 10, "the desktop's size")
+            await phone.say("terminal.resize", sessionId=dev.id, cols=40, rows=13)
+            await desktop.say("terminal.input", sessionId=dev.id, data="b\r")
+            await desktop.until_shown(channel, b"<b>")
+            assert size_of(dev) == (101, 31)
+
+    asyncio.run(scene())
+    sizes = [entry.value for entry in output.moments(str(dev.run() / "output")) if entry.kind == wire.AT_SIZE]
+    assert sizes == [80 << 32 | 24, 100 << 32 | 30, 101 << 32 | 31]
     ground.end(dev)
 
 

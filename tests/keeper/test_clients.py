@@ -298,3 +298,28 @@ def test_256_clients_of_one_keeper_are_served_and_the_next_may_only_ask(ground: 
         for link in links:
             link.close()
     ground.end(dev)
+
+
+def test_when_the_owner_goes_the_size_is_of_who_typed_last_among_the_others(ground: Ground):
+    dev = ground.begin("cat")
+    where = str(dev.run())
+
+    def joined(cols: int) -> Link:
+        return Link.connect(where, role="attach", cols=cols, rows=20)
+
+    def size() -> int:
+        with Link.connect(where) as link:
+            return link.welcome["cols"]
+
+    with joined(81) as first, joined(82) as second, joined(83):
+        assert size() == 81, "nobody has typed"
+        second.send(wire.INPUT, b"b")
+        eventually(lambda: size() == 82)
+        with joined(84) as last:
+            last.send(wire.INPUT, b"d")
+            eventually(lambda: size() == 84)
+        eventually(lambda: size() == 82)
+        first.send(wire.RESIZE, (91).to_bytes(2, "big") + (20).to_bytes(2, "big"))
+        first.request("send", text="", enter=False)
+        assert size() == 82
+    ground.end(dev)

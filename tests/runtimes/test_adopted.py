@@ -112,6 +112,21 @@ def test_what_cannot_be_adopted_is_refused_with_the_reason(theirs: Theirs, groun
     assert "tmux" in said
 
 
+def test_a_name_means_itself_and_not_the_beginning_of_another(theirs: Theirs, ground: Ground) -> None:
+    other = theirs.begin("sleep 1000", session="devbox")
+    theirs.tmux("rename-window", "-t", "devbox", "editor")
+    words = ("adopt", "--socket", str(theirs.socket), "--tmux")
+    for target in ("dev", "dev:0", "dev.0", "devbox:ed", "devb*"):
+        assert ground.hitch(*words, target, check=4).err.startswith("hitch: tmux"), target
+    assert ground.hitch("ps", "--json").json() == []
+    mine = theirs.begin("sleep 1000", session="dev")
+    assert theirs.adopt("dev").agent_pid() == mine
+    assert theirs.adopt("devbox:editor.0", name="box").agent_pid() == other
+    ground.hitch("stop", "dev")
+    assert not alive(mine)
+    assert alive(other)
+
+
 def test_what_is_and_is_not_known_is_said(theirs: Theirs, ground: Ground) -> None:
     theirs.begin("sleep 1000")
     said = ground.hitch("adopt", "--socket", str(theirs.socket), "--tmux", "work", "--name", "dev").err

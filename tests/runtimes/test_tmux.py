@@ -135,25 +135,35 @@ def test_reports_of_the_agent_are_read_from_its_own_terminal(panes: Panes, groun
 
 
 @pytest.mark.ids("F9")
-def test_stop_leaves_nothing_of_the_agent_and_the_shell_stays(panes: Panes, ground: Ground) -> None:
+def test_stop_leaves_no_process_behind_neither_tmux_nor_its_shell(panes: Panes, ground: Ground) -> None:
     dev = panes.sh("setsid sleep 1001 & (setsid nohup sleep 1002 &) ; trap '' TERM; sleep 1003; sleep 1004")
     eventually(lambda: len([one for one in ground.processes() if "sleep" in one.argv[0]]) == 3)
     stop(str(ground.home), dev.id, grace_s=0.2, actor="test")
     assert dev.state == "stopped"
     assert dev.exit()["intent"] == "user"
-    assert [one for one in ground.processes() if "sleep" in one.argv[0]] == []
-    panes.shows(dev, "[stopped]")
+    assert ground.processes() == []
+
+
+@pytest.mark.parametrize("verb", ["stop", "archive"])
+def test_the_shell_of_a_command_that_ended_by_itself_goes_when_somebody_says_so(
+    panes: Panes, ground: Ground, verb: str
+) -> None:
+    dev = panes.sh("exit 0")
+    panes.shows(dev, "[completed]")
     assert [dead for _, dead, _ in panes.panes(dev)] == [False]
+    ground.hitch(verb, dev.id)
+    assert ground.processes() == []
+    assert dev.state == "completed"
 
 
 def test_restart_uses_the_pane_again_and_keeps_a_shell_that_is_busy(panes: Panes, ground: Ground) -> None:
-    dev = panes.sh("echo run; sleep 1000")
+    dev = panes.sh("echo run; read line")
     first = panes.panes(dev)
     restart(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
     assert dev.state_file()["run"] == 2
     assert [pane for pane, _, _ in panes.panes(dev)] == [pane for pane, _, _ in first]
-    stop(str(ground.home), dev.id, actor="test")
-    panes.shows(dev, "[stopped]")
+    panes.tmux(dev, "send-keys", "Enter")
+    panes.shows(dev, "[completed]")
     panes.tmux(dev, "send-keys", "sleep 1234", "Enter")
     eventually(lambda: [one for one in ground.processes() if one.argv == ("sleep", "1234")])
     restart(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
@@ -233,7 +243,6 @@ def test_a_workspace_is_leased_by_the_keeper_in_the_pane_and_by_nobody_after_it(
         refused = ground.hitch(*words, "--", "sleep", "1000", check=4).err
         assert f"is in use by {ground.ps(dev)['name']}" in refused
         stop(str(ground.home), dev.id, actor="test")
-        panes.shows(dev, "[stopped]")
         again = Truth(ground.home, ground.hitch(*words, "--", "sleep", "1000").json()["id"])
         panes.sessions.append(again)
     assert again.state == "running"

@@ -13,7 +13,9 @@ from hitchpost.text import visible
 
 
 @click.command("adopt")
-@click.option("--tmux", "target", required=True, metavar="TARGET", help="A session, window or pane, as tmux names it.")
+@click.option(
+    "--tmux", "target", required=True, metavar="TARGET", help="SESSION, SESSION:WINDOW[.PANE] or %ID; names are exact."
+)
 @click.option("--socket", type=click.Path(), help="The socket of its tmux server; the usual one when missing.")
 @click.option("--name", help="A name that no other session has; made up when missing.")
 @click.option("--description", default="", help="A line for hitch ps.")

@@ -37,7 +37,8 @@ class Keys:
         self._lock = asyncio.Lock()
 
     async def join(self, viewer: Viewer) -> None:
-        self.viewers.append(viewer)
+        """The last of the viewers has the size: who joins is the first of them, until it types or is the only one."""
+        self.viewers.insert(0, viewer)
         if len(self.viewers) == 1:
             await self._own(viewer)
 

@@ -29,7 +29,8 @@ READ_BYTES = 65536
 class Client:
     """One connection. ``follow`` is the offset beyond which it wants to be told, None when it was told.
 
-    A ``brief`` one has come when there was no place left: it may ask, and may not stay to look.
+    The one whose ``typed`` is greatest typed last. A ``brief`` one has come when there was no place left: it may ask,
+    and may not stay to look.
     """
 
     def __init__(self, fd: int, brief: bool = False) -> None:
@@ -38,6 +39,7 @@ class Client:
         self.attached = False
         self.read_only = False
         self.cols = self.rows = 0
+        self.typed = 0
         self.follow: int | None = None
         self.inbox = bytearray()
         self.outbox = bytearray()

@@ -25,6 +25,7 @@ class Desk:
     def __init__(self, keeper: Keeper) -> None:
         self.keeper = keeper
         self.owner: Client | None = None
+        self._typed = 0
         self.clients = Clients(keeper.run_folder, keeper.poll, self._on_gone)
 
     def on_event(self, client: Client, events: int) -> None:
@@ -44,14 +45,19 @@ class Desk:
         if client is self.owner:
             self.owner = None
             others = [*self.clients.by_fd.values(), *([self.keeper.pane.client] if self.keeper.pane else ())]
-            following = next((other for other in others if _may_own(other)), None)
-            if following is not None:
-                self.own(following)
+            following = [other for other in others if _may_own(other)]
+            if following:
+                self.own(max(following, key=lambda other: other.typed))
 
     def pane_gone(self) -> None:
         assert self.keeper.pane is not None
         self.keeper.pane.client.attached = False
         self._on_gone(self.keeper.pane.client)
+
+    def typed_by(self, client: Client) -> None:
+        self._typed += 1
+        client.typed = self._typed
+        self.own(client)
 
     def own(self, client: Client) -> None:
         if _may_own(client):
@@ -74,7 +80,7 @@ class Desk:
         elif client.read_only:
             return
         elif kind == wire.INPUT:
-            self.own(client)
+            self.typed_by(client)
             if not self.keeper.type(payload):
                 self.clients.send_json(client, wire.EVENT, {"event": "refused", "why": UNREAD})
         elif kind == wire.ANSWER:

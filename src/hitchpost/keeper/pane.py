@@ -77,7 +77,7 @@ class Pane:
             except OSError:
                 typed = b""
             if typed:
-                self.keeper.desk.own(self.client)
+                self.keeper.desk.typed_by(self.client)
                 self.keeper.type(typed)
                 return
         if events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):

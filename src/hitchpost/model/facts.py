@@ -15,7 +15,8 @@ WITHOUT_SANDBOX = (LOCAL, TMUX, ADOPTED)
 class Exit:
     """The end of a run. ``code`` and ``signal`` are both None when nobody saw it.
 
-    ``ended_at`` is the last sign of life, and not ``ended_at_known``, when nobody saw when it was.
+    ``survivors`` are still there, as far as anybody has looked since. ``ended_at`` is the last sign of life, and not
+    ``ended_at_known``, when nobody saw when it was.
     """
 
     code: int | None = None

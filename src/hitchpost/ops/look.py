@@ -138,7 +138,7 @@ def exit_of(value: dict[str, object]) -> Exit | None:
         core_dumped=value.get("core_dumped") is True,
         intent=text("intent"),
         error=text("error"),
-        survivors=number("survivors") or 0,
+        survivors=number("survivors" if number("survivors_now") is None else "survivors_now") or 0,
         attention=text("attention"),
         ended_at=moment(value.get("ended_at")),
         ended_at_known=value.get("ended_at_known") is not False,

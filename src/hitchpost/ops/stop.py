@@ -19,6 +19,7 @@ from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, keeper_process, kept
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, exit_event
 from hitchpost.state import files, story
+from hitchpost.state.manager import Manager
 
 STARTING_WAIT_S = 30.0
 MARGIN_S = 20.0
@@ -149,11 +150,11 @@ def _wait_for_end(seen: Seen, link: Link | None, wait_s: float, progress: Callab
 
 
 def _without_sandbox(home: str, seen: Seen, by: str) -> Seen:
-    """A session that was stopped leaves no container; one that is restarted goes on in it."""
-    if by == runs.RESTART or seen.record.runtime in WITHOUT_SANDBOX:
+    """A session that was stopped leaves no container and no tmux; one that is restarted goes on in it."""
+    if by == runs.RESTART:
         return seen
     base.load(seen.record.runtime).tear_down(seen.folder)
-    return recover(home, seen.record.id)
+    return seen if seen.record.runtime in WITHOUT_SANDBOX else recover(home, seen.record.id)
 
 
 def _wait_out_starting(home: str, session: str) -> Seen:
@@ -182,4 +183,14 @@ def _end_survivors(home: str, seen: Seen, actor: str) -> Seen:
             with files.SessionLock(seen.folder):
                 reason = "; ".join(filter(None, (f"{left.ended} ended", left.unknown)))
                 story.tell(seen.folder, "survivors", run=run, actor=actor, reason=reason)
+                if end is not None:
+                    still = max(0, end.survivors - left.ended) if left.unknown else 0
+                    _write_survivors(seen, still)
     return recover(home, seen.record.id)
+
+
+def _write_survivors(seen: Seen, still: int) -> None:
+    """How many of those that the agent left are there now, beside how many they were. The caller holds the lock."""
+    path = os.path.join(seen.run_folder, wire.EXIT)
+    files.write_object(path, {**files.read_object(path), "survivors_now": still})
+    Manager(seen.folder, actor="").write_again()

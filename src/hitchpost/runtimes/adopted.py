@@ -69,10 +69,11 @@ class AdoptedPane(local.Local):
 
 
 def find(wanted: str, socket: str | None) -> Target:
-    """The pane that ``wanted`` means to tmux. Raises ``Refused`` when there is none, or its program has ended."""
+    """The pane that ``wanted`` names to tmux. Raises ``Refused`` when there is none, or its program has ended."""
     words = ("-S", socket) if socket else ()
-    _said(words, "capture-pane", "-p", "-t", wanted)  # refuses what display-message would take for the current pane
-    line = _said(words, "display-message", "-p", "-t", wanted, FORMAT)
+    target = exact(wanted)
+    _said(words, "capture-pane", "-p", "-t", target)  # refuses what display-message would take for the current pane
+    line = _said(words, "display-message", "-p", "-t", target, FORMAT)
     pane, pid, dead, cols, rows, left, top, path = line.rstrip("\n").split("\t")
     start = files.process_start(int(pid)) if pid.isdigit() else None
     if dead == "1" or start is None:
@@ -90,6 +91,21 @@ def find(wanted: str, socket: str | None) -> Target:
         command=_said(here, "display-message", "-p", "-t", pane, "#{pane_current_command}").strip(),
         screen=f"\x1b[H\x1b[2J{text}\x1b[{int(top) + 1};{int(left) + 1}H",
     )
+
+
+def exact(wanted: str) -> str:
+    """``wanted`` such that tmux takes names for themselves only, and not for the beginning of others.
+
+    Ids (``$1``, ``@2``, ``%3``) and what already says what it means are left as they are.
+    """
+    if wanted[:1] in ("", "$", "@", "%", "=", ":", "{"):
+        return wanted
+    session, colon, rest = wanted.partition(":")
+    if not colon:
+        name, dot, pane = wanted.partition(".")
+        return f"={name}:{dot}{pane}"
+    is_name = rest[:1] not in ("", "@", "%", "=", ".", "{", "+", "-", "!", "^", "$")
+    return f"={session}:{'=' if is_name else ''}{rest}"
 
 
 def attach_command(where: str, read_only: bool) -> list[str]:

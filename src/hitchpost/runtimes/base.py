@@ -31,7 +31,7 @@ if TYPE_CHECKING:
             """Let a sandbox go on that somebody has paused."""
 
         def tear_down(self, session_folder: str) -> None:
-            """Somebody stopped the session: end its sandbox too, where it has one."""
+            """Somebody stopped the session: end what it ran in too, its container or its tmux server."""
 
         def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
             """End every process that is still there of a run whose keeper is gone."""

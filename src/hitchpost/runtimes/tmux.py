@@ -84,6 +84,9 @@ class Tmux(local.Local):
         is_open = server_pid(session_folder) is not None
         return replace(seen, lost=runs.SHELL_GONE if is_open else runs.TMUX_GONE)
 
+    def tear_down(self, session_folder: str) -> None:
+        self.clear_away(session_folder)
+
     def clear_away(self, session_folder: str) -> None:
         """End the session's tmux server and everything in its panes."""
         from hitchpost.keeper import tree

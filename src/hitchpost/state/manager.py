@@ -118,6 +118,13 @@ class Manager:
         self._write(following)
         return _state(following)
 
+    def write_again(self) -> None:
+        """Write the state as it is, so that whoever goes by the folder's time looks at the session again.
+
+        The caller holds the session's lock.
+        """
+        self._write(self._read())
+
     def repair(self) -> str | None:
         """Move an unreadable state file to the quarantine and rebuild it from the story. Returns what was wrong.
 
