@@ -146,6 +146,18 @@ def test_git_and_tmux_that_are_missing_are_notes(hitch: Hitch, home: Path) -> No
     assert (found["git"]["level"], found["tmux"]["level"]) == ("note", "note")
 
 
+@pytest.mark.parametrize("version", ["3.0", "3.1c", "3.2"])
+def test_doctor_and_run_want_the_same_tmux(ground: Ground, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    program = ground.place / "tmux"
+    program.write_text(f"#!/bin/sh\necho tmux {version}\n[ $1 = -V ]\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ground.place}:{os.environ['PATH']}")
+    found = {one["check"]: one for one in checks(ground.hitch)}["tmux"]
+    run = ground.hitch("run", "--runtime", "tmux", "--", "true", check=1).err
+    assert (found["level"] == "note") == ("is too old" in run) == (version != "3.2")
+    assert found["todo"] in run
+
+
 @pytest.mark.parametrize("content", ["grace_s = -1", "=", 'env_files = ["/no/such/file"]'])
 def test_a_config_that_is_wrong_is_a_problem(ground: Ground, content: str) -> None:
     ground.configure(content)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -85,6 +87,14 @@ def test_the_text_has_the_label_the_rule_the_facts_and_the_story(ground: Ground)
     assert "command exited with code 3, nobody asked" in out
     assert "Story, from its creation:" in out
     assert out.splitlines()[-1].endswith("running → failed by keeper: command exited with code 3")
+
+
+def test_an_end_is_told_with_what_the_agent_had_used(ground: Ground) -> None:
+    session = ground.run(sys.executable, "-c", "import os; held = b'x' * (50 << 20); os.kill(os.getpid(), 9)", name="dev")
+    session.ended()
+    used = re.fullmatch(r"(\d+\.\d) MiB of memory, \d+\.\d\d s of a processor", values(explain(ground, session))["used"])
+    assert used is not None
+    assert float(used[1]) > 50
 
 
 def test_a_stopped_session_names_who_asked(ground: Ground) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -179,6 +180,9 @@ def _of_ending(seen: Seen, end: Exit | None, until: datetime | None = None) -> l
     if end is not None:
         late = "" if end.ended_at_known else "; nobody saw when, this was its last sign of life"
         found.append(Fact("exit", exit_text(end) + late, _of_run(seen, wire.EXIT), end.ended_at))
+        used = _object(os.path.join(seen.run_folder, wire.EXIT)).get("rusage")
+        if isinstance(used, dict) and until is None:
+            found.append(Fact("used", used_text(used), _of_run(seen, wire.EXIT), end.ended_at))
     elif seen.facts.state in runs.TERMINAL:
         found.append(Fact("exit", "nobody saw it", _of_run(seen, wire.EXIT), None))
     return found
@@ -237,6 +241,16 @@ def exit_text(end: Exit) -> str:
     text += ", core dumped" if end.core_dumped else ""
     text += f", asked by {end.intent}" if end.intent else ", nobody asked"
     return text + (f", {end.survivors} processes still there" if end.survivors else "")
+
+
+def used_text(used: Mapping[str, object]) -> str:
+    """What the kernel counted of the agent and of those that it waited for; memory is the largest of one process."""
+
+    def number(name: str) -> float:
+        found = used.get(name)
+        return found if isinstance(found, int | float) else 0.0
+
+    return f"{number('max_rss_kb') / 1024:.1f} MiB of memory, {number('user_s') + number('system_s'):.2f} s of a processor"
 
 
 def _of_run(seen: Seen, name: str) -> str:

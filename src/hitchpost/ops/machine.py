@@ -5,20 +5,20 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 
+from hitchpost.errors import RuntimeMissing
 from hitchpost.keeper import cage
 from hitchpost.ops.finding import Finding, note, ok, problem
+from hitchpost.runtimes import tmux
 from hitchpost.settings import Settings
 from hitchpost.state import files
 from hitchpost.state.home import is_id, session_folder
 
 OLDEST_PYTHON = (3, 11)
-OLDEST_TMUX = (3, 0)
 PR_GET_CHILD_SUBREAPER = 37
 TOOL_TIMEOUT_S = 5.0
 PROBE = "doctor"
@@ -100,13 +100,11 @@ def _git() -> Finding:
 
 
 def _tmux() -> Finding:
-    text = _answer("tmux", "-V")
-    if text is None:
-        return note("tmux", "not found; the local runtime works without it", "install tmux to use --runtime tmux")
-    digits = re.search(r"(\d+)\.(\d+)", text)
-    if digits is not None and (int(digits[1]), int(digits[2])) < OLDEST_TMUX:
-        wanted = ".".join(map(str, OLDEST_TMUX))
-        return note("tmux", f"{text} is too old; the local runtime works without it", f"install tmux {wanted} or newer")
+    try:
+        path = tmux.program()
+    except RuntimeMissing as error:
+        return note("tmux", f"{error.message}; the local runtime works without it", error.hint)
+    text = _answer(path, "-V") or "of an unknown version"
     return ok("tmux", text.removeprefix("tmux "))
 
 
