@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.boxes import Boxed
@@ -10,12 +12,15 @@ from tests.hubs import HubProcess
 from tests.support import eventually
 
 STALE = "stale (container running, session dead)"
+GREY = "rgb(123, 136, 161)"
 YELLOW = "rgb(235, 203, 139)"
 
 
 @pytest.mark.ids("C70-2", "C70-4", "C70-8")
-def test_a_stale_session_offers_a_restart_and_a_teardown(boxed: Boxed, hub: HubProcess, window: Window):
-    dev = boxed.run("sh", "-c", "echo ready; read line; exit 0")
+def test_a_stale_session_offers_its_owner_a_restart_and_a_teardown(
+    boxed: Boxed, hub: HubProcess, window: Window, windows: Callable[..., Window]
+):
+    dev = boxed.run("sh", "-c", "echo ready; read line; exit 1")
     page = window.page
     window.open_session("dev")
     window.expect_shown("ready")
@@ -23,12 +28,20 @@ def test_a_stale_session_offers_a_restart_and_a_teardown(boxed: Boxed, hub: HubP
     expect(window.label("dev")).to_have_text(STALE)
     assert colour(window.row("dev").locator(".dot")) == YELLOW
     expect(page.locator(".end-bar")).to_contain_text(STALE)
+    looks = windows(extra_http_headers={"Authorization": f"Bearer {hub.token('viewer')}"})
+    looks.page.goto(hub.url)
+    looks.open_session("dev")
+    expect(looks.page.locator(".end-bar")).to_have_text(STALE)
+    expect(looks.page.get_by_role("button", name="Restart session")).to_have_count(0)
+    expect(looks.page.get_by_role("button", name="Teardown")).to_have_count(0)
     page.get_by_role("button", name="Restart session").click()
     expect(window.label("dev")).to_have_text("running")
     window.type("leave again")
     expect(window.label("dev")).to_have_text(STALE)
     page.get_by_role("button", name="Teardown").click()
     page.get_by_role("button", name="Tear down").click()
-    expect(window.label("dev")).to_have_text("completed")
+    expect(window.label("dev")).to_have_text("stopped")
+    assert colour(window.row("dev").locator(".dot")) == GREY
+    expect(page.locator(".end-bar")).to_have_text("Process stopped. Click to restart.")
     eventually(lambda: boxed.engine.containers() == [], what="the end of the container")
-    assert dev.state == "completed"
+    assert dev.state == "failed"

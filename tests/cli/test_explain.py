@@ -90,9 +90,13 @@ def test_the_text_has_the_label_the_rule_the_facts_and_the_story(ground: Ground)
 
 
 def test_an_end_is_told_with_what_the_agent_had_used(ground: Ground) -> None:
-    session = ground.run(sys.executable, "-c", "import os; held = b'x' * (50 << 20); os.kill(os.getpid(), 9)", name="dev")
+    session = ground.run(
+        sys.executable, "-c", "import os; held = b'x' * (50 << 20); os.kill(os.getpid(), 9)", name="dev"
+    )
     session.ended()
-    used = re.fullmatch(r"(\d+\.\d) MiB of memory, \d+\.\d\d s of a processor", values(explain(ground, session))["used"])
+    used = re.fullmatch(
+        r"(\d+\.\d) MiB of memory, \d+\.\d\d s of a processor", values(explain(ground, session))["used"]
+    )
     assert used is not None
     assert float(used[1]) > 50
 

@@ -395,10 +395,36 @@ def test_the_agents_view_says_whether_the_session_lives(ground: Ground, hub: Hub
 
 @pytest.mark.ids("E-16", "X14")
 def test_the_export_has_every_session_in_one_object(ground: Ground, hub: HubProcess) -> None:
-    live, _ = ground.begin_sh(ECHO, name="live"), as_record(ground, hub, "archived", "put-away")
+    live, old = ground.begin_sh(ECHO, name="live"), as_record(ground, hub, "archived", "put-away")
+    crashed = ground.begin_sh("kill -SEGV $$", name="crashed")
+    crashed.ended()
     export = hub.ask("GET", "/api/sessions/export")
-    assert {one["name"]: one["record"] for one in export["sessions"]} == {"live": "active", "put-away": "archived"}
     assert set(export) == {"version", "exported_at", "sessions"}
+    found = {one["sessionId"]: one for one in export["sessions"]}
+    assert {session: one["session"]["record"] for session, one in found.items()} == {
+        live.id: "active",
+        old.id: "archived",
+        crashed.id: "active",
+    }
+    assert {one["name"]: one["status"] for one in found.values()} == {
+        "live": "active",
+        "put-away": "stopped",
+        "crashed": "error",
+    }
+    told = shape(hub, crashed)
+    assert found[crashed.id] == {
+        "sessionId": crashed.id,
+        "name": "crashed",
+        "status": "error",
+        "reason": "Process crashed",
+        "worktreePath": str(ground.place),
+        "branch": None,
+        "createdAt": told["created_at"],
+        "lastActivity": told["last_activity_at"],
+        "exitCode": 128 + signal.SIGSEGV,
+        "signal": "SIGSEGV",
+        "session": told,
+    }
     ground.end(live)
 
 

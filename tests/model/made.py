@@ -68,6 +68,7 @@ def exits(draw: st.DrawFn) -> Exit:
         attention=draw(st.none() | st.just("working")),
         ended_at=draw(st.none() | moments),
         ended_at_known=draw(st.booleans()),
+        torn_down_at=draw(st.none() | moments),
     )
 
 

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from hitchpost.model import record, run
 from hitchpost.model.facts import DOCKER, LOCAL, TMUX, Exit, Facts
-from hitchpost.model.status import COLOURS, Status, as_seen, attention, is_stale, session_alive, settle, status
+from hitchpost.model.status import (
+    COLOURS,
+    Status,
+    as_seen,
+    attention,
+    is_stale,
+    session_alive,
+    settle,
+    status,
+    torn_down,
+)
 from hitchpost.values import replace
 from tests.model.made import NOW, RECORDS, STATES, ago, ended, exits, facts_with, moments, reported, running
 
@@ -119,7 +129,7 @@ def test_a_dead_session_in_a_live_sandbox_is_stale_whatever_its_code(facts: Fact
     moments,
 )
 def test_the_word_is_the_state_of_the_run_when_nothing_else_matches(facts: Facts, now: datetime) -> None:
-    assert status(facts, now).word == facts.state
+    assert status(facts, now).word == (run.STOPPED if torn_down(facts) else facts.state)
 
 
 @given(facts_with(), moments)
@@ -129,6 +139,7 @@ def test_the_first_match_wins(facts: Facts, now: datetime) -> None:
         *(kept for kept in ("archived", "error", "suspended") if seen.record == kept),
         *(["unknown"] if seen.probe_failed else []),
         *(["stale"] if is_stale(seen) else []),
+        *(["stopped"] if torn_down(seen) else []),
         seen.state,
     ]
     assert status(facts, now).word == matches[0]
@@ -430,6 +441,21 @@ def test_a_running_session_whose_workspace_is_gone_is_orphaned_at_once() -> None
 def test_a_missing_workspace_changes_no_other_state(state: str) -> None:
     facts = running(state=state, workspace_missing=True)
     assert as_seen(facts) == facts
+
+
+@pytest.mark.ids("C70-2", "C70-7")
+def test_a_sandbox_that_a_person_tore_down_after_a_crash_leaves_a_stopped_session() -> None:
+    crashed = ended(run.FAILED, Exit(code=3, ended_at=ago(60), torn_down_at=ago(5)), runtime="docker")
+    left = status(replace(crashed, sandbox_alive=False, session_alive=False), NOW)
+    assert (left.word, left.label, left.colour, left.state, left.in_status_s) == (
+        "stopped",
+        "stopped",
+        "grey",
+        "failed",
+        5,
+    )
+    still = status(replace(crashed, sandbox_alive=True, session_alive=False), NOW)
+    assert (still.word, still.colour) == ("stale", "yellow")
 
 
 @pytest.mark.ids("F60", "C70-2")

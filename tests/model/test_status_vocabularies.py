@@ -15,6 +15,7 @@ from hitchpost.model.status import (
     CR070_WORDS,
     adr22,
     adr31,
+    as_told,
     container_name,
     cr070,
     settle,
@@ -226,7 +227,14 @@ ROWS: dict[str, list[tuple[Facts, Words]]] = {
         (
             ended(run.STOPPED, Exit(signal="SIGKILL", signal_number=9, intent=run.USER), **WITHOUT_SANDBOX),
             Words("", "stopped", "stopped", "active", "stopped", "asked by user"),
-        )
+        ),
+        *(
+            (
+                ended(state, Exit(code=code, torn_down_at=ago(5)), **WITHOUT_SANDBOX),
+                Words("", "stopped", "stopped", "active", "stopped", f"command exited with code {code}"),
+            )
+            for state, code in ((run.FAILED, 3), (run.COMPLETED, 0))
+        ),
     ],
     "archived by the user": [
         (
@@ -304,7 +312,7 @@ def test_the_words_of_cr_070_are_in_its_order() -> None:
 def test_every_seed_has_a_word_of_its_own_for_any_facts(facts: Facts, now: datetime) -> None:
     said = words(facts, now)
     assert said.adr22 in ("", "working", "idle", "completed", "failed")
-    assert said.adr31.startswith(status(facts, now).state)
+    assert said.adr31.startswith(as_told(facts).state)
     assert said.cr070 in CR070_WORDS
     assert said.story29 in ("active", "waiting", "idle", "error", "stopped")
 

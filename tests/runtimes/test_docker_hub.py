@@ -91,13 +91,75 @@ def test_services_and_status_show_stale_and_say_what_they_do_not_know(boxed: Box
     dev = boxed.run("sh", "-c", ECHO)
     boxed.ground.hitch("send", "dev", "leave")
     dev.ended()
-    services = boxed.ground.hitch("services").out
-    assert services == "Containers:\n  agent-dev    stale     (container running, session dead)\n"
+    stale = "Containers:\n  agent-dev    stale     (container running, session dead)\n"
+    eventually(lambda: boxed.ground.hitch("services").out == stale, what="stale")
     assert "(1 stale)" in boxed.ground.hitch("status").out
     hub.stop()
     assert "agent-dev    running   session state unknown (Hub down)" in boxed.ground.hitch("services").out
     boxed.ground.hitch("restart", "dev")
     assert boxed.ground.hitch("services").out == "Containers:\n  agent-dev    running\n"
+
+
+@pytest.mark.ids("C70-10", "C70-11", "C70-12", "C70-17")
+def test_status_services_and_the_api_know_the_same_containers_and_counts(boxed: Boxed, hub: HubProcess):
+    hitch = boxed.ground.hitch
+    names = ("live", "stale", "stopped", "archived")
+    sessions = [boxed.run("sh", "-c", ECHO, name=name) for name in names]
+    for session in sessions[1:]:
+        hitch("send", session.id, "leave")
+    eventually(lambda: {boxed.label(session) for session in sessions[1:]} == {STALE}, what="stale")
+    hitch("stop", "stopped")
+    hitch("archive", "archived")
+
+    def told() -> tuple[dict[str, int], list[dict[str, Any]]]:
+        """By ``status``, which has to say the same as ``services``."""
+        status, services = hitch("status", "--json").json(), hitch("services", "--json").json()
+        assert services["containers"] == status["containers"]
+        section = hitch("status").out.partition("Sandboxes:\n")[2].partition("Sessions:\n")[0]
+        assert f"Containers:\n{section}" == hitch("services").out
+        return status["counts"], status["containers"]
+
+    def agree() -> tuple[dict[str, int], list[dict[str, Any]]]:
+        asked = hub.ask("GET", "/api/status")
+        assert told() == (asked["counts"], asked["containers"])
+        return asked["counts"], asked["containers"]
+
+    eventually(lambda: agree()[0] == {"running": 1, "stale": 1, "stopped": 1}, what="the same everywhere")
+    counts, containers = agree()
+    rows = hub.ask("GET", "/api/agents")
+    assert [(row["name"], row["state"]) for row in containers] == [("agent-live", "running"), ("agent-stale", "stale")]
+    assert [row["container"] for row in containers] == [row["container"] for row in rows if row["container"]]
+    for command in ("services", "status"):
+        with live(command, terminal=(100, 30)) as shown:
+            assert shown.code() == 0
+            assert b"agent-stale    \x1b[33mstale     \x1b[0m(container running, session dead)" in shown.out()
+    hub.stop()
+    unknown = [{**row, "state": "running", "note": "session state unknown (Hub down)"} for row in containers[1:]]
+    assert told() == (counts, [containers[0], *unknown])
+
+
+@pytest.mark.ids("C70-2", "C70-7", "E-3")
+def test_a_crash_whose_container_was_torn_down_is_stopped_everywhere(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sh", "-c", ECHO)
+
+    def words() -> set[str]:
+        row, told = boxed.ground.ps(dev), hub.ask("GET", f"/api/sessions/{dev.id}")
+        explained = boxed.ground.hitch("explain", "dev", "--json").json()["session"]
+        return {
+            agent_view(hub, dev)["state"],
+            *(one[key] for one in (row, told, explained) for key in ("status", "label")),
+        }
+
+    for tear_down in (lambda: hub.ask("POST", "/api/agents/dev/stop"), lambda: boxed.ground.hitch("stop", "dev")):
+        boxed.ground.hitch("send", "dev", "leave")
+        eventually(lambda: words() == {"stale", STALE}, what="stale")
+        tear_down()
+        eventually(lambda: words() == {"stopped"}, what="stopped")
+        assert dev.state == "failed"  # how the run ended is another question
+        assert "\n  stopped, for " in boxed.ground.hitch("explain", "dev").out
+        assert boxed.engine.containers() == []
+        boxed.ground.hitch("restart", "dev")
+        eventually(lambda: agent_view(hub, dev)["state"] == "running", what="running again")
 
 
 @pytest.mark.ids("C70-3", "C70-6")

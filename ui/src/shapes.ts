@@ -57,6 +57,15 @@ export interface Code {
   launch_url: string;
 }
 
+/** A container that is there. `name` is what people read, `container` its name at the engine. */
+export interface Container {
+  name: string;
+  container: string;
+  session: string;
+  state: string;
+  note: string;
+}
+
 export interface Difference {
   base: string | null;
   head: string | null;
@@ -94,7 +103,22 @@ export interface Explanation {
 export interface Export {
   version: number;
   exported_at: string;
-  sessions: Session[];
+  sessions: ExportedSession[];
+}
+
+/** In Story 2.9's words: `status` is active, waiting, idle, error or stopped; `session` is the one shape. */
+export interface ExportedSession {
+  sessionId: string;
+  name: string;
+  status: string;
+  reason: string | null;
+  worktreePath: string;
+  branch: string | null;
+  createdAt: string | null;
+  lastActivity: string | null;
+  exitCode: number | null;
+  signal: string | null;
+  session: Session;
 }
 
 /** `source` is a file of the session's folder, or what was looked at. */
@@ -272,9 +296,11 @@ export interface SignedIn {
   csrf: string;
 }
 
+/** `counts` says how many agents are in which state; all are of the sessions that `hitch ps` lists. */
 export interface Status {
   hub: Health;
   counts: Record<string, number>;
+  containers: Container[];
   agents: AgentView[];
   sessions: Session[];
 }

@@ -23,6 +23,7 @@ test("an end is told with its code or signal", () => {
   expect(ending(ended({ state: "failed", status: "failed" }, { signal: "SIGSEGV" }))).toBe("Process killed by SIGSEGV.");
   expect(ending(ended({ state: "completed", status: "completed" }, { code: 0 }))).toBe("Process exited with code 0.");
   expect(ending(ended({ state: "stopped", status: "stopped" }, { code: 143 }))).toBe("Process stopped.");
+  expect(ending(ended({ state: "failed", status: "stopped" }, { code: 1 }))).toBe("Process stopped.");
   expect(ending(session({ state: "failed", status: "failed", label: "failed: keeper lost" }))).toBe("Process failed: keeper lost.");
 });
 

@@ -72,7 +72,7 @@ export function label(session: Session): string {
 export function ending(session: Session): string {
   const end = session.exit;
   if (session.status === "orphaned") return sentence(session.label);
-  if (session.state === "stopped") return "Process stopped.";
+  if (session.state === "stopped" || session.status === "stopped") return "Process stopped.";
   if (end?.signal) return `Process killed by ${end.signal}.`;
   if (end?.code != null) return `Process exited with code ${end.code}.`;
   return sentence(session.label.replace(/^failed: /, "Process failed: "));

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Body, Depends, FastAPI, Path, Query, Request, Response
@@ -29,7 +29,7 @@ from hitchpost.api.tokens import OWNER, Tokens, csrf_of
 from hitchpost.api.ws import WebSockets
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.hub.core import Hub
-from hitchpost.hub.registry import Tracked, cr070_word
+from hitchpost.hub.registry import Tracked
 from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.model.status import STALE, container_name
@@ -37,13 +37,16 @@ from hitchpost.ops import launch
 from hitchpost.ops.changed import changed, diff_shape
 from hitchpost.ops.create import LONGEST_NAME
 from hitchpost.ops.edit import edit
-from hitchpost.ops.listing import as_json
+from hitchpost.ops.listing import Row, as_json
 from hitchpost.ops.sandbox import Asked
+from hitchpost.ops.services import containers, counts
 from hitchpost.ops.sessions import chosen_run
 from hitchpost.ops.table import as_table
+from hitchpost.ops.view import exported
 from hitchpost.recording import asciicast
 from hitchpost.state import files, story
 from hitchpost.state.home import run_folder
+from hitchpost.state.index import agent_state_of
 from hitchpost.text import readable
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -113,13 +116,13 @@ class Routes:
         }
 
     async def status(self) -> dict[str, Any]:
-        listed = await self._listed()
-        views = [self._agent_view(one) for one in listed]
+        rows = await self._rows()
         return {
             "hub": await self.health(),
-            "counts": dict(Counter(one["state"] for one in views)),
-            "agents": views,
-            "sessions": [one.shape for one in listed],
+            "counts": counts(one.line for one in rows),
+            "containers": containers((one.seen for one in rows if isinstance(one, Tracked) and one.seen), is_up=True),
+            "agents": [self._agent_view(one) for one in rows],
+            "sessions": [one.shape for one in rows],
         }
 
     async def launch_code(self) -> dict[str, str]:
@@ -167,7 +170,13 @@ class Routes:
         return PlainTextResponse(await asyncio.to_thread(as_table, lines, colour=colour, now_s=time.time()))
 
     async def export(self) -> dict[str, Any]:
-        found = [one.shape for one in await self._listed()]
+        """Story 2.9's sessions file: every session that can be read, archived ones too."""
+        await self.hub.registry.freshen()
+        listed = self.hub.registry.listed()
+        for one in listed:
+            await self.hub.registry.ready(one.id)
+        now = datetime.now(UTC)
+        found = [exported(one.seen, now) for one in listed if one.seen is not None]
         return {"version": 1, "exported_at": files.stamp(), "sessions": found}
 
     async def create(self, body: schemas.NewSession, actor: Actor) -> dict[str, Any]:
@@ -256,7 +265,7 @@ class Routes:
     # CR-070's view ----------------------------------------------------------------------------------------------
 
     async def agents(self) -> list[dict[str, Any]]:
-        return [self._agent_view(one) for one in await self._listed()]
+        return [self._agent_view(one) for one in await self._rows()]
 
     async def agent(self, agent: SessionId) -> dict[str, Any]:
         return self._agent_view(self._find(agent))
@@ -264,7 +273,7 @@ class Routes:
     async def agent_start(self, agent: SessionId, actor: Actor) -> dict[str, Any]:
         one = self._find(agent)
         assert one.seen is not None
-        if one.seen.facts.state in runs.LIVE and cr070_word(one) != STALE:
+        if one.seen.facts.state in runs.LIVE and agent_state_of(one.line) != STALE:
             raise Refused(
                 f"{one.seen.record.name} is already running. Use 'hitch attach {one.seen.record.name}' to connect."
             )
@@ -275,9 +284,9 @@ class Routes:
 
     async def agent_restart(self, agent: SessionId, actor: Actor) -> dict[str, Any]:
         one = self._find(agent)
-        if cr070_word(one) != STALE:
+        if agent_state_of(one.line) != STALE:
             assert one.seen is not None
-            raise Refused(f"{one.seen.record.name} is {cr070_word(one)}, not stale")
+            raise Refused(f"{one.seen.record.name} is {agent_state_of(one.line)}, not stale")
         return self._agent_view((await self.hub.restart(one.id, actor=actor))[0])
 
     # helpers ----------------------------------------------------------------------------------------------------
@@ -285,21 +294,23 @@ class Routes:
     def _find(self, session: str) -> Tracked:
         return self.hub.registry.find(session)
 
-    async def _listed(self) -> list[Tracked]:
+    async def _rows(self) -> Sequence[Tracked | Row]:
+        """The sessions that ``hitch ps`` lists."""
         await self.hub.registry.freshen()
-        return self.hub.registry.listed()
+        return self.hub.registry.rows(everything=False)
 
-    def _agent_view(self, one: Tracked) -> dict[str, Any]:
+    def _agent_view(self, one: Tracked | Row) -> dict[str, Any]:
         agent = one.shape["agent"]
+        has_container = one.shape["runtime"] not in (*WITHOUT_SANDBOX, "") and one.shape["sandbox_alive"] is not False
         title = catalog.load(agent).title if agent in catalog.names() else agent
         return {
             "id": one.id,
             "name": one.shape["name"],
             "display_name": readable(title),
-            "state": cr070_word(one),
+            "state": agent_state_of(one.line),
             "session_alive": one.shape["session_alive"],
             "sandbox_alive": one.shape["sandbox_alive"],
-            "container": None if one.shape["runtime"] in WITHOUT_SANDBOX else container_name(one.id),
+            "container": container_name(one.id) if has_container else None,
         }
 
     def _record_answer(self, one: Tracked, notes: list[str] | None = None) -> dict[str, Any]:

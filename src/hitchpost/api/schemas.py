@@ -224,9 +224,22 @@ class AgentView(BaseModel):
     container: str | None = None
 
 
+class Container(BaseModel):
+    """A container that is there. ``name`` is what people read, ``container`` its name at the engine."""
+
+    name: str
+    container: str
+    session: str
+    state: str
+    note: str
+
+
 class Status(BaseModel):
+    """``counts`` says how many agents are in which state; all are of the sessions that ``hitch ps`` lists."""
+
     hub: Health
     counts: dict[str, int]
+    containers: list[Container]
     agents: list[AgentView]
     sessions: list[Session]
 
@@ -284,10 +297,26 @@ class Explanation(BaseModel):
     facts: list[Fact]
 
 
+class ExportedSession(BaseModel):
+    """In Story 2.9's words: ``status`` is active, waiting, idle, error or stopped; ``session`` is the one shape."""
+
+    sessionId: str
+    name: str
+    status: str
+    reason: str | None
+    worktreePath: str
+    branch: str | None
+    createdAt: str | None
+    lastActivity: str | None
+    exitCode: int | None
+    signal: str | None
+    session: Session
+
+
 class Export(BaseModel):
     version: int
     exported_at: str
-    sessions: list[Session]
+    sessions: list[ExportedSession]
 
 
 class CatalogAgent(BaseModel):

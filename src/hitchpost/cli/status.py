@@ -10,12 +10,10 @@ import click
 
 from hitchpost import hubclient
 from hitchpost.cli.common import json_option, print_json
-from hitchpost.errors import HitchpostError
+from hitchpost.cli.services import lines
 from hitchpost.model.durations import duration
-from hitchpost.model.facts import DOCKER
-from hitchpost.model.status import container_name, cr070
-from hitchpost.ops.listing import listing
-from hitchpost.ops.look import look
+from hitchpost.model.status import COLOURS, UNKNOWN
+from hitchpost.ops.services import overview
 from hitchpost.state.home import open_home
 from hitchpost.text import painted, visible
 
@@ -26,18 +24,20 @@ def command(as_json: bool) -> None:
     """Show whether the hub runs, which sandboxes there are, and how many sessions are in which state."""
     home = open_home()
     silent = ""
+    known: dict[str, Any] | None = None
+    hub: dict[str, Any] | None = None
     try:
-        hub: dict[str, Any] | None = hubclient.ask(home, "GET", "/api/health", timeout_s=hubclient.ANSWERS_S)
-        known = {one["id"]: one["state"] for one in hubclient.ask(home, "GET", "/api/agents", timeout_s=5)}
+        hub = hubclient.ask(home, "GET", "/api/health", timeout_s=hubclient.ANSWERS_S)
+        known = hubclient.ask(home, "GET", "/api/status", timeout_s=5)
     except hubclient.SilentHub as error:
         silent = str(error).removeprefix("the hub ")
-        hub, known = {"ok": False, "pid": error.pid, "problems": [str(error)]}, {}
+        hub = {"ok": False, "pid": error.pid, "problems": [str(error)]}
     except hubclient.NoHub:
-        hub, known = None, {}
-    rows = [row.shape for row in listing(home)]
-    words = Counter(known.get(row["id"]) or _word(home, row["id"]) for row in rows)
+        hub = None
+    known = known or overview(home)
+    words, rows = known["counts"], known["sessions"]
     if as_json:
-        print_json({"hub": hub, "counts": dict(words), "sessions": rows})
+        print_json({"hub": hub, "counts": words, "containers": known["containers"], "sessions": rows})
         return
     colour = sys.stdout.isatty()
     click.echo("Services:")
@@ -46,7 +46,7 @@ def command(as_json: bool) -> None:
     elif silent:
         click.echo(f"  hub       {painted(silent, 'yellow', on=colour)}")
     else:
-        counts = ", ".join(f"{words[word]} {word}" for word in ("stale", "error", "stopped") if words[word])
+        counts = ", ".join(f"{words[word]} {word}" for word in ("stale", "error", "stopped") if words.get(word))
         up = painted("running", "green", on=colour)
         click.echo(
             f"  hub       {up}   pid {hub['pid']}, up {duration(hub['uptime_s'])}{f' ({counts})' if counts else ''}"
@@ -54,21 +54,10 @@ def command(as_json: bool) -> None:
         for text in hub.get("problems", []):
             click.echo(f"    {painted('problem', 'yellow', on=colour)}: {visible(text)}")
     click.echo("Sandboxes:")
-    boxes = [row for row in rows if row["runtime"] == DOCKER]
-    for row in boxes:
-        click.echo(f"  {container_name(row['id'])}  {visible(row['label'])}")
-    if not boxes:
-        click.echo("  none")
+    click.echo("\n".join(lines(known["containers"], colour=colour)))
     click.echo("Sessions:")
-    states = Counter(row["status"] for row in rows)
-    for word, count in sorted(states.items()):
-        click.echo(f"  {count} {word}")
+    for word, count in sorted(Counter(row["status"] for row in rows).items()):
+        paint = COLOURS.get(word, COLOURS[UNKNOWN])
+        click.echo(f"  {painted(f'{count} {word}', paint, on=colour and paint == 'yellow')}")
     if not rows:
         click.echo("  none")
-
-
-def _word(home: str, session: str) -> str:
-    try:
-        return cr070(look(home, session).facts)
-    except (HitchpostError, OSError):
-        return "unknown"

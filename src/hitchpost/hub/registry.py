@@ -33,7 +33,7 @@ from hitchpost.ops.sessions import resolve_in
 from hitchpost.ops.view import shape
 from hitchpost.state import files, records
 from hitchpost.state.home import is_id, session_folder, sessions_folder
-from hitchpost.state.index import AGENT_STATE, NAME, NUMBER, RECORD, TICK_NS, Index, line_of, text_of
+from hitchpost.state.index import NAME, NUMBER, RECORD, TICK_NS, Index, line_of, text_of
 from hitchpost.values import replace
 
 ADOPTION_BUDGET_S = 10.0
@@ -87,10 +87,6 @@ class Tracked:
             name, number = text_of(fields[NAME]), int(fields[NUMBER])
             self._row = {"id": self.id, "index": number, "name": name, "record": fields[RECORD]}
         return self._row
-
-    @property
-    def agent_state(self) -> str:
-        return self.line.split("\t", AGENT_STATE + 1)[AGENT_STATE]
 
     def describe(self, now: datetime) -> None:
         """Say everything about the session as it was last seen, with the words of this moment."""
@@ -503,7 +499,3 @@ def _write_end(home: str, seen: Seen, told: dict[str, Any]) -> Seen:
             if not os.path.exists(path):
                 files.write_object(path, told)
     return recover(home, seen.record.id, actor="hub")
-
-
-def cr070_word(one: Tracked) -> str:
-    return one.agent_state if one.seen is None else cr070(one.seen.facts)

@@ -16,7 +16,8 @@ class Exit:
     """The end of a run. ``code`` and ``signal`` are both None when nobody saw it.
 
     ``survivors`` are still there, as far as anybody has looked since. ``ended_at`` is the last sign of life, and not
-    ``ended_at_known``, when nobody saw when it was.
+    ``ended_at_known``, when nobody saw when it was. ``torn_down_at`` is when a person asked for the end of the sandbox
+    that the run had left behind.
     """
 
     code: int | None = None
@@ -29,6 +30,7 @@ class Exit:
     attention: str | None = None
     ended_at: datetime | None = None
     ended_at_known: bool = True
+    torn_down_at: datetime | None = None
 
     @property
     def shell_code(self) -> int | None:

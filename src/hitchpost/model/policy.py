@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from hitchpost.model import record, run
 from hitchpost.model.durations import seconds_between
 from hitchpost.model.facts import Facts
+from hitchpost.model.status import as_told
 from hitchpost.values import value
 
 NEVER, ON_FAILURE = "never", "on-failure"
@@ -42,8 +43,9 @@ def restart_decision(
     """Whether the session starts again by itself. ``restarts``: when it did so before, oldest first."""
     if policy.mode != ON_FAILURE:
         return RestartDecision(None, "restart is off")
-    if facts.state != run.FAILED:
-        return RestartDecision(None, f"the run is {facts.state}, not failed")
+    state = as_told(facts).state
+    if state != run.FAILED:
+        return RestartDecision(None, f"the run is {state}, not failed")
     if facts.record != record.ACTIVE:
         return RestartDecision(None, f"the record is {facts.record}")
     if len(restarts) >= policy.attempts:

@@ -113,6 +113,20 @@ def as_seen(facts: Facts) -> Facts:
     return facts
 
 
+def torn_down(facts: Facts) -> bool:
+    """Whether a person has removed the sandbox that an ended run had left: whatever the run was, that is a stop."""
+    asked = facts.exit is not None and facts.exit.torn_down_at is not None
+    return asked and facts.state in run.TERMINAL and facts.sandbox_alive is not True
+
+
+def as_told(facts: Facts) -> Facts:
+    """``as_seen``, with what a person has done since the run ended."""
+    facts = as_seen(facts)
+    if facts.exit is None or not torn_down(facts):
+        return facts
+    return replace(facts, state=run.STOPPED, state_changed_at=facts.exit.torn_down_at)
+
+
 def reason(facts: Facts) -> str:
     """Why the run is in its final state; empty while it lives."""
     if facts.state == run.ORPHANED:
@@ -211,7 +225,8 @@ def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
 
 def status(facts: Facts, now: datetime) -> Status:
     """Everything that is said about ``facts`` at ``now``. Total: every combination of facts has a status."""
-    facts = as_seen(facts)
+    state = as_seen(facts).state
+    facts = as_told(facts)
     wants = attention(facts, now)
     word = _word(facts)
     why = reason(facts)
@@ -223,7 +238,7 @@ def status(facts: Facts, now: datetime) -> Status:
     return Status(
         word=word,
         label=_label(facts, word, wants, idle_s, why),
-        state=facts.state,
+        state=state,
         reason=why,
         attention=wants,
         colour=COLOURS.get(word, COLOURS[UNKNOWN]),
@@ -239,7 +254,7 @@ def status(facts: Facts, now: datetime) -> Status:
 
 def adr22(facts: Facts, now: datetime) -> str:
     """ADR 22's word: working, idle, completed or failed; empty where it has none."""
-    facts = replace(as_seen(facts), probe_failed=False)
+    facts = replace(as_told(facts), probe_failed=False)
     if facts.record == record.ARCHIVED:
         return ""
     if facts.state == run.RUNNING and not facts.sandbox_paused:
@@ -252,7 +267,7 @@ def adr22(facts: Facts, now: datetime) -> str:
 
 def adr31(facts: Facts, now: datetime) -> str:
     """ADR 31's word with its idle attribute: ``running (idle 2m 15s)``."""
-    facts = as_seen(facts)
+    facts = as_told(facts)
     if facts.state != run.RUNNING:
         return facts.state
     if facts.sandbox_paused:
@@ -266,7 +281,7 @@ CR070_WORDS = ("stopped", "starting", "running", "stale", "stopping", "error")
 
 def cr070(facts: Facts) -> str:
     """CR-070's agent state. Clients must take words that they do not know."""
-    facts = as_seen(facts)
+    facts = as_told(facts)
     if facts.record == record.ARCHIVED:
         return "stopped"
     if is_stale(facts):
@@ -284,7 +299,7 @@ def container_name(session: str) -> str:
 
 def story29(facts: Facts, now: datetime) -> str:
     """Story 2.9's word: active, waiting, idle, error or stopped. ``idle`` means that no process exists."""
-    facts = replace(as_seen(facts), probe_failed=False)
+    facts = replace(as_told(facts), probe_failed=False)
     if facts.record == record.ARCHIVED:
         return "stopped"
     asked_by = facts.exit.intent if facts.exit is not None else None
@@ -301,7 +316,7 @@ def story29(facts: Facts, now: datetime) -> str:
 
 def story29_reason(facts: Facts) -> str:
     """The short reason that goes with the word ``error``: ``Exit code 1`` or ``Process crashed``."""
-    facts = as_seen(facts)
+    facts = as_told(facts)
     if facts.exit is None or facts.exit.code is None:
         return "Process crashed"
     return f"Exit code {facts.exit.code}"

@@ -79,6 +79,8 @@ def rule(facts: Facts, words: Status) -> str:
         return f"{why}, so nothing is claimed; its last known state is {facts.state}"
     if words.word == STALE:
         return "the sandbox lives, the agent in it is gone, and nobody asked for that"
+    if words.word != words.state:
+        return f"the run is {words.state} ({words.reason}), and a person has removed its sandbox since: that is a stop"
     return f"the run's own state counts: {runs.MEANINGS[words.state]}{_because(facts, words)}"
 
 
@@ -250,7 +252,8 @@ def used_text(used: Mapping[str, object]) -> str:
         found = used.get(name)
         return found if isinstance(found, int | float) else 0.0
 
-    return f"{number('max_rss_kb') / 1024:.1f} MiB of memory, {number('user_s') + number('system_s'):.2f} s of a processor"
+    mib, processor_s = number("max_rss_kb") / 1024, number("user_s") + number("system_s")
+    return f"{mib:.1f} MiB of memory, {processor_s:.2f} s of a processor"
 
 
 def _of_run(seen: Seen, name: str) -> str:

@@ -142,6 +142,7 @@ def exit_of(value: dict[str, object]) -> Exit | None:
         attention=text("attention"),
         ended_at=moment(value.get("ended_at")),
         ended_at_known=value.get("ended_at_known") is not False,
+        torn_down_at=moment(value.get("torn_down_at")),
     )
 
 

@@ -115,6 +115,8 @@ def output_times(where: str) -> list[datetime]:
 
 def _ended(facts: Facts, told: Told, where: str, at: datetime) -> Facts:
     end = read_exit(where)
+    if end is not None and end.torn_down_at is not None and end.torn_down_at > at:
+        end = replace(end, torn_down_at=None)
     if told.state == runs.ORPHANED:
         over = end is not None and end.ended_at is not None and end.ended_at <= at
         return replace(facts, exit=end if over else None, keeper_alive=False if over else None)

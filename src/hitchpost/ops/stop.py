@@ -61,7 +61,10 @@ def stop(
             f"{seen.record.name} has just been started again, as run {seen.facts.run}; nothing was done to it"
         )
     if seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is False:
-        return _without_sandbox(home, _end_survivors(home, seen, actor), by)
+        seen = _end_survivors(home, seen, actor)
+        if by == runs.USER and seen.facts.sandbox_alive is True:
+            _write_teardown(seen, actor, reason)
+        return _without_sandbox(home, seen, by)
     if seen.facts.state == runs.CREATED:
         raise Refused(f"{seen.record.name} has not been started")
     if seen.facts.state == runs.STARTING:
@@ -155,6 +158,16 @@ def _without_sandbox(home: str, seen: Seen, by: str) -> Seen:
         return seen
     base.load(seen.record.runtime).tear_down(seen.folder)
     return seen if seen.record.runtime in WITHOUT_SANDBOX else recover(home, seen.record.id)
+
+
+def _write_teardown(seen: Seen, actor: str, reason: str) -> None:
+    """Who asked, before anything is done: from now on the end of the container is no accident."""
+    path = os.path.join(seen.run_folder, wire.EXIT)
+    with files.SessionLock(seen.folder):
+        story.tell(seen.folder, "torn down", run=seen.facts.run, actor=actor, reason=reason)
+        if os.path.exists(path):
+            files.write_object(path, {**files.read_object(path), "torn_down_at": files.stamp()})
+            Manager(seen.folder, actor="").write_again()
 
 
 def _wait_out_starting(home: str, session: str) -> Seen:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Facts
-from hitchpost.model.status import Status, settle, status
+from hitchpost.model.status import Status, as_told, settle, status, story29, story29_reason
 from hitchpost.ops.look import Seen
 from hitchpost.text import readable
 
@@ -38,9 +38,28 @@ def shape(seen: Seen, now: datetime, known: Status | None = None) -> dict[str, A
         "exit": exit_shape(facts),
         "created_at": rfc3339(facts.created_at),
         "started_at": rfc3339(facts.started_at),
-        "state_changed_at": rfc3339(facts.state_changed_at),
+        "state_changed_at": rfc3339(as_told(facts).state_changed_at),
         "last_activity_at": rfc3339(facts.last_activity_at),
         "supports_resume": record.supports_resume,
+    }
+
+
+def exported(seen: Seen, now: datetime) -> dict[str, Any]:
+    """A session as Story 2.9's file has it, in that story's words, and our whole shape beside them."""
+    made, end = shape(seen, now), as_told(seen.facts).exit
+    word = story29(seen.facts, now)
+    return {
+        "sessionId": made["id"],
+        "name": made["name"],
+        "status": word,
+        "reason": story29_reason(seen.facts) if word == "error" else None,
+        "worktreePath": made["workspace"]["path"],
+        "branch": made["workspace"]["branch"],
+        "createdAt": made["created_at"],
+        "lastActivity": made["last_activity_at"],
+        "exitCode": end.shell_code if made["exit"] is not None and end is not None else None,
+        "signal": end.signal if made["exit"] is not None and end is not None else None,
+        "session": made,
     }
 
 

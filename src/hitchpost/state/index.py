@@ -221,6 +221,11 @@ def _head(lines: bytes, texts: bytes) -> bytes:
 HEAD_BYTES = len(_head(b"", b""))
 
 
+def agent_state_of(line: str) -> str:
+    """CR-070's word, of a line with all its fields."""
+    return line.split("\t", AGENT_STATE + 1)[AGENT_STATE]
+
+
 def has_ended(line: str) -> bool:
     return line.count("\t") == ALL_FIELDS - 1
 

@@ -19,12 +19,16 @@ export function EndBar({ session }: { session: Session }) {
     return (
       <div class="end-bar yellow">
         <span>{session.label}</span>
-        <button type="button" onClick={() => void act(session, "restart")}>
-          Restart session
-        </button>
-        <button type="button" onClick={() => teardown(session)}>
-          Teardown
-        </button>
+        {owner.value ? (
+          <>
+            <button type="button" onClick={() => void act(session, "restart")}>
+              Restart session
+            </button>
+            <button type="button" onClick={() => teardown(session)}>
+              Teardown
+            </button>
+          </>
+        ) : null}
       </div>
     );
   }

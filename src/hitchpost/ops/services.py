@@ -1,0 +1,57 @@
+"""CR-070's view of all sessions: how many agents are in which state, and the containers that are there.
+
+The hub answers with it; where there is none, ``hitch status`` and ``hitch services`` work it out themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from hitchpost.model.facts import WITHOUT_SANDBOX
+from hitchpost.model.status import STALE, STALE_NOTE, container_name, cr070
+from hitchpost.ops.listing import listing
+from hitchpost.ops.look import Seen, look
+from hitchpost.state.index import agent_state_of
+from hitchpost.text import readable
+
+NOBODY_KNOWS = "session state unknown (Hub down)"
+
+
+def overview(home: str) -> dict[str, Any]:
+    """Without a hub: ``counts``, ``containers`` and ``sessions``, as ``/api/status`` has them."""
+    rows = listing(home)
+    boxed = (row.id for row in rows if row.shape["runtime"] not in (*WITHOUT_SANDBOX, ""))
+    return {
+        "counts": counts(row.line for row in rows),
+        "containers": containers((look(home, session) for session in boxed), is_up=False),
+        "sessions": [row.shape for row in rows],
+    }
+
+
+def counts(lines: Iterable[str]) -> dict[str, int]:
+    """How many agents are in which state. Each session is given by its line, as in the index."""
+    return dict(Counter(map(agent_state_of, lines)))
+
+
+def containers(sessions: Iterable[Seen], *, is_up: bool) -> list[dict[str, Any]]:
+    """The containers that are there, each under the name that people know it by."""
+    return [_container(seen, is_up=is_up) for seen in sessions if seen.facts.sandbox_alive is True]
+
+
+def _container(seen: Seen, *, is_up: bool) -> dict[str, Any]:
+    word, note = cr070(seen.facts), ""
+    if not is_up and seen.facts.keeper_alive is not True:
+        word, note = "running", NOBODY_KNOWS
+    elif word == STALE:
+        note = STALE_NOTE
+    elif seen.facts.sandbox_paused:
+        note = "(paused)"
+    return {
+        "name": readable(f"agent-{seen.record.name}"),
+        "container": container_name(seen.record.id),
+        "session": seen.record.id,
+        "state": word,
+        "note": note,
+    }
