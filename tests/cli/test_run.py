@@ -285,3 +285,32 @@ def test_an_agent_that_is_not_installed_says_how_to_install_it(ground: Ground, t
     answer = ground.hitch("run", "claude", "--name", "dev", env={"PATH": str(tmp_path)}, check=1)
     why = "program not found on PATH: claude; to install it: npm install -g @anthropic-ai/claude-code"
     assert answer.err == f"hitch: dev failed to start: {why}\n"
+
+
+@pytest.mark.ids("E-16")
+def test_the_permission_mode_reaches_claude_code_and_nobody_else(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("claude", "codex"):
+        (ground.place / name).write_text('#!/bin/sh\nprintf "<%s>" "$@" >>said; echo >>said\n')
+        (ground.place / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ground.place}:{os.environ['PATH']}")
+    mode = {"CLAUDE_PERMISSION_MODE": "plan"}
+    here = ("--workspace", str(ground.place), "--json")
+
+    def said(*words: str, env: dict[str, str]) -> str:
+        (ground.place / "said").unlink(missing_ok=True)
+        answer = ground.hitch(*words, env=env)
+        session = Truth(ground.home, answer.json()["id"])
+        session.ended(run=answer.json()["run"])
+        return ground.said("said").strip()
+
+    asked = "<--permission-mode><plan>"
+    assert said("run", "claude", "--prompt", "go on", *here, env=mode) == f"{asked}<go on>"
+    assert said("run", "claude", "--name", "dev", *here, "--", "--verbose", env=mode) == f"{asked}<--verbose>"
+    assert said("restart", "dev", "--json", env={}) == "<--verbose>"
+    assert said("restart", "dev", "--json", env=mode) == f"{asked}<--verbose>"
+    assert (
+        said("run", "claude", *here, "--", "--permission-mode", "default", env=mode) == "<--permission-mode><default>"
+    )
+    assert said("run", "codex", *here, env=mode) == "<--no-daemon>"

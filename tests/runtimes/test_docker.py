@@ -46,6 +46,34 @@ def test_an_agent_that_leaves_makes_its_container_stale_and_the_next_run_goes_on
     assert boxed.engine.containers() == []
 
 
+@pytest.mark.ids("E-16")
+@pytest.mark.parametrize("image", [PLAIN, WITH_PYTHON])
+def test_the_permission_mode_of_the_image_holds_unless_the_person_names_another(boxed: Boxed, image: str):
+    boxed.engine.load(image)
+    made = boxed.engine.docker("create", image, "true").stdout.strip()
+    wanted = ("ENV PATH=/workspace:/usr/bin", "ENV CLAUDE_PERMISSION_MODE=bypassPermissions")
+    boxed.engine.docker("commit", *(f"--change={line}" for line in wanted), made, "hp-claude")
+    boxed.engine.docker("rm", made)
+    program = boxed.ground.place / "claude"
+    program.write_text('#!/bin/sh\nprintf "<%s>" "$@"; echo .; exec sleep 1000\n')
+    program.chmod(0o755)
+    hitch = boxed.ground.hitch
+    box = ("--runtime", "docker", "--image", "hp-claude", "--network", "none", "--workspace", str(boxed.ground.place))
+
+    def said(*words: str) -> str:
+        answer = hitch("run", "claude", "--json", "--name", "dev", *box, *words)
+        session = Truth(boxed.ground.home, answer.json()["id"])
+        eventually(lambda: session.output().endswith(b".\r\n"), what="its words")
+        text = session.output().decode()
+        hitch("rm", "--force", "dev")
+        return text.splitlines()[-1]
+
+    assert said("--prompt", "go on") == "<--permission-mode><bypassPermissions><go on>."
+    assert said("--env", "CLAUDE_PERMISSION_MODE=plan") == "<--permission-mode><plan>."
+    assert said("--", "--permission-mode", "default") == "<--permission-mode><default>."
+    boxed.engine.docker("rmi", "hp-claude")
+
+
 @pytest.mark.ids("A22-5", "E-3")
 def test_the_exit_is_exact_where_the_image_has_a_python_and_a_shells_where_not(boxed: Boxed):
     killed = boxed.run("sh", "-c", "kill -SEGV $$", image=WITH_PYTHON, name="killed")

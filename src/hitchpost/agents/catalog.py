@@ -7,12 +7,19 @@ import os
 from hitchpost.errors import UsageError
 from hitchpost.values import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 FOLDER = os.path.join(os.path.dirname(__file__), "catalog")
 
 
 @value
 class Agent:
-    """One kind of agent. ``prompt_args`` carry a first prompt; ``{prompt}`` stands for it."""
+    """One kind of agent. ``prompt_args`` carry a first prompt; ``{prompt}`` stands for it.
+
+    ``env_flags`` are variables and the option that takes the value of each: the agent itself does not know them.
+    """
 
     name: str
     title: str
@@ -22,6 +29,7 @@ class Agent:
     quit_group: bool = False
     prompt_args: tuple[str, ...] = ()
     install: str = ""
+    env_flags: tuple[tuple[str, str], ...] = ()
 
     def command(self, extra: tuple[str, ...] = (), prompt: str | None = None) -> tuple[str, ...]:
         """The arguments to execute, with a first prompt where the agent takes one that way."""
@@ -54,9 +62,21 @@ def load(name: str) -> Agent:
         quit_group=quit_table.get("group", False),
         prompt_args=tuple(table.get("prompt_args", ())),
         install=table.get("install", ""),
+        env_flags=tuple(table.get("env_flags", {}).items()),
     )
     getattr(_signal, agent.quit_signal)
     return agent
+
+
+def env_flags(agent: str) -> tuple[tuple[str, str], ...]:
+    """Of an agent that the catalog may not know."""
+    return load(agent).env_flags if agent in names() else ()
+
+
+def with_flags(flags: tuple[tuple[str, str], ...], argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
+    """``argv`` with the options that the environment asks for. One that is there already counts more."""
+    wanted = [(flag, env[name]) for name, flag in flags if env.get(name) and flag not in argv]
+    return (*argv[:1], *(word for words in wanted for word in words), *argv[1:])
 
 
 def unknown(argv: tuple[str, ...]) -> Agent:

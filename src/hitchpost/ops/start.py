@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost import wire
+from hitchpost.agents import catalog
 from hitchpost.errors import Refused, StartFailed
 from hitchpost.model import run as runs
 from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR
@@ -62,6 +63,7 @@ def start(
     if seen.facts.state != runs.ORPHANED:
         wait_for_keeper_to_leave(seen)
     env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, place.folder)
+    flags = catalog.env_flags(record.agent)
     box = sandbox.of_run(place, settings, extra_env or {}, workspace)
     leases = _leases(home, seen, workspace)
     try:
@@ -89,7 +91,7 @@ def start(
                 session=record.id,
                 session_folder=folder,
                 run=run,
-                argv=argv or record.argv,
+                argv=argv or catalog.with_flags(flags, record.argv, env),
                 env=env,
                 folder=place.folder,
                 folder_dev=place.folder_dev,
@@ -106,6 +108,7 @@ def start(
                 pids_max=settings.pids_max,
                 memory_max_bytes=settings.memory_max_mib << 20,
                 sandbox=box,
+                env_flags=flags,
             )
         )
     except OSError as error:

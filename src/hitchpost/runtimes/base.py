@@ -64,6 +64,7 @@ class Launch:
     pids_max: int = 0
     memory_max_bytes: int = 0
     sandbox: dict[str, object] | None = None
+    env_flags: tuple[tuple[str, str], ...] = ()
 
 
 @value

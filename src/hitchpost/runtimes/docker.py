@@ -305,6 +305,7 @@ def _make_place(launch: Launch) -> str:
             os.mkfifo(name, 0o600, dir_fd=place)
         words = "".join(f"{escaped(os.fsencode(word))}\n" for word in launch.argv)
         _put(place, "argv", words.encode())
+        _put(place, "flags", "".join(f"{name} {flag}\n" for name, flag in launch.env_flags).encode())
     finally:
         os.close(place)
     return folder

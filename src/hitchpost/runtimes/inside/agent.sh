@@ -8,6 +8,17 @@ while IFS= read -r word; do
     word=$(printf '%b.' "$word")
     set -- "$@" "${word%.}"
 done <"$folder/argv"
+while read -r name flag; do # an option that the image's own environment asks for
+    eval "value=\${$name-}"
+    for word in "$@"; do
+        if [ "$word" = "$flag" ]; then value=; fi
+    done
+    if [ -n "$value" ]; then
+        word=$1
+        shift
+        set -- "$word" "$flag" "$value" "$@"
+    fi
+done <"$folder/flags"
 
 if command -v python3 >/dev/null 2>&1; then
     exec python3 -I -S "$here/waiter.py" "$folder" "$@"
