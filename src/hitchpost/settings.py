@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NOTHING: Mapping[str, str] = {}
+IDLE_AFTER: Mapping[str, float] = {"compile": 300.0, "aider": 60.0}
+"""Seconds without output after which an agent, or a kind of program, is idle; ``idle_after_s`` is for all others."""
 
 
 @value
@@ -21,6 +23,8 @@ class Settings:
 
     grace_s: float = 10.0
     quiet_s: float = 3.0
+    idle_after_s: float = 30.0
+    idle_after: Mapping[str, float] = IDLE_AFTER
     log_cap_mib: int = 64
     survivors: str = "keep"
     detach_key: str = "ctrl-b d"
@@ -43,6 +47,7 @@ YEAR_S, MANY = 366 * 86400, 1 << 30
 BOUNDS = {
     "grace_s": (0, YEAR_S),
     "quiet_s": (0, YEAR_S),
+    "idle_after_s": (0, YEAR_S),
     "log_cap_mib": (1, MANY),
     "pids_max": (0, MANY),
     "memory_max_mib": (0, MANY),
@@ -96,19 +101,30 @@ def _checked(path: str, key: str, value: object) -> object:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise wrong("a list of paths")
         return tuple(value)
+    if key == "idle_after":
+        if not isinstance(value, dict):
+            raise wrong("a table of seconds")
+        return {
+            **IDLE_AFTER,
+            **{name: _number(path, f"{key}.{name}", item, BOUNDS["idle_after_s"]) for name, item in value.items()},
+        }
     if key in CHOICES:
         if value not in CHOICES[key]:
             raise wrong(" or ".join(CHOICES[key]))
         return value
     if key in BOUNDS:
-        least, most = BOUNDS[key]
-        whole = not key.endswith(("_s", "_minutes"))
-        kinds = int if whole else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
-            raise wrong(f"a {'whole ' if whole else ''}number from {least} to {most}")
-        return value
+        return _number(path, key, value, BOUNDS[key], whole=not key.endswith(("_s", "_minutes")))
     if not isinstance(value, str):
         raise wrong("a text")
+    return value
+
+
+def _number(path: str, key: str, value: object, bounds: tuple[float, float], *, whole: bool = False) -> float:
+    least, most = bounds
+    kinds = int if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
+        expected = f"a {'whole ' if whole else ''}number from {least} to {most}"
+        raise BadSettings(f"{path}: expected {key} to be {expected}, but got {value!r}")
     return value
 
 

@@ -35,6 +35,8 @@ SHAPE = {
     "started_at",
     "state_changed_at",
     "last_activity_at",
+    "last_active_at",
+    "idle_after_s",
     "supports_resume",
 }
 """The keys of the one JSON shape of a session."""

@@ -20,7 +20,7 @@ from hitchpost.settings import Settings
 from tests.ground import NEVER_RAN, Ground, Truth, alive, descendants, died_of, left_with
 from tests.support import Process, eventually
 
-LEFT = ("id", "index", "created_at", "started_at", "state_changed_at", "last_activity_at")
+LEFT = ("id", "index", "created_at", "started_at", "state_changed_at", "last_activity_at", "last_active_at")
 
 
 def told(ground: Ground, session: Truth) -> dict[str, Any]:
@@ -43,6 +43,7 @@ def shape(ground: Ground, session: Truth, **words: Any) -> dict[str, Any]:
         "run": 1,
         "sandbox_alive": None,
         "session_alive": False,
+        "idle_after_s": 30.0,
         "supports_resume": False,
         **words,
     }

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitchpost.model.durations import duration, seconds_between
+from hitchpost.model.durations import duration, seconds_between, seconds_of
 from tests.model.made import NOW, ago
 
 
@@ -53,3 +53,31 @@ def test_a_duration_is_at_most_one_of_its_smaller_unit_short(seconds: float) -> 
 @pytest.mark.parametrize(("start", "seconds"), [(None, 0.0), (ago(90), 90.0), (NOW + timedelta(seconds=5), 0.0)])
 def test_the_time_since_something_is_never_below_zero_and_nothing_when_it_never_was(start, seconds) -> None:
     assert seconds_between(start, NOW) == seconds
+
+
+@pytest.mark.ids("A31-7")
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0s", 0),
+        ("45s", 45),
+        ("5m", 300),
+        ("1h 30m", 5400),
+        (" 2d1h ", 176400),
+        ("3 m 5 s", 185),
+    ],
+)
+def test_a_duration_that_a_person_types(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "s", "5", "1.5s", "5x", "5m ago", "-5", "nan", "inf", "1e9", "٣s", "9" * 10, "5m 3"]
+)
+def test_what_is_no_duration(text: str) -> None:
+    assert seconds_of(text) is None
+
+
+@given(st.integers(0, 10**8))
+def test_what_is_shown_can_be_typed(seconds: int) -> None:
+    assert duration(seconds_of(duration(seconds)) or 0) == duration(seconds)

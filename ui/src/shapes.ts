@@ -50,6 +50,7 @@ export interface ChangedFile {
 export interface Changes {
   name?: string | null;
   description?: string | null;
+  idle_after_s?: number | null;
 }
 
 export interface Code {
@@ -167,6 +168,7 @@ export interface NewSession {
   description?: string;
   runtime?: string;
   sandbox?: Sandbox | null;
+  idle_after_s?: number | null;
   prompt?: string | null;
   env?: Record<string, unknown>;
   cols?: number;
@@ -283,6 +285,8 @@ export interface Session {
   started_at: string | null;
   state_changed_at: string | null;
   last_activity_at: string | null;
+  last_active_at: string | null;
+  idle_after_s: number | null;
   supports_resume: boolean;
 }
 

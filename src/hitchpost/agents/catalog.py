@@ -1,4 +1,4 @@
-"""The catalog: how each known agent is started, asked to end, and when its silence counts as idle."""
+"""The catalog: what kind of program each known agent is, how it is started, and how it is asked to end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FOLDER = os.path.join(os.path.dirname(__file__), "catalog")
+REPL, COMPILE = "repl", "compile"
+"""The kinds of program: one that answers a person, and one that works in silence for minutes."""
+# fmt: off
+COMPILERS = (
+    "bazel", "cargo", "cc", "clang", "clang++", "cmake", "dotnet", "g++", "gcc",
+    "go", "gradle", "gradlew", "make", "meson", "mvn", "mvnw", "ninja", "nox",
+    "npm", "pnpm", "pytest", "rustc", "sbt", "tox", "tsc", "yarn",
+)
+# fmt: on
 
 
 @value
 class Agent:
-    """One kind of agent. ``prompt_args`` carry a first prompt; ``{prompt}`` stands for it.
+    """One agent. ``kind`` is REPL or COMPILE; ``prompt_args`` carry a first prompt, for which ``{prompt}`` stands.
 
     ``env_flags`` are variables and the option that takes the value of each: the agent itself does not know them.
     """
@@ -24,7 +33,7 @@ class Agent:
     name: str
     title: str
     argv: tuple[str, ...]
-    idle_after_s: float = 30.0
+    kind: str = REPL
     quit_signal: str = "SIGTERM"
     quit_group: bool = False
     prompt_args: tuple[str, ...] = ()
@@ -57,7 +66,7 @@ def load(name: str) -> Agent:
         name=name,
         title=table["title"],
         argv=tuple(table["argv"]),
-        idle_after_s=float(table["idle_after_s"]),
+        kind=table.get("kind", REPL),
         quit_signal=quit_table.get("signal", "SIGTERM"),
         quit_group=quit_table.get("group", False),
         prompt_args=tuple(table.get("prompt_args", ())),
@@ -81,4 +90,5 @@ def with_flags(flags: tuple[tuple[str, str], ...], argv: tuple[str, ...], env: M
 
 def unknown(argv: tuple[str, ...]) -> Agent:
     """A program that the catalog does not know, by its command line."""
-    return Agent(name=os.path.basename(argv[0]) or argv[0], title=argv[0], argv=argv)
+    name = os.path.basename(argv[0]) or argv[0]
+    return Agent(name=name, title=argv[0], argv=argv, kind=COMPILE if name in COMPILERS else REPL)

@@ -195,8 +195,7 @@ class Routes:
 
     async def edit(self, session: SessionId, body: schemas.Changes, actor: Actor) -> dict[str, Any]:
         one = self._find(session)
-        named = {"name": body.name, "description": body.description}
-        await self.hub.do(edit, self.hub.home, one.id, actor=actor, **named)
+        await self.hub.do(edit, self.hub.home, one.id, actor=actor, **body.model_dump())
         return (await self.hub.after(one.id)).shape
 
     async def remove(self, session: SessionId, actor: Actor, force: bool = False) -> Response:

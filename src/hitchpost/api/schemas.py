@@ -6,11 +6,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from hitchpost.settings import YEAR_S
+
 Text = Annotated[str, StringConstraints(max_length=512 * 1024)]
 Name = Annotated[str, StringConstraints(max_length=128, pattern=r"^[^\x00]*$")]
 Path = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
 Word = Annotated[str, StringConstraints(max_length=512 * 1024, pattern=r"^[^\x00]*$")]
 Remark = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
+Seconds = Annotated[float, Field(ge=0, le=YEAR_S, allow_inf_nan=False)]
 Side = Annotated[int, Field(ge=1, le=1000)]
 """A side of a terminal. An emulator takes memory for every cell."""
 
@@ -79,6 +82,8 @@ class Session(BaseModel):
                     "started_at": "2026-05-04T12:00:01Z",
                     "state_changed_at": "2026-05-04T12:10:00Z",
                     "last_activity_at": "2026-05-04T12:09:59Z",
+                    "last_active_at": "2026-05-04T12:00:01Z",
+                    "idle_after_s": 30.0,
                     "supports_resume": False,
                 }
             ]
@@ -105,6 +110,11 @@ class Session(BaseModel):
     started_at: str | None
     state_changed_at: str | None
     last_activity_at: str | None
+    """When its newest run wrote something last."""
+    last_active_at: str | None
+    """When its newest run began, or its record last changed: retention counts from here."""
+    idle_after_s: float | None
+    """Seconds without output that count as idle."""
     supports_resume: bool
 
 
@@ -143,6 +153,7 @@ class NewSession(Strict):
     description: Remark = ""
     runtime: Name = "local"
     sandbox: Sandbox | None = None
+    idle_after_s: Seconds | None = None
     prompt: Text | None = None
     env: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Path] = {}
     cols: Side = 80
@@ -152,6 +163,7 @@ class NewSession(Strict):
 class Changes(Strict):
     name: Name | None = None
     description: Remark | None = None
+    idle_after_s: Seconds | None = None
 
 
 class Prompt(Strict):

@@ -9,7 +9,7 @@ import click
 
 from hitchpost.cli.common import json_option, print_json, session_argument
 from hitchpost.errors import UsageError
-from hitchpost.model.durations import duration, seconds_between
+from hitchpost.model.durations import duration, seconds_between, seconds_of
 from hitchpost.ops.explaining import Explanation, explain
 from hitchpost.ops.sessions import find
 from hitchpost.ops.view import rfc3339
@@ -18,8 +18,6 @@ from hitchpost.state.home import open_home
 from hitchpost.text import table, visible
 
 LAST_LINES = 10
-UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-AGO = re.compile(r"((\d{1,9}\s*[smhd]\s*)+)ago", re.ASCII)
 CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?", re.ASCII)
 
 
@@ -43,9 +41,8 @@ def parse_time(text: str, now: datetime) -> datetime:
     """The moment that ``text`` means. Times without a zone are of this machine's zone, like ``now``."""
     words = text.strip()
     try:
-        if match := AGO.fullmatch(words):
-            parts = re.findall(r"(\d+)\s*([smhd])", match[1])
-            return (now - timedelta(seconds=sum(int(count) * UNIT_S[unit] for count, unit in parts))).astimezone(UTC)
+        if words.endswith("ago") and (ago_s := seconds_of(words.removesuffix("ago"))) is not None:
+            return (now - timedelta(seconds=ago_s)).astimezone(UTC)
         if CLOCK.fullmatch(words):
             words = f"{now:%Y-%m-%d}T{words:0>5}" if words.count(":") == 1 else f"{now:%Y-%m-%d}T{words:0>8}"
         return datetime.fromisoformat(words).astimezone(UTC)

@@ -69,6 +69,7 @@ OPTIONS = (
         "env_items",
         metavar="NAME[=VALUE]",
     ),
+    Option("--idle-after", "Silence that counts as idle, such as 45s or 5m.", metavar="DURATION"),
     Option("--prompt", "A first prompt."),
     Option("--attach", "Enter the session's terminal at once.", FLAG),
     Option("--json", "Print JSON.", FLAG, "as_json"),
@@ -111,6 +112,7 @@ def run(
     config: str | None,
     keep_failed: bool,
     env_items: tuple[str, ...],
+    idle_after: str | None,
     prompt: str | None,
     attach: bool,
     as_json: bool,
@@ -135,6 +137,7 @@ def run(
         env=environment.parse(env_items, os.environ),
         size=terminal_size(),
         sandbox=Asked(image, mounts, network, memory, cpus, config, keep_failed),
+        idle_after_s=None if idle_after is None else _seconds("--idle-after", idle_after),
     )
     told = progress(branch or "workspace", "making it ready")
     seen, notes = launch(home, request, actor="cli", caller=os.environ, progress=told)
@@ -155,6 +158,15 @@ def run(
         sys.stdout.flush()
         return attach_to(home, record.id)
     return 0
+
+
+def _seconds(word: str, text: str) -> float:
+    from hitchpost.model.durations import seconds_of
+
+    found = seconds_of(f"{text}s" if text.isdecimal() else text)
+    if found is None:
+        raise UsageError(f"expected {word} to be a duration such as 45s, 5m or 1h 30m, but got {visible(text[:80])!r}")
+    return found
 
 
 def _check_places(**given: bool) -> None:

@@ -7,7 +7,7 @@ import os
 from hitchpost.agents.catalog import Agent
 from hitchpost.errors import NameTaken, UsageError
 from hitchpost.model.record import ARCHIVED
-from hitchpost.settings import Settings
+from hitchpost.settings import BOUNDS, Settings
 from hitchpost.state import files, index, records
 from hitchpost.state.home import new_id, open_home, session_folder, sessions_folder
 from hitchpost.state.manager import Manager
@@ -40,6 +40,7 @@ class Wish:
     exclusive: bool = False
     share: bool = False
     sandbox: dict[str, object] | None = None
+    idle_after_s: float | None = None
 
 
 def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Callable[[], str] = new_id) -> Record:
@@ -49,6 +50,8 @@ def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Cal
     if wish.name is not None:
         check_name(wish.name)
     check_description(wish.description)
+    if wish.idle_after_s is not None:
+        check_idle_after(wish.idle_after_s)
     with home_lock(home):
         sweep_locked(home)
         rows = [row for row in index.rows(home).values() if row["record"] != ARCHIVED]
@@ -72,7 +75,7 @@ def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Cal
             share=wish.share,
             record_changed_at=now,
             last_active_at=now,
-            idle_after_s=wish.agent.idle_after_s,
+            idle_after_s=_idle_after_s(wish, settings),
             quiet_after_s=settings.quiet_s,
             grace_s=settings.grace_s,
             quit_signal=wish.agent.quit_signal,
@@ -103,6 +106,12 @@ def check_description(text: str) -> None:
     check_readable("description", text)
     if len(text) > LONGEST_DESCRIPTION:
         raise UsageError(f"the description is longer than {LONGEST_DESCRIPTION} characters")
+
+
+def check_idle_after(seconds: float) -> None:
+    least, most = BOUNDS["idle_after_s"]
+    if not least <= seconds <= most:
+        raise UsageError(f"expected a time until idle of {least} to {most} seconds, but got {seconds:g}")
 
 
 def check_readable(what: str, text: str) -> None:
@@ -191,6 +200,13 @@ def _lowest_free(taken: set[int]) -> int:
     while number in taken:
         number += 1
     return number
+
+
+def _idle_after_s(wish: Wish, settings: Settings) -> float:
+    """What the session itself says, else the table of the settings: by agent, then by kind."""
+    table, agent = settings.idle_after, wish.agent
+    by_kind = table.get(agent.kind, settings.idle_after_s)
+    return table.get(agent.name, by_kind) if wish.idle_after_s is None else wish.idle_after_s
 
 
 def _made_up(wish: Wish, taken: set[str]) -> str:

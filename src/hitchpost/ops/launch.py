@@ -45,6 +45,7 @@ class Request:
     env: Mapping[str, str] = NOTHING
     size: tuple[int, int] = (80, 24)
     sandbox: Asked = THE_USUAL
+    idle_after_s: float | None = None
 
 
 def launch(
@@ -90,6 +91,7 @@ def launch(
         exclusive=place.workspace is not None and not request.share,
         share=request.share,
         sandbox=box,
+        idle_after_s=request.idle_after_s,
     )
     record = create(home, wish, settings, actor=actor)
     try:

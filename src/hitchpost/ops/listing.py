@@ -185,5 +185,7 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> dict[str, Any]:
         "label": "unknown (written by a newer hitchpost)" if newer else "unknown (see hitch doctor)",
         "attention": "unknown",
         "last_activity_at": None,
+        "last_active_at": None,
+        "idle_after_s": None,
         "supports_resume": False,
     }

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Facts
 from hitchpost.model.status import Status, as_told, settle, status, story29, story29_reason
-from hitchpost.ops.look import Seen
+from hitchpost.ops.look import Seen, moment
 from hitchpost.text import readable
 
 TYPE_CHECKING = False
@@ -40,6 +40,8 @@ def shape(seen: Seen, now: datetime, known: Status | None = None) -> dict[str, A
         "started_at": rfc3339(facts.started_at),
         "state_changed_at": rfc3339(as_told(facts).state_changed_at),
         "last_activity_at": rfc3339(facts.last_activity_at),
+        "last_active_at": rfc3339(moment(record.last_active_at)),
+        "idle_after_s": record.idle_after_s,
         "supports_resume": record.supports_resume,
     }
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 INDEX = "index.tsv"
 MAGIC = b"hitchpost index"
 TICK_NS = 2_000_000_000
-VERSION = 6
+VERSION = 7
 NO_STAMP = "0"
 MOST_BYTES = 256 << 20
 

@@ -84,6 +84,8 @@ def from_story(folder: str) -> Record:
             found = replace(found, record=new, record_changed_at=story.since(line))
         elif line["event"] == "edited":
             found = replace(found, name=str(line.get("name")), description=str(line.get("description")))
+            after_s = line.get("idle_after_s")
+            found = replace(found, idle_after_s=after_s) if isinstance(after_s, (int, float)) else found
     return found
 
 
