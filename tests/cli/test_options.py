@@ -19,7 +19,7 @@ OPTIONS = (
     Option("--description", default=""),
     Option("--here", kind=FLAG),
     Option("--mount", kind=MANY, name="mounts"),
-    Option("--cpus", kind=NUMBER),
+    Option("--cpus", kind=NUMBER, within=(0, 1024)),
     Option("--runtime", choices=("local", "tmux"), default="local"),
 )
 VALUES = ["", "-", "-h", "1.5", "local", "word"]
