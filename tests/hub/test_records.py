@@ -240,17 +240,6 @@ def test_old_records_go_as_the_retention_says(ground: Ground, hub: HubProcess) -
 
 
 @pytest.mark.ids("D-10")
-def test_the_hub_itself_deletes_what_is_due(ground: Ground, hub: HubProcess) -> None:
-    hub.stop()
-    old, young = ended(ground, name="old"), ended(ground, name="young")
-    rewrite_record(old, record="error", last_active_at=ago(hours=25))
-    rewrite_record(young, record="error", last_active_at=ago(hours=1))
-    hub.start()
-    eventually(lambda: [row["name"] for row in hub.ask("GET", "/api/sessions?all=true")] == ["young"])
-    assert not old.folder.exists()
-
-
-@pytest.mark.ids("D-10")
 def test_a_suspended_record_whose_process_lives_is_kept(ground: Ground, hub: HubProcess) -> None:
     dev = ground.begin_sh(ECHO)
     rewrite_record(dev, record="suspended", last_active_at=ago(days=99))

@@ -112,7 +112,7 @@ class Routes:
             "uptime_s": round(time.monotonic() - self.hub.began, 3),
             "sessions": len(sessions),
             "live": sum(one.watch is not None for one in sessions.values()),
-            "problems": self.hub.registry.problems,
+            "problems": self.hub.problems,
         }
 
     async def status(self) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class Hub:
         self.replays = Screens("replay", MOST_REPLAYS)
         self.trees = Trees(self.do)
         self.began = time.monotonic()
+        self.failing: dict[str, str] = {}
+        """Regular jobs that could not be done the last time, and why."""
         self._keys: dict[tuple[str, int], Keys] = {}
         self._ops = ThreadPoolExecutor(OPS_AT_ONCE, "ops")
 
@@ -74,6 +76,12 @@ class Hub:
         self.screens.close()
         self.replays.close()
         self._ops.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def problems(self) -> list[str]:
+        """What keeps the hub from its work, for people."""
+        jobs = [f"{job} failed and will be tried again: {why}" for job, why in self.failing.items()]
+        return [*self.registry.problems, *jobs]
 
     # operations -------------------------------------------------------------------------------------------------
 

@@ -1,18 +1,25 @@
-"""Retention: old suspended and broken records are deleted, by the policy of the model. Archived ones never are."""
+"""Retention: old suspended and broken records are deleted, by the policy of the model. Archived ones never are.
+
+A person who asks for it trusts the calendar. Nobody asks the hub, so it is slower: see ``confirm`` of the policy.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
-from hitchpost.model.policy import Retention, delete_at
+from hitchpost.model.policy import Retention, Watched, confirm, delete_at
 from hitchpost.ops.look import look, moment
 from hitchpost.ops.remove import remove
 from hitchpost.ops.view import rfc3339
-from hitchpost.state import records
+from hitchpost.state import files, records
+from hitchpost.values import asdict
+
+WATCHED = "retention.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +63,37 @@ def prune(
                 due, why = False, str(error)
         decisions.append(Decision(session, record.name, record.record, due, rfc3339(at), why))
     return decisions
+
+
+def prune_when_sure(
+    home: str, now: datetime, at_s: float, *, actor: str, among: Iterable[str], retention: Retention | None = None
+) -> list[Decision]:
+    """What the hub does now and then: delete what the policy confirms. ``at_s`` are seconds since the boot."""
+    rules = retention or Retention()
+    decided = prune(home, now, actor=actor, dry_run=True, among=among, retention=rules)
+    before = _read(home)
+    after, going = confirm(rules, before, [one.session for one in decided if one.delete], files.boot_id(), at_s)
+    if after.due_s or after.deleted_s or before.due_s or before.deleted_s:
+        _write(home, after)
+    return prune(home, now, actor=actor, dry_run=False, among=going, retention=rules)
+
+
+def _read(home: str) -> Watched:
+    """What earlier looks have seen, of other hubs too. A file that makes no sense counts as no look."""
+    try:
+        value = files.read_object(os.path.join(home, WATCHED))
+        due_s, deleted_s = value["due_s"], value["deleted_s"]
+        if not isinstance(due_s, dict) or not isinstance(deleted_s, list):
+            return Watched()
+        return Watched(
+            boot_id=str(value["boot_id"]),
+            at_s=float(str(value["at_s"])),
+            due_s={str(session): float(seconds) for session, seconds in due_s.items()},
+            deleted_s=tuple(map(float, deleted_s)),
+        )
+    except (FileNotFoundError, KeyError, ValueError, TypeError, files.Unreadable, files.NewerSchema):
+        return Watched()
+
+
+def _write(home: str, watched: Watched) -> None:
+    files.write_object(os.path.join(home, WATCHED), {"schema": files.SCHEMA, **asdict(watched)})
