@@ -203,6 +203,16 @@ def test_a_note_tells_of_another_live_session_in_the_same_folder(ground: Ground)
     ground.hitch("stop", "--now", "first", "second")
 
 
+def test_of_many_sessions_in_the_same_folder_a_few_are_named(ground: Ground) -> None:
+    others = [ground.begin("sleep", "1000") for _ in range(7)]
+    answer = ground.hitch("run", "--name", "dev", "--workspace", ground.place, "--", "sleep", "1000")
+    *named, last = answer.err.splitlines()
+    assert len(named) == 5
+    assert all(note.endswith(f" works in {ground.place} too") for note in named)
+    assert last == f"note: more sessions work in {ground.place}; see hitch ps"
+    ground.hitch("stop", "--now", "dev", *(other.id for other in others))
+
+
 def test_restart_tells_which_variables_are_not_set_any_more(ground: Ground) -> None:
     ground.run("sleep", "1000", name="dev", env={"ANTHROPIC_API_KEY": "secret"})
     answer = ground.hitch("restart", "dev")

@@ -2,25 +2,33 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hitchpost.agents import catalog
 from hitchpost.errors import NameTaken, UsageError
-from hitchpost.ops.create import LONGEST_DESCRIPTION, LONGEST_NAME, Wish, create
+from hitchpost.ops.checkup import unfinished
+from hitchpost.ops.create import LONGEST_DESCRIPTION, LONGEST_NAME, Wish, create, sweep
+from hitchpost.ops.edit import edit
 from hitchpost.ops.remove import archive, remove
 from hitchpost.settings import Settings
 from hitchpost.state import files, records
+from hitchpost.state.home import new_id
+from hitchpost.state.index import Index
+from hitchpost.state.manager import Manager, State
 from hitchpost.state.records import Record
 from tests.ground import Ground, Truth
 
 ARGV = ("agent", "x")
 
 
-def made(ground: Ground, name: str | None = None, **more) -> Record:
+def made(ground: Ground, name: str | None = None, new_id: Callable[[], str] = new_id, **more) -> Record:
     fields = {"agent": catalog.unknown(ARGV), "argv": ARGV, "folder": str(ground.place), "name": name, **more}
-    return create(str(ground.home), Wish(**fields), Settings(grace_s=7, quiet_s=5, survivors="kill"), actor="test")
+    settings = Settings(grace_s=7, quiet_s=5, survivors="kill")
+    return create(str(ground.home), Wish(**fields), settings, actor="test", new_id=new_id)
 
 
 def test_a_session_is_written_whole(ground: Ground) -> None:
@@ -128,13 +136,61 @@ def test_a_disk_that_refuses_leaves_nothing(ground: Ground, monkeypatch: pytest.
     made(ground)
     before = sorted(os.listdir(ground.home / "sessions"))
 
-    def full(folder: str, record: Record) -> None:
+    def full(folder: str, record: Record, **more: bool) -> None:
         raise OSError(28, "No space left on device", folder)
 
     monkeypatch.setattr(records, "write", full)
     with pytest.raises(OSError):
         made(ground)
     assert sorted(os.listdir(ground.home / "sessions")) == before
+
+
+def test_a_session_that_is_being_made_has_its_name_and_number_and_keeps_nobody_waiting(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: list[Record] = []
+    create_state = Manager.create
+
+    def meanwhile(manager: Manager, *args: Any, **told: Any) -> State:
+        if manager.folder.endswith(dev_id):
+            sweep(str(ground.home))
+            assert unfinished(str(ground.home)) == []
+            with pytest.raises(NameTaken):
+                made(ground, "dev")
+            with pytest.raises(NameTaken):
+                edit(str(ground.home), kept.id, name="dev", actor="test")
+            others.append(made(ground))
+        return create_state(manager, *args, **told)
+
+    kept, dev_id = made(ground, "kept"), "d" * 12
+    monkeypatch.setattr(Manager, "create", meanwhile)
+    dev = made(ground, "dev", new_id=lambda: dev_id)
+    (other,) = others
+    assert (kept.index, dev.index, other.index) == (1, 2, 3)
+    assert sorted(records.ids(str(ground.home))) == sorted((kept.id, dev.id, other.id))
+
+
+def test_names_given_out_a_moment_ago_are_known(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the long look at all sessions and the lock, others come, go and get other names."""
+    one, two = made(ground, "one"), made(ground, "two")
+    refresh = Index.refresh
+    came: list[Record] = []
+
+    def then_others(known: Index) -> Index:
+        refresh(known)
+        if not came:
+            patch.undo()
+            remove(str(ground.home), one.id, actor="test")
+            edit(str(ground.home), two.id, name="deux", actor="test")
+            came.append(made(ground, "three"))
+        return known
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Index, "refresh", then_others)
+        with pytest.raises(NameTaken):
+            made(ground, "deux")
+    assert came[0].index == 1
+    assert [made(ground, name).index for name in ("one", "two")] == [3, 4]
 
 
 def test_names_are_given_out_one_at_a_time(ground: Ground) -> None:

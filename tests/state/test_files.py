@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import signal
 import stat
+import subprocess
 import time
 from pathlib import Path
 
@@ -87,6 +89,63 @@ def test_a_lock_that_is_waited_for_comes_as_soon_as_it_is_free(tmp_path: Path):
         holder.wait()
         assert holder.stdout
         holder.stdout.close()
+
+
+WAIT = """
+import sys
+from hitchpost.state.files import Lock
+print("waiting", flush=True)
+with Lock(sys.argv[1]):
+    with open(sys.argv[2], "a") as order:
+        order.write(sys.argv[3])
+"""
+
+
+def in_line(path: str) -> int:
+    """How many wait for the lock, as the kernel has it."""
+    inode = f":{os.stat(path).st_ino} "
+    return sum("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
+
+
+def test_who_waits_longest_for_a_lock_is_the_next_to_have_it(tmp_path: Path):
+    path, order = str(tmp_path / "lock"), tmp_path / "order"
+    order.touch()
+    waiting: list[subprocess.Popen[str]] = []
+    try:
+        with Lock(path):
+            for number in range(6):
+                waiting.append(started(WAIT, path, str(order), str(number)))
+                eventually(lambda: in_line(path) == len(waiting), what="one more in line")
+        eventually(lambda: len(order.read_text()) == len(waiting), what="everybody's turn")
+    finally:
+        for process in waiting:
+            finish(process)
+    assert order.read_text() == "012345"
+
+
+def test_a_lock_that_nobody_waits_for_any_more_is_free_and_costs_few_threads(tmp_path: Path):
+    path = str(tmp_path / "lock")
+    with Lock(path):
+        for _ in range(files.MOST_WAITING + 3):
+            with pytest.raises(LockTimeout), Lock(path, timeout_s=0.001):
+                pass
+        assert in_line(path) == files.MOST_WAITING
+    eventually(lambda: not files._waiting, what="the end of the line")
+    assert is_held(path) is False
+
+
+def test_where_no_thread_can_be_started_a_lock_is_waited_for_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refused(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_thread, "start_new_thread", refused)
+    path = str(tmp_path / "lock")
+    with Lock(path), pytest.raises(LockTimeout), Lock(path, timeout_s=0.01):
+        pass
+    with Lock(path):
+        assert is_held(path) is True
 
 
 def test_a_released_lock_leaves_its_file_and_no_descriptor(tmp_path: Path):

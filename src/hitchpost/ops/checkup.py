@@ -196,11 +196,12 @@ def _left_over(home: str, kept: set[str]) -> Iterator[Finding]:
 
 
 def unfinished(home: str) -> list[str]:
-    """Folders of sessions whose creation or removal was cut short. While one is being made, nobody can tell."""
+    """Folders of sessions whose creation or removal was cut short. While one is being begun, nobody can tell."""
     top = sessions_folder(home)
+    found = [os.path.join(top, name) for name in sorted(os.listdir(top)) if name.startswith((NEW, REMOVED))]
     if files.is_held(os.path.join(top, ".lock")) is not False:
         return []
-    return [os.path.join(top, name) for name in sorted(os.listdir(top)) if name.startswith((NEW, REMOVED))]
+    return [path for path in found if files.is_held(os.path.join(path, files.LOCK)) is False]
 
 
 def _some(texts: list[str]) -> str:

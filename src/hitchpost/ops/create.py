@@ -8,8 +8,9 @@ from hitchpost.agents.catalog import Agent
 from hitchpost.errors import NameTaken, UsageError
 from hitchpost.model.record import ARCHIVED
 from hitchpost.settings import BOUNDS, Settings
-from hitchpost.state import files, index, records
+from hitchpost.state import files, records
 from hitchpost.state.home import new_id, open_home, session_folder, sessions_folder
+from hitchpost.state.index import Index
 from hitchpost.state.manager import Manager
 from hitchpost.state.records import Record
 from hitchpost.text import readable
@@ -17,7 +18,8 @@ from hitchpost.values import asdict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 LONGEST_NAME = 128
 LONGEST_DESCRIPTION = 1000
@@ -52,9 +54,11 @@ def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Cal
     check_description(wish.description)
     if wish.idle_after_s is not None:
         check_idle_after(wish.idle_after_s)
-    with home_lock(home):
-        sweep_locked(home)
-        rows = [row for row in index.rows(home).values() if row["record"] != ARCHIVED]
+    sweep(home)
+    known = Index(home).refresh()
+    known.save()
+    with home_lock(home) as names:
+        rows = in_use(home, known)
         now = files.stamp()
         record = Record(
             id=new_id(),
@@ -86,7 +90,7 @@ def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Cal
         holder = next((row["id"] for row in rows if row["name"] == record.name), None)
         if holder is not None:
             raise NameTaken(record.name, holder)
-        _write(home, record, actor)
+        _write(home, record, names, actor)
     return record
 
 
@@ -130,24 +134,29 @@ def check_name(name: str) -> None:
 
 
 def home_lock(home: str) -> files.Lock:
-    """Held while a session is made: names and numbers are given out one at a time."""
+    """Held while names and numbers are given out, one at a time, and not while the rest of a session is made."""
     return files.Lock(os.path.join(sessions_folder(home), ".lock"))
+
+
+def in_use(home: str, known: Index) -> list[dict[str, Any]]:
+    """Who has which name and number; archived sessions have none. The caller holds the home's lock.
+
+    ``known`` was refreshed a moment ago. Claims come first: one that becomes a session meanwhile is found as that.
+    """
+    rows = [*_claims(home), *known.again().rows.values()]
+    return [row for row in rows if row["record"] != ARCHIVED]
 
 
 def sweep(home: str) -> None:
     """Finish removals that were cut short, and clear away sessions and files that were never finished being made."""
     if _half_made(home):
         with home_lock(home):
-            sweep_locked(home)
-
-
-def sweep_locked(home: str) -> None:
-    """``sweep`` for a caller that holds the home's lock: whoever began to make a session is gone then."""
-    for path in _half_made(home):
-        if os.path.isdir(path):
-            erase(path)
-        else:
-            files.discard(path)
+            left = _half_made(home)  # whoever made a folder before this holds its lock by now, or is gone
+        for path in left:
+            if os.path.isdir(path):
+                erase(path)
+            else:
+                files.discard(path)
 
 
 def erase(folder: str) -> None:
@@ -170,22 +179,40 @@ def erase(folder: str) -> None:
 
 
 def _half_made(home: str) -> list[str]:
-    """A half-written index counts when its writer is gone: readers write it without any lock."""
+    """What nobody works on any more. Readers write the index without any lock, so its writer must be gone."""
     top = sessions_folder(home)
     folders = [os.path.join(top, name) for name in os.listdir(top) if name.startswith((NEW, REMOVED))]
-    return folders + [
+    return [path for path in folders if files.is_held(os.path.join(path, files.LOCK)) is not True] + [
         os.path.join(home, name)
         for name in os.listdir(home)
         if files.is_temp(name) and files.process_start(files.writer_of(name)) is None
     ]
 
 
-def _write(home: str, record: Record, actor: str) -> None:
-    """Make the folder under another name and move it into place."""
+def _claims(home: str) -> Iterator[dict[str, Any]]:
+    """The name and number of each session that is being made."""
+    top = sessions_folder(home)
+    for name in os.listdir(top):
+        if not name.startswith(NEW):
+            continue
+        try:
+            value = files.read_object(os.path.join(top, name, records.RECORD))
+        except (OSError, files.Unreadable, files.NewerSchema):
+            continue
+        yield {key: value.get(key) for key in ("id", "index", "name", "record")}
+
+
+def _write(home: str, record: Record, names: files.Lock, actor: str) -> None:
+    """Make the folder under another name and move it into place.
+
+    Its first file claims name and number, and its lock says that we live: then others may have the home's lock.
+    """
     made = os.path.join(sessions_folder(home), NEW + record.id)
     os.mkdir(made, 0o700)
     try:
         with files.Lock(os.path.join(made, files.LOCK)):
+            records.write(made, record, durable=False)
+            names.release()
             Manager(made, actor=actor).create(record.id, record.workspace_id or "", record=asdict(record))
             records.write(made, record)
             os.rename(made, session_folder(home, record.id))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hitchpost.errors import NameTaken, NoSuchSession
-from hitchpost.model.record import ARCHIVED
-from hitchpost.ops.create import check_description, check_idle_after, check_name, home_lock
-from hitchpost.state import files, index, records, story
+from hitchpost.ops.create import check_description, check_idle_after, check_name, home_lock, in_use
+from hitchpost.state import files, records, story
 from hitchpost.state.home import session_folder
+from hitchpost.state.index import Index
 from hitchpost.state.records import Record
 from hitchpost.values import replace
 
@@ -28,13 +28,13 @@ def edit(
     if idle_after_s is not None:
         check_idle_after(idle_after_s)
     folder = session_folder(home, session)
+    known = Index(home).refresh()
     with home_lock(home):
-        rows = index.rows(home)
-        if session not in rows:
-            raise NoSuchSession(session)
-        for row in rows.values():
-            if row["id"] != session and row["name"] == name and row["record"] != ARCHIVED:
+        for row in in_use(home, known):
+            if row["id"] != session and row["name"] == name:
                 raise NameTaken(str(name), row["id"])
+        if session not in known.lines:
+            raise NoSuchSession(session)
         with files.SessionLock(folder):
             record = records.read(folder)
             changed = replace(

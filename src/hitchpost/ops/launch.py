@@ -5,16 +5,14 @@ from __future__ import annotations
 from hitchpost import settings as config
 from hitchpost.agents import catalog
 from hitchpost.errors import StartFailed, UsageError, WorkspaceBusy
-from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.ops.create import Wish, create
-from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen
+from hitchpost.ops.neighbours import neighbours
 from hitchpost.ops.place import choose
 from hitchpost.ops.sandbox import Asked, git_folder, wanted
 from hitchpost.ops.start import start
 from hitchpost.runtimes import base
-from hitchpost.text import readable
 from hitchpost.values import value
 
 TYPE_CHECKING = False
@@ -109,14 +107,4 @@ def launch(
         from hitchpost.ops.send import send
 
         send(begun.seen, request.prompt)
-    return begun.seen, [*place.notes, *begun.notes, *_neighbours(home, record.id, record.folder)]
-
-
-def _neighbours(home: str, session: str, folder: str) -> list[str]:
-    here = readable(folder)
-    others = (row.shape for row in listing(home) if row.id != session)
-    return [
-        f"note: session {one['name']} works in {folder} too"
-        for one in others
-        if one["workspace"]["path"] == here and one["state"] in runs.LIVE
-    ]
+    return begun.seen, [*place.notes, *begun.notes, *neighbours(home, record.id, record.folder)]

@@ -79,7 +79,11 @@ def stop(
     finally:
         if asked is not None:
             asked.close()
+    stopped = seen.facts.run
     seen = _settled(home, session)
+    if seen.facts.run != stopped:
+        again = f"somebody has started it again since, as run {seen.facts.run}"
+        raise Refused(f"run {stopped} of {seen.record.name} was stopped, and {again}")
     if seen.facts.state in runs.LIVE or seen.facts.keeper_alive is not False:
         raise NotStopped(seen.record.name, keeper_text(seen), "see hitch explain and hitch doctor")
     return _without_sandbox(home, seen, by)

@@ -9,6 +9,7 @@ second holder in.
 
 from __future__ import annotations
 
+import _thread
 import errno
 import fcntl
 import os
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 STATE, LOCK, STORY = "state.json", "lock", "story.jsonl"
 LOCK_TIMEOUT_S = 10.0
+MOST_WAITING = 32
 FULL = (errno.ENOSPC, errno.EDQUOT)
 SPARE_BYTES = 4096
 MOST_BYTES = 16 << 20
@@ -167,7 +169,7 @@ class Lock:
     def __enter__(self) -> Lock:
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            wait_for_flock(fd, self.path, self.timeout_s)
+            wait_in_line(fd, self.path, self.timeout_s)
         except BaseException:
             os.close(fd)
             raise
@@ -177,8 +179,13 @@ class Lock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self.fd)
-        self.fd = -1
+        self.release()
+
+    def release(self) -> None:
+        """Give the lock back, before the end of the ``with`` or at it."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
 
 class SessionLock(Lock):
@@ -200,13 +207,56 @@ class SessionLock(Lock):
         except FileNotFoundError:
             same = False
         if not same:
-            os.close(self.fd)
+            self.release()
             raise Removed(self.folder)
         return self
 
 
+_waiting: set[int] = set()
+
+
+def wait_in_line(fd: int, path: str, timeout_s: float) -> None:
+    """Take an exclusive lock on ``fd``, first come, first served: the kernel keeps the line.
+
+    A thread stands in it, because that wait has no time limit. Its descriptor is its own: one that we gave up waiting
+    for takes the lock when its turn comes, and gives it back at once. A process has few such threads; then it polls.
+    """
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    except BlockingIOError:
+        if timeout_s <= 0:
+            raise LockTimeout(path, timeout_s) from None
+    if len(_waiting) >= MOST_WAITING:
+        return wait_for_flock(fd, path, timeout_s)
+    own, over = os.dup(fd), _thread.allocate_lock()
+    failures: list[OSError] = []
+
+    def stand() -> None:
+        try:
+            fcntl.flock(own, fcntl.LOCK_EX)
+        except OSError as error:
+            failures.append(error)
+        _waiting.discard(own)
+        os.close(own)
+        over.release()
+
+    over.acquire()
+    _waiting.add(own)
+    try:
+        _thread.start_new_thread(stand, ())
+    except RuntimeError:  # no thread may be started here
+        _waiting.discard(own)
+        os.close(own)
+        return wait_for_flock(fd, path, timeout_s)
+    if not over.acquire(timeout=timeout_s):
+        raise LockTimeout(path, timeout_s)
+    if failures:
+        raise failures[0]
+
+
 def wait_for_flock(fd: int, path: str, timeout_s: float) -> None:
-    """Take an exclusive lock on ``fd``. Tries often at first: a lock is usually held for a few milliseconds."""
+    """Take an exclusive lock on ``fd`` by trying: for one that may be held for long, and is not waited for then."""
     deadline: float | None = None
     pause_s = 0.0005
     while True:

@@ -61,6 +61,21 @@ class Index:
             self.lines[name] = self.read(name)
         return self
 
+    def again(self) -> Index:
+        """Bring lines that were refreshed a moment ago up to date. What cannot have changed since is not read."""
+        top, lines = sessions_folder(self.home), {}
+        for name in filter(is_id, os.listdir(top)):
+            try:
+                changed_ns = os.lstat(f"{top}/{name}").st_ctime_ns
+            except FileNotFoundError:
+                continue
+            line = self.lines.get(name, "")
+            was_settled = self.changed.get(name) == changed_ns and changed_ns + TICK_NS < self._taken_ns
+            same = line and (was_settled or line.startswith(f"{name}\t{changed_ns}\t"))
+            lines[name] = line if same else self.read(name)
+        self.lines = lines
+        return self
+
     def check(self) -> Index:
         """Keep the stored lines that still hold. No session is opened: what has changed has no line afterwards."""
         stored = self._stored = self._load()

@@ -110,9 +110,9 @@ def _checked(path: str, folder: str, value: dict[str, object]) -> Record:
     return record
 
 
-def write(folder: str, record: Record) -> None:
+def write(folder: str, record: Record, *, durable: bool = True) -> None:
     """The caller holds the session's lock, or has just made the folder."""
-    files.write_object(os.path.join(folder, RECORD), {"schema": files.SCHEMA, **asdict(record)})
+    files.write_object(os.path.join(folder, RECORD), {"schema": files.SCHEMA, **asdict(record)}, durable=durable)
 
 
 def change_record(folder: str, new: str, *, run: int, actor: str, reason: str = "", since: str | None = None) -> Record:
