@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from hitchpost.cli.ps import from_hub, shapes_from_files
 from tests.ground import Ground, Truth
 from tests.support import Hitch, Process, eventually
 
@@ -129,6 +130,16 @@ class Engine:
         if image in IMAGES and image not in self.images:
             load_image(self, image, IMAGES[image]())
             self.images.add(image)
+
+    def without(self, program: str) -> str:
+        """An image that lacks a program."""
+        name = f"{PLAIN}-without-{program}"
+        if name not in self.images:
+            self.docker("run", "--network", "none", "--name", name, PLAIN, "rm", f"/usr/bin/{program}")
+            self.docker("commit", name, name)
+            self.docker("rm", name)
+            self.images.add(name)
+        return name
 
     def close(self) -> None:
         for container in self.containers():
@@ -397,7 +408,13 @@ class Boxed:
 
     def label(self, session: Truth) -> str:
         """Without how long it has been idle: that is the business of a machine that is slow."""
-        return self.ground.ps(session)["label"].partition(" (idle ")[0]
+        return self.labels()[session.id]
+
+    def labels(self) -> dict[str, str]:
+        """What ``hitch ps --json --all`` prints, without a process for it."""
+        home = str(self.ground.home)
+        rows = json.loads(from_hub(home, "/api/sessions?all=True") or shapes_from_files(home, everything=True))
+        return {row["id"]: row["label"].partition(" (idle ")[0] for row in rows}
 
 
 def _cgroup(pid: int) -> str:
@@ -417,3 +434,13 @@ def private(kind: type[Engine]) -> Iterator[Engine]:
         yield engine
     finally:
         engine.close()
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """A process that neither hears nor does anything meanwhile."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)

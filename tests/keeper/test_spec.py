@@ -60,6 +60,7 @@ def test_what_the_starter_says_is_what_the_keeper_reads():
         "container_pid": 0,
         "container_start": 0,
         "box": "",
+        "engine": "",
         "ready_fd": 11,
         "lease_fds": [8, 9],
         "tmux": "",

@@ -13,6 +13,7 @@ from hitchpost.model.status import (
     Status,
     as_seen,
     attention,
+    cr070,
     is_stale,
     session_alive,
     settle,
@@ -459,14 +460,16 @@ def test_a_sandbox_that_a_person_tore_down_after_a_crash_leaves_a_stopped_sessio
 
 
 @pytest.mark.ids("F60", "C70-2")
-def test_a_running_session_whose_sandbox_is_gone_has_failed_unseen() -> None:
+@pytest.mark.parametrize("why", [run.CONTAINER_REMOVED, run.CONTAINER_STOPPED, run.ENGINE_ENDED])
+def test_a_session_whose_keeper_and_sandbox_are_gone_failed_as_the_runtime_tells(why: str) -> None:
+    facts = running(runtime=DOCKER, keeper_alive=False, sandbox_alive=False, lost=why)
+    words = status(facts, NOW)
+    assert (words.label, cr070(facts)) == (f"failed: {why}", "stopped")
+
+
+def test_how_a_session_ended_whose_sandbox_is_gone_is_its_keepers_to_say() -> None:
     facts = running(runtime=DOCKER, sandbox_alive=False)
-    assert as_seen(facts) == replace(facts, state="failed", exit=Exit())
-
-
-def test_a_running_session_whose_sandbox_is_gone_ended_as_its_exit_says() -> None:
-    facts = running(runtime=DOCKER, sandbox_alive=False, exit=Exit(code=137, intent=run.USER, ended_at=ago(5)))
-    assert as_seen(facts) == replace(facts, state="stopped", state_changed_at=ago(5))
+    assert as_seen(facts) == facts
 
 
 def test_a_running_session_that_was_not_looked_at_is_running() -> None:

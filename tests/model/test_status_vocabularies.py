@@ -219,8 +219,8 @@ ROWS: dict[str, list[tuple[Facts, Words]]] = {
             Words("", "failed", "stopped", "active", "error", "container removed"),
         ),
         (
-            running(**WITHOUT_SANDBOX),
-            Words("", "failed", "stopped", "active", "error", "exit status unknown"),
+            running(keeper_alive=False, lost="container removed", **WITHOUT_SANDBOX),
+            Words("", "failed", "stopped", "active", "error", "container removed"),
         ),
     ],
     "torn down by the user": [

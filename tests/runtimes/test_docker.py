@@ -218,6 +218,34 @@ def test_what_the_image_lacks_is_said_and_no_container_stays(boxed: Boxed):
     assert boxed.engine.containers() == []
 
 
+@pytest.mark.ids("F66")
+@pytest.mark.parametrize("program", ["sh", "tmux", "cat", "sleep"])
+def test_a_program_that_the_image_lacks_is_named_at_once(boxed: Boxed, program: str):
+    words = (
+        "run",
+        "--runtime",
+        "docker",
+        "--image",
+        boxed.engine.without(program),
+        "--network",
+        "none",
+        "--name",
+        "dev",
+    )
+    refused = boxed.ground.hitch(*words, "--workspace", boxed.ground.place, "--", "ls", check=1)
+    assert f"{program} is not in the image" in refused.err
+    assert set(boxed.labels().values()) == {f"failed: {program} is not in the image"}
+    assert boxed.engine.containers() == []
+
+
+@pytest.mark.parametrize("program", ["mv", "mkdir"])
+def test_other_programs_are_not_needed(boxed: Boxed, program: str):
+    dev = boxed.run("sh", "-c", "exit 3", image=boxed.engine.without(program))
+    dev.ended()
+    assert boxed.label(dev) == STALE
+    assert dev.exit() == left_with(3)
+
+
 @pytest.mark.ids("S12", "E-16")
 def test_a_container_has_no_more_than_it_needs(boxed: Boxed, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OTHER_SECRET", "do-not-pass")

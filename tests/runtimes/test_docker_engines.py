@@ -25,6 +25,7 @@ from tests.boxes import (
     Taking,
     private,
     somebody,
+    stopped,
     the_engine,
     why_not,
 )
@@ -88,13 +89,19 @@ def test_an_engine_that_takes_its_containers_with_it(ground: Ground, monkeypatch
     with private(Taking) as engine:
         monkeypatch.setenv("DOCKER_HOST", engine.url)
         boxed = Boxed(ground, engine)
-        dev = boxed.run("sleep", "1000")
-        engine.end()
-        assert dev.ended(timeout_s=30) == "failed"
-        # all in it die at once: who waits for the agent may or may not have had the time to say how it ended
-        assert boxed.label(dev) in ("failed: exit status unknown", "failed: command exited with code 137")
-        engine.start()
+        dev, late = (boxed.run("sleep", "1000", name=name) for name in ("dev", "late"))
+        alone = boxed.run("sleep", "1000", name="alone")
+        alone.kill_keeper()
+        with stopped(late.keeper_pid()):
+            engine.end()
+            assert dev.ended(timeout_s=30) == "failed"
+            assert {boxed.label(dev), boxed.label(alone)} == {"failed: container stopped by its engine"}
+            engine.start()
+        assert late.ended() == "failed"
+        # whoever asks the engine that is back hears nothing else
+        assert {boxed.label(late), boxed.label(alone)} == {"failed: container stopped by its engine"}
         ground.hitch("restart", "dev")
-        assert boxed.label(dev) == "running"
-        ground.hitch("rm", "--force", "dev")
+        ground.hitch("resume", "alone")
+        assert (boxed.label(dev), boxed.label(alone)) == ("running", "running")
+        ground.hitch("rm", "--force", "dev", "alone", "late")
         assert engine.containers() == []

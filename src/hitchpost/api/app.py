@@ -270,7 +270,7 @@ class Routes:
         return self._agent_view(self._find(agent))
 
     async def agent_start(self, agent: SessionId, actor: Actor) -> dict[str, Any]:
-        one = self._find(agent)
+        one = await self.hub.after(self._find(agent).id)
         assert one.seen is not None
         if one.seen.facts.state in runs.LIVE and agent_state_of(one.line) != STALE:
             raise Refused(
@@ -282,7 +282,7 @@ class Routes:
         return self._agent_view(await self.hub.stop(self._find(agent).id, actor=actor))
 
     async def agent_restart(self, agent: SessionId, actor: Actor) -> dict[str, Any]:
-        one = self._find(agent)
+        one = await self.hub.after(self._find(agent).id)
         if agent_state_of(one.line) != STALE:
             assert one.seen is not None
             raise Refused(f"{one.seen.record.name} is {agent_state_of(one.line)}, not stale")

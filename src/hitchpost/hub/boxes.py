@@ -34,6 +34,8 @@ class Boxes:
         self._leave: Callable[[], None] = lambda: None
         self._new = asyncio.Event()
         self._silent: dict[str, int] = {}
+        self._known: set[str] = set()
+        """Sessions whose container lives, and whose engine is listened to."""
 
     def start(self) -> None:
         for one in self._boxed():
@@ -59,7 +61,9 @@ class Boxes:
             return
         if one.seen.record.runtime in WITHOUT_SANDBOX:
             return
-        if event["type"] == "session.created":
+        if one.seen.facts.sandbox_alive is not True:
+            self._known.discard(one.id)
+        elif one.id not in self._known:
             self._new.set()
         if not is_stale(one.seen.facts):
             self._stale.discard(one.id)
@@ -82,9 +86,11 @@ class Boxes:
     async def _look(self) -> None:
         folders = {one.id: one.seen.folder for one in self._boxed() if one.seen is not None}
         boxes = await asyncio.to_thread(lambda known: {one: read_box(known[one]) for one in known}, folders)
-        for box in filter(None, boxes.values()):
-            if box.engine not in self._engines:
-                self._engines[box.engine] = asyncio.create_task(self._listen(box.engine))
+        for session, box in boxes.items():
+            if box is not None:
+                self._known.add(session)
+                if box.engine not in self._engines:
+                    self._engines[box.engine] = asyncio.create_task(self._listen(box.engine))
         await asyncio.gather(*(self._check(session, box) for session, box in boxes.items() if box is not None))
         for session in await asyncio.to_thread(remove_left, self.registry.home):
             log.info("removed a container whose session is gone", session_id=session)

@@ -90,7 +90,7 @@ class Hub:
         return await asyncio.get_running_loop().run_in_executor(self._ops, partial(call, *args, **named))
 
     async def after(self, session: str) -> Tracked:
-        """The session as it is after an operation. Raises ``NoSuchSession``."""
+        """The session as it is at this moment, after an operation or before it. Raises ``NoSuchSession``."""
         await self.registry.look_at(session)
         return self.registry.get(session)
 

@@ -2,7 +2,8 @@
 
 Inside, tmux's session ``agent`` runs the agent below ``runtimes/inside/agent.sh``. Two named pipes in a folder that
 the container shares with us bring its output and take commands for tmux; a file there says how the agent ended. No
-engine is asked for anything: one that hangs or is gone changes nothing about what is known here.
+engine is asked for anything while the container lives: one that hangs or is gone changes nothing about what is known
+here. How a container ended is known to its engine alone (``container_end.py``).
 
 Everything in that folder can be altered from inside. It is opened without following links, and read a little of.
 """
@@ -13,22 +14,27 @@ import os
 import select
 import stat
 import time
+from _signal import SIGKILL
 
 from hitchpost import wire
 from hitchpost.keeper.adopted import READ_BYTES, Adopted
 from hitchpost.keeper.agent import StartFailed
 from hitchpost.keeper.cage import Cage
+from hitchpost.keeper.container_end import why_ended
 from hitchpost.keeper.keeper import FOLDER_CHECK_S, Keeper
 from hitchpost.keeper.tree import Tree, lives
 from hitchpost.model import run as runs
 from hitchpost.state import files
 
 START_S = 25.0
+LAST_WORD_S = 2.0
 ROUND_S = 0.005
 STATUS_S = 10.0
 LAST_OUTPUT_S = 5.0
 LONGEST_PIPE_PAUSE_S = 5.0
 SMALL_BYTES = 4096
+KILLED = (SIGKILL, 128 + SIGKILL << 8)
+"""Wait statuses of an agent that was killed, as a program and as a shell tell them."""
 MARK = b"HITCHPOST_INSIDE=agent"
 """In the environment of the agent and of what it starts, and of nothing else in the container."""
 
@@ -37,6 +43,7 @@ class Boxed(Adopted):
     server_pidfd = -1
     _ended = 0.0
     _hung_up = False
+    _box_died = False
     _pipe_pause_s = 0.1
 
     def start(self) -> None:
@@ -61,9 +68,13 @@ class Boxed(Adopted):
     def _find_agent(self) -> None:
         """Wait until the agent runs, and watch it; one that has ended by then is as good. Raises ``StartFailed``."""
         deadline = time.monotonic() + START_S
+        box_ended = ""
         while time.monotonic() < deadline:
             if why := self._said("failed"):
                 raise StartFailed(why.strip())
+            if not box_ended and not self.inside.box_lives:
+                box_ended = self._why_box_ended()
+                deadline = time.monotonic() + LAST_WORD_S  # who started it may know more
             self._let_go()
             inside = self._said("pid").strip()
             if inside and self._watch_inside(inside):
@@ -74,7 +85,7 @@ class Boxed(Adopted):
                 self.timers.at("status", self._ended, self._wait_for_status)
                 return
             time.sleep(ROUND_S)
-        raise StartFailed(f"the agent did not begin within {START_S:g} s")
+        raise StartFailed(box_ended or f"the agent did not begin within {START_S:g} s")
 
     def _let_go(self) -> None:
         """tmux is ready, and so are we: now the agent may begin. One whose keeper has given up never does."""
@@ -105,14 +116,15 @@ class Boxed(Adopted):
         return True
 
     def _said(self, name: str) -> str:
-        """A small file from inside; empty while it is not there, or is something else."""
+        """A small file from inside; empty while it is not there, is not written to its end, or is something else."""
         try:
             fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._place)
         except OSError:
             return ""
         try:
             regular = stat.S_ISREG(os.fstat(fd).st_mode)
-            return os.read(fd, SMALL_BYTES).decode("utf-8", "replace") if regular else ""
+            text = os.read(fd, SMALL_BYTES) if regular else b""
+            return text.decode("utf-8", "replace") if text.endswith(b"\n") or len(text) == SMALL_BYTES else ""
         except OSError:
             return ""
         finally:
@@ -166,10 +178,11 @@ class Boxed(Adopted):
             self.poll.unregister(self.pidfd)
             self._ended_at = files.stamp()
             self._ended = time.monotonic()
+            self._box_died = not self.inside.box_lives
             self._wait_for_status(self._ended)
         elif fd == self.server_pidfd:
             self.poll.unregister(self.server_pidfd)
-            if lives(self.pid):
+            if lives(self.pid) and self.inside.box_lives:
                 self.error = runs.TMUX_GONE
                 self.stopping.abandon(self.spec.grace_s)
         else:
@@ -196,7 +209,19 @@ class Boxed(Adopted):
         for fd in (self.master, self.control, self._place):
             os.close(fd)
         self.master = -1
+        self._blame_box()
         self.stopping.leader_ended()
+
+    def _blame_box(self) -> None:
+        """An agent that was killed with all that was in its container has no end of its own, even where one was written
+        down: whether there was time for that is chance."""
+        unseen = self.wait_status is None and not self.inside.box_lives
+        if unseen or (self._box_died and self.wait_status in KILLED):
+            self.wait_status = None
+            self.error = self._why_box_ended() if self.stopping.intent is None else None
+
+    def _why_box_ended(self) -> str:
+        return why_ended(self.spec.engine, self.spec.container, self.spec.container_pid)
 
     def _why_lost(self) -> str | None:
         return self.error if self.stopping.intent is None else None
@@ -211,7 +236,7 @@ class Inside(Tree):
 
     @property
     def box_lives(self) -> bool:
-        return files.process_start(self._first) == self._started
+        return files.process_runs(self._first, self._started)
 
     def pids(self) -> list[int]:
         return [pid for pid in self._processes() if lives(pid) and _is_marked(pid)]

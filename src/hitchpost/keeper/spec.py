@@ -39,7 +39,7 @@ class Spec:
             str(fields.get(key, "")) for key in ("adopt_socket", "adopt_pane", "adopt_screen")
         )
         self.adopt_pid, self.adopt_start = (_number({key: 0} | fields, key) for key in ("adopt_pid", "adopt_start"))
-        self.container, self.box = (str(fields.get(key, "")) for key in ("container", "box"))
+        self.container, self.box, self.engine = (str(fields.get(key, "")) for key in ("container", "box", "engine"))
         self.container_pid, self.container_start = (
             _number({key: 0} | fields, key) for key in ("container_pid", "container_start")
         )

@@ -45,6 +45,8 @@ KEEPER_LOST = "keeper lost"
 TMUX_GONE = "tmux session no longer exists"
 SHELL_GONE = "shell process exited"
 REBOOT = "interrupted by reboot"
+CONTAINER_REMOVED, CONTAINER_STOPPED = "container removed", "container stopped"
+ENGINE_ENDED = "container stopped by its engine"
 UNSEEN = "exit status unknown"
 WORKSPACE_GONE = "workspace no longer exists"
 

@@ -108,7 +108,7 @@ def as_seen(facts: Facts) -> Facts:
         return facts
     if facts.workspace_missing:
         return replace(facts, state=run.ORPHANED)
-    if is_stale(facts) or _sandbox_gone(facts):
+    if is_stale(facts):
         return _ended(facts, facts.exit or Exit())
     return facts
 

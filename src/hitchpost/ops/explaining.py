@@ -86,7 +86,8 @@ def rule(facts: Facts, words: Status) -> str:
 
 def _because(facts: Facts, words: Status) -> str:
     if facts.state != words.state:
-        return f"; {facts.state} is written down, but its keeper is gone, which means: {words.reason}"
+        why = "its keeper is gone" if facts.keeper_alive is False else "its keeper has not seen that it ended"
+        return f"; {facts.state} is written down, but {why}, which means: {words.reason}"
     if words.state == runs.RUNNING:
         return _running(facts, words)
     if words.state == runs.STOPPED:

@@ -140,10 +140,14 @@ def _temp_files(folder: str) -> list[str]:
 
 
 def sweep(seen: Seen) -> None:
-    """Remove half-written files. The caller holds the session's lock."""
-    for place in _places(seen):
+    """Remove half-written files, and what a dead keeper had reserved. The caller holds the session's lock."""
+    places = _places(seen)
+    for place in places:
         for path in _temp_files(place):
             files.discard(path)
+    if seen.run_folder in places:
+        for name in (*wire.SPARES, wire.SOCKET):
+            files.discard(os.path.join(seen.run_folder, name))
 
 
 def _places(seen: Seen) -> list[str]:

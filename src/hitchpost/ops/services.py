@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hitchpost.model.facts import WITHOUT_SANDBOX
+from hitchpost.model.run import LIVE
 from hitchpost.model.status import STALE, STALE_NOTE, container_name, cr070
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen, look
@@ -42,7 +43,7 @@ def containers(sessions: Iterable[Seen], *, is_up: bool) -> list[dict[str, Any]]
 
 def _container(seen: Seen, *, is_up: bool) -> dict[str, Any]:
     word, note = cr070(seen.facts), ""
-    if not is_up and seen.facts.keeper_alive is not True:
+    if not is_up and seen.facts.state in LIVE and seen.facts.keeper_alive is not True:
         word, note = "running", NOBODY_KNOWS
     elif word == STALE:
         note = STALE_NOTE

@@ -8,6 +8,7 @@ programs in ``inside``.
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 from hitchpost import wire
@@ -20,7 +21,7 @@ from hitchpost.state import files
 from hitchpost.state.home import new_id, run_folder
 from hitchpost.values import asdict, fields, replace
 
-GOING, LEFT = "box-going.json", "containers"
+GOING, LEFT, HOME = "box-going.json", "containers", "home"
 PIDS_LIMIT = 1024
 MEMORY_BYTES = 4 << 30
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), wire.INSIDE)
@@ -28,6 +29,8 @@ PLACES = {"workspace": "/workspace", "config": "/config", "programs": "/hitchpos
 MARKS = (wire.SESSION_MARK, wire.RUN_MARK, wire.HOME_MARK)
 PASSED_ON = ("TERM", "COLORTERM", "LANG", "LC_ALL", "CLAUDE_PERMISSION_MODE", *MARKS)
 POINTER_BYTES = 4096
+SILENCE_S = 10.0
+_silent: dict[str, float] = {}
 SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,")
 
 
@@ -62,7 +65,7 @@ class Docker(local.Local):
             except HitchpostError as error:
                 _tell_failure(folder, str(error))
 
-        named = {"container": box.id, "container_pid": box.pid, "container_start": box.start}
+        named = {"container": box.id, "container_pid": box.pid, "container_start": box.start, "engine": box.engine}
         started = self.spawn(launch, enter, **named, box=folder)
         if started.error is not None and box != before and not (launch.sandbox or {}).get("keep_failed"):
             return replace(started, error="; ".join(filter(None, (started.error, self._removed(launch)))))
@@ -88,6 +91,7 @@ class Docker(local.Local):
         alive = box.alive
         return replace(
             seen,
+            lost="" if alive or seen.keeper_alive is not False else _why_gone(box, run_folder(session_folder, run)),
             sandbox_alive=alive,
             session_alive=seen.keeper_alive and alive,
             sandbox_paused=alive and box.paused,
@@ -116,6 +120,22 @@ class Docker(local.Local):
         box = read_box(session_folder)
         if box is not None and box.alive and box.paused:
             engine.ask(box.engine, lambda docker: engine.unpause(docker, box.id))
+
+
+def _why_gone(box: Box, folder: str) -> str:
+    """Why a container has ended that nobody watches any more. Empty when it is known how its run ended."""
+    if box.boot_id != files.boot_id() or os.path.exists(os.path.join(folder, wire.EXIT)):
+        return ""
+    from hitchpost.keeper.container_end import ANSWER_S, why_ended
+    from hitchpost.model.run import CONTAINER_STOPPED
+
+    began = time.monotonic()
+    if began < _silent.get(box.engine, 0.0):
+        return CONTAINER_STOPPED
+    why = why_ended(box.engine, box.id, box.pid)
+    if time.monotonic() - began >= ANSWER_S:
+        _silent[box.engine] = time.monotonic() + SILENCE_S  # one that hangs keeps nobody waiting for every session
+    return why
 
 
 def left_folder(home: str) -> str:
@@ -297,8 +317,13 @@ def write_box(session_folder: str, box: Box) -> None:
 
 def _make_place(launch: Launch) -> str:
     """A folder for this run that nobody inside can have prepared, with the agent's words and the pipes."""
-    folder = os.path.join(_shared(launch.session_folder), f"{launch.run}-{new_id()}")
+    shared = _shared(launch.session_folder)
+    folder = os.path.join(shared, f"{launch.run}-{new_id()}")
     os.mkdir(folder, 0o700)
+    try:
+        os.mkdir(os.path.join(shared, HOME), 0o700)
+    except FileExistsError:
+        pass  # an earlier run's
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         for name in ("out", "keys", "go"):
@@ -323,7 +348,7 @@ def _put(place: int, name: str, data: bytes) -> None:
 def _tell_failure(folder: str, why: str) -> None:
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        _put(place, "failed", why.encode())
+        _put(place, "failed", f"{why}\n".encode())
     except FileExistsError:
         pass  # the container has said it already
     finally:
@@ -339,7 +364,7 @@ def _environment(launch: Launch) -> dict[str, str]:
     """The settings' and those that the person named; nothing else of the caller's is meant for a container."""
     wanted = set(PASSED_ON) | set(_texts(launch.sandbox or {}, "env_names"))
     env = {name: text for name, text in launch.env.items() if name in wanted}
-    return env | {"HOME": f"{PLACES['shared']}/home", "PWD": PLACES["workspace"], "TERM": "xterm-256color"}
+    return env | {"HOME": f"{PLACES['shared']}/{HOME}", "PWD": PLACES["workspace"], "TERM": "xterm-256color"}
 
 
 def _home(session_folder: str) -> str:

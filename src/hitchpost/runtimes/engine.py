@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ ANSWER_S = 20.0
 PROBE_S = 5.0
 NO_CONNECTION = 900
 """What aiodocker gives for an HTTP status when there was no answer."""
+NO_PROGRAM = 127
 EVENTS = ("start", "die", "destroy", "pause", "unpause")
 SESSION_LABEL, HOME_LABEL = "hitchpost.session", "hitchpost.home"
 
@@ -51,7 +53,7 @@ class Box:
 
     @property
     def alive(self) -> bool:
-        return self.boot_id == files.boot_id() and files.process_start(self.pid) == self.start
+        return self.boot_id == files.boot_id() and files.process_runs(self.pid, self.start)
 
     @property
     def paused(self) -> bool:
@@ -156,7 +158,7 @@ def box_of(url: str, shown: Mapping[str, Any], user: str, made_for: str) -> Box:
     pid = int(shown["State"]["Pid"])
     start = files.process_start(pid) if pid else None
     if start is None:
-        raise EngineFailed(f"the container {shown['Name'].lstrip('/')} ended at once; see its log in the engine")
+        raise EngineFailed(_why_ended(shown))
     return Box(url, shown["Id"], pid, start, files.boot_id(), user, made_for)
 
 
@@ -179,10 +181,26 @@ async def remove_all(docker: Any, home: str, session: str) -> None:
 
 async def execute(docker: Any, container: str, argv: list[str], *, user: str, env: Mapping[str, str]) -> None:
     """Start a program in the container and leave it alone."""
-    made = await docker.containers.container(container).exec(
-        argv, environment=dict(env), user=user, stdout=False, stderr=False
-    )
-    await made.start(detach=True)
+    import aiodocker
+
+    box = docker.containers.container(container)
+    try:
+        made = await box.exec(argv, environment=dict(env), user=user, stdout=False, stderr=False)
+        await made.start(detach=True)
+    except aiodocker.DockerError as error:
+        shown = await box.show()
+        if shown["State"]["Running"] is not True:
+            raise EngineFailed(_why_ended(shown)) from None
+        if "executable file not found" in error.message:
+            raise EngineFailed(f"{argv[0]} is not in the image") from None
+        raise
+
+
+def _why_ended(shown: Mapping[str, Any]) -> str:
+    """Of a container that was just started. Its init says by its exit code that there is no such program."""
+    if shown["State"]["ExitCode"] == NO_PROGRAM:
+        return f"{shown['Config']['Cmd'][0]} is not in the image"
+    return f"the container {shown['Name'].lstrip('/')} ended at once"
 
 
 async def exit_code(docker: Any, container: str, argv: list[str], *, user: str) -> int | None:
@@ -208,11 +226,14 @@ async def check(docker: Any) -> None:
 
 
 async def events(url: str, home: str) -> AsyncIterator[str]:
-    """The session of every container of ours to which something happens, for as long as the engine is there."""
+    """The session of every container of ours to which something happens, from now on, for as long as the engine is
+    there. What happens before it listens to us is told too."""
+    now = f"{time.time():.9f}"
+    await asyncio.to_thread(load)
     import aiodocker
 
     async with aiodocker.Docker(url=url) as docker:
-        told = docker.events.subscribe(filters=_labelled(home, event=EVENTS))  # type: ignore[no-untyped-call]
+        told = docker.events.subscribe(since=now, filters=_labelled(home, event=EVENTS))  # type: ignore[no-untyped-call]
         while (event := await told.get()) is not None:
             session = event.get("Actor", {}).get("Attributes", {}).get(SESSION_LABEL)
             if session:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SCHEMA = 1
+PF_EXITING = 0x4
 STATE, LOCK, STORY = "state.json", "lock", "story.jsonl"
 LOCK_TIMEOUT_S = 10.0
 MOST_WAITING = 32
@@ -128,6 +129,13 @@ def process_start(pid: int) -> int | None:
     """
     fields = process_stat(pid)
     return None if fields is None else int(fields[19])
+
+
+def process_runs(pid: int, start: int) -> bool:
+    """Whether a process is the same one and has not begun to end. The first one of a container begins to before the
+    kernel ends the others for it, so none of them is ever found dead while this still says yes."""
+    fields = process_stat(pid)
+    return fields is not None and int(fields[19]) == start and not int(fields[6]) & PF_EXITING
 
 
 def process_stat(pid: int) -> list[bytes] | None:

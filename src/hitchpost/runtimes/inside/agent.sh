@@ -24,11 +24,9 @@ if command -v python3 >/dev/null 2>&1; then
     exec python3 -I -S "$here/waiter.py" "$folder" "$@"
 fi
 if ! command -v -- "$1" >/dev/null 2>&1; then
-    printf '%s is not in the image\n' "$1" >"$folder/.failed"
-    mv "$folder/.failed" "$folder/failed"
+    printf '%s is not in the image\n' "$1" >"$folder/failed"
     exit 127
 fi
 trap : INT QUIT TERM HUP # caught, not ignored: the agent has its own way with them
 sh "$here/named.sh" "$folder" "$@"
-printf '%s\n' "$?" >"$folder/.exit_status"
-mv "$folder/.exit_status" "$folder/exit_status"
+printf '%s\n' "$?" >"$folder/exit_status"

@@ -5,17 +5,17 @@ here=/hitchpost/bin
 folder=$1
 
 fail() {
-    printf '%s\n' "$1" >"$folder/.failed"
-    mv "$folder/.failed" "$folder/failed"
+    printf '%s\n' "$1" >"$folder/failed"
     exit 1
 }
 
-command -v tmux >/dev/null 2>&1 || fail 'tmux is not in the image'
+for program in tmux cat sleep; do
+    command -v "$program" >/dev/null 2>&1 || fail "$program is not in the image"
+done
 case $(tmux -V) in
 'tmux 1.'* | 'tmux 2.'* | 'tmux 3.0'* | 'tmux 3.1'*) fail "$(tmux -V) is in the image; 3.2 or newer is needed" ;;
 esac
 cd /workspace || fail '/workspace cannot be entered'
-mkdir -p "$HOME"
 tmux kill-session -t agent 2>/dev/null
 pane=$(
     tmux -u -f "$here/tmux.conf" new-session -d -P -F '#{pane_id}' -s agent -x "$2" -y "$3" \
@@ -28,5 +28,4 @@ while tmux has-session -t agent 2>/dev/null; do # a client that somebody detache
     tmux -C attach-session -t agent -f ignore-size,no-output <"$folder/keys" >/dev/null 2>&1
     sleep 1
 done &
-printf '%s\n' "$pane" >"$folder/.ready"
-mv "$folder/.ready" "$folder/ready"
+printf '%s\n' "$pane" >"$folder/ready"

@@ -2,7 +2,6 @@
 # Says its process id and becomes the agent.
 folder=$1
 shift
-printf '%s\n' "$$" >"$folder/.pid"
-mv "$folder/.pid" "$folder/pid"
+printf '%s\n' "$$" >"$folder/pid"
 export HITCHPOST_INSIDE=agent # it, and whatever it starts, is found by this mark
 exec "$@"

@@ -9,9 +9,8 @@ import sys
 
 
 def tell(folder: str, name: str, text: str) -> None:
-    with open(f"{folder}/.{name}", "w") as file:
+    with open(f"{folder}/{name}", "w") as file:
         file.write(text + "\n")
-    os.rename(f"{folder}/.{name}", f"{folder}/{name}")
 
 
 def main(folder: str, argv: list[str]) -> int:
