@@ -37,6 +37,12 @@ def test_a_worktree_that_is_gone_and_a_file_that_is_broken_are_named(home: Path,
     assert found[1][2] == f"gone: {gone.path} is gone or is another folder"
 
 
+def test_a_worktree_that_git_has_forgotten_is_named(home: Path, repo: Repo) -> None:
+    made = worktree.make(str(home), str(repo.path), "fix").workspace
+    shutil.rmtree(str(worktree.admin_folder(made)))
+    assert findings(home)[0] == (NOTE, "workspaces", f"fix: git's notes about {made.path} are gone")
+
+
 def test_what_was_never_finished_is_named(home: Path, repo: Repo) -> None:
     made = worktree.make(str(home), str(repo.path), "fix").workspace
     with store.lock(str(home), made.id):

@@ -38,7 +38,8 @@ def test_a_new_home_is_for_its_owner_only(home: Path, monkeypatch: pytest.Monkey
         assert open_home() == str(home / "deep" / "er")
     finally:
         os.umask(old)
-    assert mode(home / "deep" / "er") == mode(home / "deep" / "er" / "sessions") == 0o700
+    made = (home / "deep", home / "deep" / "er", home / "deep" / "er" / "sessions")
+    assert [mode(folder) for folder in made] == [0o700] * 3
 
 
 def test_opening_without_making_makes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -192,3 +193,27 @@ def test_a_repository_that_is_gone_leaves_the_work_alone(home: Path, repo: Repo,
     with pytest.raises(Refused):
         gone(home, workspace, force=True)
     assert (Path(workspace.path) / "README").exists()
+
+
+def test_a_worktree_whose_git_folder_is_gone_goes_with_its_work_in_a_snapshot(
+    home: Path, repo: Repo, workspace: Workspace, tree: Repo
+) -> None:
+    tree.write("new")
+    admin = worktree.admin_folder(workspace)
+    assert admin is not None
+    shutil.rmtree(admin)
+    with pytest.raises(Refused, match="it has 1 untracked file"):
+        gone(home, workspace)
+    shutil.rmtree(str(worktree.admin_folder(workspace)))
+    answer = gone(home, workspace, force=True)
+    assert answer.notes == (f"git's notes about {tree.path} were gone and are made again; it is on branch fix",)
+    assert repo.worktrees == [str(repo.path)]
+    assert restore(str(home), workspace).snapshot == answer.snapshot
+    assert sorted(tree.files()) == ["README", "new"]
+
+
+def test_a_clean_worktree_whose_git_folder_is_gone_goes(home: Path, repo: Repo, workspace: Workspace) -> None:
+    shutil.rmtree(str(worktree.admin_folder(workspace)))
+    gone(home, workspace)
+    assert repo.worktrees == [str(repo.path)]
+    assert store.listed(str(home)) == []

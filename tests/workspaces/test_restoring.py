@@ -132,11 +132,57 @@ def test_a_branch_that_was_deleted_starts_again_where_the_work_was(
 def test_a_branch_that_is_checked_out_elsewhere_by_now_is_said(
     home: Path, repo: Repo, workspace: Workspace, tree: Repo
 ) -> None:
-    tree.write("new")
-    remove(str(home), workspace, force=True)
+    shutil.rmtree(tree.path)
+    repo.git("worktree", "prune")
     repo.git("checkout", "-q", "fix")
     with pytest.raises(Refused, match=f"branch fix is checked out in {repo.path}"):
         restore(str(home), workspace)
+
+
+@pytest.mark.ids("F52", "F53")
+def test_work_comes_back_on_no_branch_when_its_branch_is_checked_out_elsewhere(
+    home: Path, repo: Repo, workspace: Workspace, tree: Repo
+) -> None:
+    tip = tree.commit("more")
+    tree.write("new")
+    ref = remove(str(home), workspace, force=True).snapshot
+    repo.git("checkout", "-q", "fix")
+    back = restore(str(home), workspace)
+    assert (back.snapshot, tree.head, sorted(tree.files())) == (ref, tip, ["README", "more", "new"])
+    assert back.notes == (
+        f"branch fix is checked out in {repo.path}, so the worktree is on no branch, at {tip[:12]}, where its work was",
+    )
+
+
+@pytest.mark.ids("F52", "F53")
+@pytest.mark.parametrize("words", [("--detach",), ("-b", "other")])
+def test_work_on_another_line_comes_back_where_it_was(
+    home: Path, workspace: Workspace, tree: Repo, words: tuple[str, ...]
+) -> None:
+    tree.git("checkout", "-q", *words)
+    tip = tree.commit("more")
+    tree.write("new")
+    ref = remove(str(home), workspace, force=True).snapshot
+    back = restore(str(home), workspace)
+    assert (back.snapshot, tree.head, sorted(tree.files())) == (ref, tip, ["README", "more", "new"])
+    assert "branch fix does not have the commit that was checked out" in back.notes[0]
+
+
+def test_a_worktree_whose_git_folder_is_gone_gets_another_and_keeps_its_files(
+    home: Path, workspace: Workspace, tree: Repo
+) -> None:
+    tree.commit("more")
+    tree.write("new")
+    lose_admin(workspace)
+    back = restore(str(home), workspace)
+    assert back.notes == (f"git's notes about {tree.path} were gone and are made again; it is on branch fix",)
+    assert tree.git("status", "--porcelain", "--branch").splitlines() == ["## fix", "?? new"]
+
+
+def lose_admin(workspace: Workspace) -> None:
+    admin = worktree.admin_folder(workspace)
+    assert admin is not None
+    shutil.rmtree(admin)
 
 
 def test_a_restored_workspace_gets_another_name_when_its_own_is_taken(

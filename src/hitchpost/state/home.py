@@ -48,7 +48,7 @@ def open_home(*, create: bool = True) -> str:
             if not create:
                 continue
             try:
-                os.makedirs(path, mode=0o700, exist_ok=True)
+                _make(path)
             except OSError as error:
                 why = os.strerror(error.errno or 0).lower()
                 raise HomeRefused(path, f"it cannot be made ({why})", "name another in HITCHPOST_HOME") from None
@@ -56,6 +56,17 @@ def open_home(*, create: bool = True) -> str:
         except OSError as error:
             raise HomeRefused(path, f"{error.strerror}".lower(), "name another in HITCHPOST_HOME") from None
     return home
+
+
+def _make(path: str) -> None:
+    """Make a folder and the parents that it lacks, all of them for their owner only, whatever the umask lets others."""
+    parent = os.path.dirname(path)
+    if not os.path.isdir(parent):
+        _make(parent)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return
 
 
 def new_id() -> str:

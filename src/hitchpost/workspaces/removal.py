@@ -10,6 +10,7 @@ from hitchpost.values import replace, value
 from hitchpost.workspaces import git, lease, project, snapshot, store, worktree
 from hitchpost.workspaces.changes import Changes, changes, unpushed_submodules
 from hitchpost.workspaces.git import Progress, silent
+from hitchpost.workspaces.repair import repair
 from hitchpost.workspaces.store import Workspace
 
 
@@ -61,8 +62,10 @@ def refuse_lock(folder: str) -> None:
 
 def _remove_worktree(home: str, workspace: Workspace, force: bool, progress: Progress) -> Gone:
     refuse_stranger(workspace)
-    ref, notes = None, []
+    ref: str | None = None
+    notes: list[str] = []
     if workspace.is_present:
+        notes += filter(None, [repair(workspace)])
         refuse_lock(workspace.path)
         _checked(workspace, force)
         notes += project.take_down(home, workspace, progress)

@@ -9,6 +9,7 @@ from hitchpost.values import replace, value
 from hitchpost.workspaces import git, include, removal, snapshot, store, worktree
 from hitchpost.workspaces.changes import changes
 from hitchpost.workspaces.git import Progress, Repository, silent
+from hitchpost.workspaces.repair import repair
 from hitchpost.workspaces.snapshot import Snapshot
 from hitchpost.workspaces.store import Workspace
 
@@ -34,6 +35,9 @@ def restore(home: str, workspace: Workspace, wanted: str | None = None, progress
             raise Refused(f"workspace {workspace.name!r} is a plain folder: there is nothing to restore it from")
         named = None if wanted is None else snapshot.chosen(workspace, wanted)
         if workspace.is_present:
+            mended = repair(workspace)
+            if mended is not None and named is None:
+                return Restored(workspace, None, (mended,))
             return _brought_back(home, workspace, named)
         if _is_ours(workspace):
             return _taken_in(home, workspace, named)
@@ -80,9 +84,9 @@ def _made_again(home: str, workspace: Workspace, named: Snapshot | None, progres
     kept = None if admin is None else snapshot.keep_head(workspace, admin)
     known = [one for one in snapshot.listing(workspace) if one.ref != kept]
     newest = named or next(iter(known), None)
-    workspace = worktree.again(workspace, newest.parent if newest else workspace.base, progress)
+    workspace, told = worktree.again(workspace, newest.parent if newest else None, progress)
     workspace = replace(workspace, name=store.free_name(home, workspace.name, workspace.id))
-    notes = [] if kept is None else [f"commits that were on no branch are kept in {kept}"]
+    notes = told if kept is None else [*told, f"commits that were on no branch are kept in {kept}"]
     used = named
     if newest is not None and named is None:
         if newest.parent == git.head(workspace.path):

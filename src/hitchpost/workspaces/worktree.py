@@ -127,10 +127,13 @@ def starting_point(folder: str, repository: Repository, branch: str) -> Start:
     return Start(head, ("--no-track", "-b", branch, head), new=True)
 
 
+def checked_out_in(common: str, branch: str) -> str:
+    """The worktree that the branch is checked out in; empty when there is none."""
+    return git.run("/", "for-each-ref", "--format=%(worktreepath)", f"refs/heads/{branch}", git_dir=common).line
+
+
 def refuse_checked_out(common: str, branch: str) -> None:
-    words = ("for-each-ref", "--format=%(worktreepath)", f"refs/heads/{branch}")
-    where = git.run("/", *words, git_dir=common).line
-    if where:
+    if where := checked_out_in(common, branch):
         raise Refused(
             f"branch {branch} is checked out in {where}; work there with --workspace, or choose another branch"
         )
@@ -240,24 +243,41 @@ def admin_folder(workspace: Workspace) -> str | None:
     return None
 
 
-def again(workspace: Workspace, start_commit: str | None, progress: Progress) -> Workspace:
-    """Make the worktree of a workspace once more, on its branch, at the same path. The caller holds its lock.
+def again(workspace: Workspace, work_at: str | None, progress: Progress) -> tuple[Workspace, list[str]]:
+    """Make the worktree of a workspace once more, at the same path, and say what is different about it.
 
-    A branch that is gone starts again at ``start_commit``.
+    ``work_at`` is the commit that its snapshot was taken at. It is on its branch, unless that is checked out elsewhere
+    or does not lead to the work: then it is at that commit, on no branch. A branch that is gone starts again there.
+    The caller holds the workspace's lock.
     """
-    assert workspace.repo is not None
-    assert workspace.branch is not None
-    if not os.path.isdir(workspace.repo):
-        raise Refused(f"the repository {workspace.repo} is gone")
+    repo, branch = workspace.repo, workspace.branch
+    assert repo is not None
+    assert branch is not None
+    if not os.path.isdir(repo):
+        raise Refused(f"the repository {repo} is gone")
     unregister(workspace)
-    there = git.commit("/", f"refs/heads/{workspace.branch}", workspace.repo)
-    if there is not None:
-        refuse_checked_out(workspace.repo, workspace.branch)
-        start = Start(there, (workspace.branch,), new=False)
-    elif start_commit is not None and git.commit("/", start_commit, workspace.repo) is not None:
-        start = Start(start_commit, ("--no-track", "-b", workspace.branch, start_commit), new=True)
+    there = git.commit("/", f"refs/heads/{branch}", repo)
+    commit = work_at or workspace.base
+    known = commit is not None and git.commit("/", commit, repo) is not None
+    notes = []
+    if there is None and commit is not None and known:
+        start = Start(commit, ("--no-track", "-b", branch, commit), new=True)
+    elif there is None:
+        raise GitFailed("worktree", f"branch {branch} and the commit that it started from are gone")
+    elif work_at is not None and known and (why := _why_not_on(repo, branch, there, work_at)):
+        start = Start(work_at, ("--detach", work_at), new=False)
+        notes = [f"{why}, so the worktree is on no branch, at {work_at[:12]}, where its work was"]
     else:
-        raise GitFailed("worktree", f"branch {workspace.branch} and the commit that it started from are gone")
-    add(workspace.repo, workspace, start, progress)
+        refuse_checked_out(repo, branch)
+        start = Start(there, (branch,), new=False)
+    add(repo, workspace, start, progress)
     place = os.stat(workspace.path)
-    return replace(workspace, dev=place.st_dev, ino=place.st_ino, setup_done=False, removed_at=None)
+    return replace(workspace, dev=place.st_dev, ino=place.st_ino, setup_done=False, removed_at=None), notes
+
+
+def _why_not_on(repo: str, branch: str, tip: str, work_at: str) -> str:
+    if where := checked_out_in(repo, branch):
+        return f"branch {branch} is checked out in {where}"
+    words = ("merge-base", "--is-ancestor", work_at, tip)
+    leads_there = git.run("/", *words, git_dir=repo, check=False).code == 0
+    return "" if leads_there else f"branch {branch} does not have the commit that was checked out"

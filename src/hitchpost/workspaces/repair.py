@@ -1,0 +1,52 @@
+"""Git's own notes about a worktree (``.git/worktrees/NAME``), made again when somebody deleted them."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from hitchpost.errors import Refused
+from hitchpost.state import files
+from hitchpost.workspaces import git, worktree
+from hitchpost.workspaces.store import Workspace
+
+
+def repair(workspace: Workspace) -> str | None:
+    """Make the notes again; where the worktree is now, in words. None when there is nothing to do.
+
+    Its files stay as they are. Which commit was checked out is lost with the notes: the branch's own is taken.
+    """
+    link = os.path.join(workspace.path, ".git")
+    if workspace.repo is None or not os.path.isdir(workspace.repo) or worktree.admin_folder(workspace) is not None:
+        return None
+    if not os.path.lexists(link) or not stat.S_ISREG(os.lstat(link).st_mode):
+        raise Refused(f"{workspace.path} is no worktree any more; move it away, then restore the workspace")
+    head, where = _head(workspace)
+    admin = _new_folder(os.path.join(workspace.repo, "worktrees"), os.path.basename(workspace.path))
+    for name, text in (("HEAD", head), ("commondir", "../.."), ("gitdir", link)):
+        files.replace_file(os.path.join(admin, name), os.fsencode(text) + b"\n")
+    files.replace_file(link, b"gitdir: " + os.fsencode(admin) + b"\n")
+    git.run(workspace.path, "reset", "-q", timeout_s=git.WRITE_S)
+    return f"git's notes about {workspace.path} were gone and are made again; it is {where}"
+
+
+def _head(workspace: Workspace) -> tuple[str, str]:
+    repo, branch = str(workspace.repo), str(workspace.branch)
+    elsewhere = worktree.checked_out_in(repo, branch)
+    if not elsewhere:
+        return f"ref: refs/heads/{branch}", f"on branch {branch}"
+    commit = git.commit("/", f"refs/heads/{branch}", repo)
+    return str(commit), f"on no branch, because {branch} is checked out in {elsewhere}"
+
+
+def _new_folder(top: str, name: str) -> str:
+    os.makedirs(top, exist_ok=True)
+    number = 0
+    while True:
+        path = os.path.join(top, f"{name}{number or ''}")
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            number += 1
+        else:
+            return path
