@@ -60,7 +60,7 @@ class Docker(local.Local):
             try:
                 engine.ask(
                     box.engine,
-                    lambda docker: engine.execute(docker, box.id, argv, user=box.user, env=_environment(launch)),
+                    lambda docker: engine.execute(docker, box, argv, env=_environment(launch)),
                 )
             except HitchpostError as error:
                 _tell_failure(folder, str(error))
@@ -265,7 +265,7 @@ def configuration(launch: Launch, users: Users) -> dict[str, Any]:
     return {
         "Image": str(wanted.get("image")),
         "Entrypoint": [],
-        "Cmd": ["sleep", "infinity"],
+        "Cmd": list(engine.FIRST_PROGRAM),
         "User": users.inside,
         "WorkingDir": PLACES["workspace"],
         "Labels": {engine.SESSION_LABEL: launch.session, engine.HOME_LABEL: _home(launch.session_folder)},

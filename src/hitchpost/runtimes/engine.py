@@ -18,6 +18,8 @@ PROBE_S = 5.0
 NO_CONNECTION = 900
 """What aiodocker gives for an HTTP status when there was no answer."""
 NO_PROGRAM = 127
+FIRST_PROGRAM = ("sleep", "infinity")
+"""What every container of ours runs below its init."""
 EVENTS = ("start", "die", "destroy", "pause", "unpause")
 SESSION_LABEL, HOME_LABEL = "hitchpost.session", "hitchpost.home"
 
@@ -131,7 +133,11 @@ async def create(docker: Any, name: str, config: Mapping[str, Any], url: str, ma
     container = await docker.containers.create(config=dict(config), name=name)
     try:
         await container.start()
-        return box_of(url, await container.show(), str(config["User"]), made_for)
+        shown = await container.show()
+        box = box_of(url, shown, str(config["User"]), made_for)
+        if box is None:
+            raise EngineFailed(await _why_ended(docker, shown["Id"]))
+        return box
     except BaseException:
         async with asyncio.timeout(PROBE_S):
             await container.delete(force=True, v=True)
@@ -154,12 +160,11 @@ async def unpause(docker: Any, container: str) -> None:
     await docker.containers.container(container).unpause()
 
 
-def box_of(url: str, shown: Mapping[str, Any], user: str, made_for: str) -> Box:
+def box_of(url: str, shown: Mapping[str, Any], user: str, made_for: str) -> Box | None:
+    """None for a container that has ended, whether its engine knows that or not."""
     pid = int(shown["State"]["Pid"])
     start = files.process_start(pid) if pid else None
-    if start is None:
-        raise EngineFailed(_why_ended(shown))
-    return Box(url, shown["Id"], pid, start, files.boot_id(), user, made_for)
+    return None if start is None else Box(url, shown["Id"], pid, start, files.boot_id(), user, made_for)
 
 
 async def remove(docker: Any, container: str) -> None:
@@ -179,28 +184,26 @@ async def remove_all(docker: Any, home: str, session: str) -> None:
         await remove(docker, one.id)
 
 
-async def execute(docker: Any, container: str, argv: list[str], *, user: str, env: Mapping[str, str]) -> None:
+async def execute(docker: Any, box: Box, argv: list[str], *, env: Mapping[str, str]) -> None:
     """Start a program in the container and leave it alone."""
     import aiodocker
 
-    box = docker.containers.container(container)
+    container = docker.containers.container(box.id)
     try:
-        made = await box.exec(argv, environment=dict(env), user=user, stdout=False, stderr=False)
+        made = await container.exec(argv, environment=dict(env), user=box.user, stdout=False, stderr=False)
         await made.start(detach=True)
     except aiodocker.DockerError as error:
-        shown = await box.show()
-        if shown["State"]["Running"] is not True:
-            raise EngineFailed(_why_ended(shown)) from None
+        if not box.alive:
+            raise EngineFailed(await _why_ended(docker, box.id)) from None
         if "executable file not found" in error.message:
             raise EngineFailed(f"{argv[0]} is not in the image") from None
         raise
 
 
-def _why_ended(shown: Mapping[str, Any]) -> str:
-    """Of a container that was just started. Its init says by its exit code that there is no such program."""
-    if shown["State"]["ExitCode"] == NO_PROGRAM:
-        return f"{shown['Config']['Cmd'][0]} is not in the image"
-    return f"the container {shown['Name'].lstrip('/')} ended at once"
+async def _why_ended(docker: Any, container: str) -> str:
+    """Of one that was just started. Its init says by its exit code that there is no such program."""
+    code = (await docker.containers.container(container).wait())["StatusCode"]
+    return f"{FIRST_PROGRAM[0]} is not in the image" if code == NO_PROGRAM else f"its container ended at once ({code})"
 
 
 async def exit_code(docker: Any, container: str, argv: list[str], *, user: str) -> int | None:
