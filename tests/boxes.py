@@ -392,11 +392,18 @@ class Boxed:
     ground: Ground
     engine: Engine
 
-    def run(self, *argv: str, image: str = PLAIN, name: str = "dev", options: tuple[str, ...] = ()) -> Truth:
+    def run(
+        self,
+        *argv: str,
+        image: str = PLAIN,
+        name: str = "dev",
+        place: Path | None = None,
+        options: tuple[str, ...] = (),
+    ) -> Truth:
         words = ("run", "--json", "--runtime", "docker", "--image", image, "--network", "none", "--name", name)
-        place = ("--workspace", str(self.ground.place))
+        where = ("--workspace", str(place or self.ground.place))
         self.engine.load(image)
-        answer = self.ground.hitch(*words, *place, *options, "--", *argv)
+        answer = self.ground.hitch(*words, *where, *options, "--", *argv)
         return Truth(self.ground.home, answer.json()["id"])
 
     def container(self, session: Truth) -> str:

@@ -189,9 +189,7 @@ class Routes:
         return {"session": one.shape, "notes": readable(notes)}
 
     async def session(self, session: SessionId) -> dict[str, Any]:
-        one = self._find(session)
-        await self.hub.registry.freshen(one)
-        return one.shape
+        return self._find(session).shape
 
     async def edit(self, session: SessionId, body: schemas.Changes, actor: Actor) -> dict[str, Any]:
         one = self._find(session)

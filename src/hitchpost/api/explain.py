@@ -17,7 +17,6 @@ class Explain:
 
     async def answer(self, session: str) -> dict[str, Any]:
         one = self.hub.registry.find(session)
-        await self.hub.registry.freshen(one)
         assert one.seen is not None
         found = await self.hub.do(explain, one.seen, datetime.now(UTC))
         facts = [

@@ -40,7 +40,7 @@ class Changes:
         if self._fd < 0:
             self._fd = _libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
             if self._fd >= 0:
-                asyncio.get_running_loop().add_reader(self._fd, self._read)
+                asyncio.get_running_loop().add_reader(self._fd, self.read)
 
     def watch(self, folder: str) -> bool:
         """Whether the folder is watched from now on: the kernel allows only so many."""
@@ -65,11 +65,16 @@ class Changes:
             asyncio.get_running_loop().remove_reader(self._fd)
             os.close(self._fd)
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Tell all that the kernel knows by now. It is called when there is something, and may be called before."""
+        while self._fd >= 0 and self._read():
+            continue
+
+    def _read(self) -> bool:
         try:
             data = os.read(self._fd, 65536)
         except BlockingIOError:
-            return
+            return False
         at = 0
         while at < len(data):
             number, mask, _, length = HEADER.unpack_from(data, at)
@@ -79,3 +84,4 @@ class Changes:
                 self.tell("", "")
             elif number in self._folders and not mask & IN_IGNORED:
                 self.tell(self._folders[number], os.fsdecode(name))
+        return True

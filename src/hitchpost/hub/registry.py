@@ -27,7 +27,7 @@ from hitchpost.model.facts import WITHOUT_SANDBOX, Facts
 from hitchpost.model.status import cr070, settle, status, story29, story29_reason
 from hitchpost.ops.create import sweep
 from hitchpost.ops.listing import UNLISTED, Row, foreign, is_settled, place_in_list, place_of
-from hitchpost.ops.look import Seen, exit_of, look, with_activity
+from hitchpost.ops.look import Seen, as_it_was, exit_of, look, with_activity
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import resolve_in
 from hitchpost.ops.view import shape
@@ -39,6 +39,8 @@ from hitchpost.values import replace
 ADOPTION_BUDGET_S = 10.0
 SLOW_LOOK_S = 3.0
 LOOK_AGAIN_S = 0.25
+MOST_WAIT_S = 1.0
+"""For a look at what has just changed. One that takes longer, on a disk that hangs, does not hold up the others."""
 FILES = (files.STATE, records.RECORD)
 CANNOT_WRITE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES, errno.EPERM)
 
@@ -116,6 +118,8 @@ class Registry:
         self._unwritten: dict[str, str] = {}
         self._again: set[str] = set()
         self._asked: set[str] = set()
+        self._looks: dict[str, asyncio.Task[object]] = {}
+        self._writing: set[str] = set()
         self.foreign: dict[str, Row] = {}
         self.session_lost: dict[str, int] = {}
         """Runs in containers that were looked for inside, and are not there."""
@@ -207,13 +211,15 @@ class Registry:
         return found
 
     async def ready(self, wanted: str) -> None:
-        """See to it that ``get`` and ``find`` know all of a session that is known from the index so far."""
+        """See to it that ``get`` and ``find`` know all of a session, as it is now."""
+        await self._caught_up()
         try:
             one = self.sessions.get(wanted) or self.sessions[self._resolve(wanted)]
         except HitchpostError:
             return  # whoever asked hears of it
         if one.seen is None and one.line:
             await self.look_at(one.id)
+        await self._freshen((one,))
 
     def _resolve(self, wanted: str) -> str:
         return resolve_in({one.id: one.row for one in self.sessions.values() if one.line}, wanted)
@@ -224,22 +230,35 @@ class Registry:
             return self.get(wanted)
         return self.get(self._resolve(wanted))
 
-    async def freshen(self, *some: Tracked) -> None:
-        """Give the living, or some of them, the words that hold now. Whoever asks for words asks for this first.
+    async def freshen(self) -> None:
+        """Give every session the words that hold now. Whoever asks for words asks for this first."""
+        await self._caught_up()
+        await self._freshen(tuple(self.sessions.values()))
 
-        When output last came is read from their logs: nobody tells the hub of each line that an agent prints.
-        """
-        live = [(one, one.seen) for one in some or tuple(self.sessions.values()) if one.lives and one.seen is not None]
-        if not live:
+    async def _caught_up(self) -> None:
+        """What others have written by now is seen: the kernel has told of it before they heard that it worked."""
+        self._changes.read()
+        if looks := list(self._looks.values()):
+            await asyncio.wait(looks, timeout=MOST_WAIT_S)
+
+    async def _freshen(self, some: Sequence[Tracked]) -> None:
+        """Nobody tells the hub of each line that an agent prints, of a process that a signal stops, of a keeper that
+        is gone a moment ago: that is looked up."""
+        before = [(one, one.seen) for one in some if one.seen is not None and not is_settled(one.seen)]
+        if not before:
             return
-        before = [seen for _, seen in live]
+        seen_before = [seen for _, seen in before]
         loop = asyncio.get_running_loop()
-        after = await loop.run_in_executor(self._freshening, lambda: [with_activity(seen) for seen in before])
+        after = await loop.run_in_executor(self._freshening, lambda: [_now(seen) for seen in seen_before])
         now = datetime.now(UTC)
-        for (one, seen), fresh in zip(live, after, strict=True):
-            if one.seen is seen:
+        moved: list[str] = []
+        for (one, seen), fresh in zip(before, after, strict=True):
+            if fresh is None:
+                moved.append(one.id)
+            elif one.seen is seen:
                 one.seen = fresh
-            one.describe(now)
+                one.describe(now)
+        await asyncio.gather(*map(self.look_at, moved))
 
     def listed(self, *, everything: bool = True) -> list[Tracked]:
         """All sessions in the order of their index."""
@@ -265,9 +284,7 @@ class Registry:
             self._asked.discard(session)
             try:
                 seen = await self._in_thread(look, self.home, session)
-                if seen.facts.keeper_alive is False and seen.facts.state in runs.LIVE:
-                    seen = await self._write_end(one, seen)
-            except (FileNotFoundError, NoSuchSession, files.Removed):
+            except FileNotFoundError:
                 self._gone(one)
                 return None
             except (HitchpostError, OSError) as error:
@@ -281,25 +298,40 @@ class Registry:
             self.foreign.pop(session, None)
             if self.session_lost.get(session) == seen.facts.run and seen.facts.state == runs.RUNNING:
                 seen = replace(seen, facts=replace(seen.facts, session_alive=False))
+            lost = seen.facts.keeper_alive is False and seen.facts.state in runs.LIVE
+            told = one.heard[1] if one.heard is not None and one.heard[0] == seen.facts.run else {}
+            if lost and seen.facts.exit is None:
+                seen = replace(seen, facts=replace(seen.facts, exit=exit_of(told)))
             before, one.seen = one.seen, seen
             self._tell(one, before, quiet=quiet)
             self._follow(one)
+        if lost and session not in self._writing:
+            self._writing.add(session)
+            self._task(self._write_end(seen, told, quiet=quiet))
         return one
 
-    async def _write_end(self, one: Tracked, seen: Seen) -> Seen:
-        """Write down the end of a run whose keeper is gone. Where nothing can be written, what was seen counts."""
-        told = one.heard[1] if one.heard is not None and one.heard[0] == seen.facts.run else {}
+    async def _write_end(self, seen: Seen, told: dict[str, Any], *, quiet: bool) -> None:
+        """Write down the end of a run whose keeper is gone. Its words are told already, and whoever asks for them does
+        not wait for a lock or a disk."""
+        session = seen.record.id
         try:
-            written: Seen = await self._in_thread(_write_end, self.home, seen, told)
-        except OSError as error:
-            if error.errno not in CANNOT_WRITE:
-                raise
-            if one.id not in self._unwritten:
-                log.error("cannot write down how a run ended", session_id=one.id, error=str(error))
-            self._unwritten[one.id] = os.strerror(error.errno).lower()
-            return replace(seen, facts=replace(seen.facts, exit=seen.facts.exit or exit_of(told)))
-        self._unwritten.pop(one.id, None)
-        return written
+            await self._in_thread(_write_end, self.home, seen, told)
+            self._unwritten.pop(session, None)
+        except (FileNotFoundError, NoSuchSession, files.Removed):
+            pass  # the look finds that out too
+        except (HitchpostError, OSError) as error:
+            number = error.errno if isinstance(error, OSError) else None
+            if number not in CANNOT_WRITE:
+                log.warning("cannot write down yet how a run ended", session_id=session, error=str(error))
+                self._look_again(session)
+                return
+            if session not in self._unwritten:
+                log.error("cannot write down how a run ended", session_id=session, error=str(error))
+            self._unwritten[session] = os.strerror(number).lower()
+            return
+        finally:
+            self._writing.discard(session)
+        await self.look_at(session, quiet=quiet)
 
     def _follow(self, one: Tracked) -> None:
         """Keep a connection to the keeper of the current run, as long as there is one."""
@@ -428,6 +460,7 @@ class Registry:
                 log.warning(*self.problems[:1]) if told else log.info("every folder is watched again")
             await asyncio.sleep(SLOW_LOOK_S)
             try:
+                await self.freshen()
                 await self._watch_again()
                 for session in list(self._unwritten):
                     await self.look_at(session)
@@ -466,7 +499,12 @@ class Registry:
         """One end of a run is told by its keeper and by three files: a look that has not begun sees all of it."""
         if session not in self._asked:
             self._asked.add(session)
-            self._task(self.look_at(session, quiet=quiet))
+            look = self._looks[session] = self._task(self.look_at(session, quiet=quiet))
+            look.add_done_callback(partial(self._looked, session))
+
+    def _looked(self, session: str, look: asyncio.Task[object]) -> None:
+        if self._looks.get(session) is look:
+            del self._looks[session]
 
     def _look_again(self, session: str) -> None:
         """What failed for want of a descriptor or a lock may work in a moment, and nothing else would tell of it."""
@@ -478,10 +516,11 @@ class Registry:
         self._again.discard(session)
         self._soon(session)
 
-    def _task(self, work: Coroutine[Any, Any, object]) -> None:
+    def _task(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _in_thread(self, call: Callable[..., Any], *args: Any, **named: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(*args, **named))
@@ -491,10 +530,15 @@ def _in_sandbox(text: str | None) -> bool:
     return text is not None and json.loads(text)["runtime"] not in WITHOUT_SANDBOX
 
 
+def _now(seen: Seen) -> Seen | None:
+    """With the time of its last output; None when it has to be looked at."""
+    return with_activity(seen) if as_it_was(seen) else None
+
+
 def _write_end(home: str, seen: Seen, told: dict[str, Any]) -> Seen:
     """What the keeper told of the end and could not write itself is written for it."""
     path = os.path.join(seen.run_folder, wire.EXIT)
-    if told and seen.facts.exit is None:
+    if told:
         with files.SessionLock(seen.folder):
             if not os.path.exists(path):
                 files.write_object(path, told)

@@ -16,6 +16,16 @@ from hitchpost.state.records import Record
 from hitchpost.values import fields, replace, value
 
 NEVER = datetime.fromtimestamp(0, UTC)
+SEEN_OF_HEALTH = (
+    "keeper_alive",
+    "sandbox_alive",
+    "session_alive",
+    "sandbox_paused",
+    "process_stopped",
+    "keeper_stopped",
+    "lost",
+    "doubt",
+)
 
 
 @value
@@ -49,6 +59,18 @@ def with_activity(seen: Seen) -> Seen:
     if written is None:
         return seen
     return replace(seen, facts=replace(seen.facts, last_activity_at=datetime.fromtimestamp(written, UTC)))
+
+
+def as_it_was(seen: Seen) -> bool:
+    """Whether what no file tells is still as it was seen: keeper, agent and sandbox, alive or stopped."""
+    facts = seen.facts
+    if facts.state == runs.CREATED or seen.problem:
+        return not seen.problem
+    health = base.load(seen.record.runtime).health(seen.folder, facts.run, session=seen.record.id)
+    if facts.state in runs.TERMINAL and facts.state != runs.ORPHANED:
+        return (health.sandbox_alive, health.sandbox_paused) == (facts.sandbox_alive, facts.sandbox_paused)
+    same = [getattr(health, name) == getattr(facts, name) for name in SEEN_OF_HEALTH]
+    return all(same) and facts.probe_failed == (health.probe_failed or health.keeper_alive is None)
 
 
 def facts(folder: str, record: Record, state: State | None) -> Facts:

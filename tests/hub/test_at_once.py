@@ -1,0 +1,69 @@
+"""The hub says what is true at the moment of the question, and tells of what nobody told it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from functools import partial
+
+from hitchpost.state.files import SessionLock
+from tests.ground import Ground, alive
+from tests.hubs import HubProcess
+from tests.support import Process, eventually
+
+STOPPED = "running (process stopped)"
+
+
+def is_one_of(pid: int, states: str) -> bool:
+    process = Process.read(pid)
+    return process is not None and process.state in states
+
+
+def label(hub: HubProcess) -> str:
+    return hub.ask("GET", "/api/sessions")[0]["label"]
+
+
+def test_a_lost_keeper_is_known_at_once_while_somebody_else_has_the_session(ground: Ground, hub: HubProcess) -> None:
+    dev = ground.begin_sh("sleep 1000", name="dev")
+    assert label(hub) == "running"
+    with SessionLock(str(dev.folder)):
+        dev.kill_keeper()
+        told = [label(hub), hub.ask("GET", "/api/sessions/dev")["label"], hub.ask("GET", "/api/agents/dev")["state"]]
+        assert told == ["failed: keeper lost", "failed: keeper lost", "error"]
+        assert dev.state == "running"
+    eventually(lambda: dev.state == "failed", what="that somebody writes it down")
+
+
+def test_what_the_command_has_done_is_known_when_it_has_ended(ground: Ground, hub: HubProcess) -> None:
+    dev = ground.begin_sh("sleep 1000", name="dev")
+    assert hub.ask("GET", "/api/sessions/dev")["record"] == "active"
+    for _ in range(5):
+        ground.end(dev, grace_s=0)
+        assert hub.ask("GET", "/api/sessions/dev")["state"] == "stopped"
+        ground.hitch.here("restart", "dev")
+        assert hub.ask("GET", "/api/sessions/dev")["state"] == "running"
+    ground.end(dev, grace_s=0)
+    ground.hitch.here("archive", "dev")
+    assert hub.ask("GET", "/api/sessions/dev")["record"] == "archived"
+    ground.hitch.here("rm", dev.id)
+    assert hub.ask("GET", "/api/sessions?all=true") == []
+
+
+def test_a_process_that_a_signal_stopped_is_known_and_told(ground: Ground, hub: HubProcess) -> None:
+    dev = ground.begin_sh("sleep 1000", name="dev")
+
+    async def listen() -> None:
+        async with hub.ws() as socket:
+            os.kill(dev.agent_pid(), signal.SIGSTOP)
+            told = await socket.until("session.updated", dev.id)
+            assert told["session"]["label"] == STOPPED
+
+    assert label(hub) == "running"
+    asyncio.run(listen())
+    for number, states, words in ((signal.SIGCONT, "SR", "running"), (signal.SIGSTOP, "T", STOPPED)):
+        os.kill(dev.agent_pid(), number)
+        eventually(partial(is_one_of, dev.agent_pid(), states))
+        assert label(hub) == words
+    ground.end(dev, grace_s=0)
+    assert not alive(dev.agent_pid())
