@@ -33,6 +33,7 @@ TMUX_SOCKET, START_SOCKET = "tmux.sock", "start.sock"
 IN_PANE = "pane"
 BOX, INSIDE = "box.json", "inside"  # of a session: its container, and the folder that the container shares with us
 SHARED = "/hitchpost/run"  # that folder, in the container
+PROGRAMS = "/hitchpost/bin"  # our own programs there
 SPARES = (".spare-exit", ".spare-status", ".spare-state", ".spare-intent")
 
 # times.bin: one byte of kind, 8 bytes of microseconds since 1970, 8 bytes of value, all big endian

@@ -32,9 +32,7 @@ from hitchpost.state import files
 from tests.ground import NEVER_RAN, Ground, Truth, alive, died_of, left_with
 from tests.support import Hitch, Process, eventually
 
-LOST: dict[str, Any] = {key: item for key, item in NEVER_RAN.items() if key != "lost_output_bytes"} | {
-    "error": "keeper lost"
-}
+LOST: dict[str, Any] = NEVER_RAN | {"error": "keeper lost", "lost_output_bytes": None}
 
 
 def spawn(ground: Ground, *words: str) -> subprocess.Popen[str]:
@@ -82,9 +80,11 @@ def test_F17_a_killed_keeper_is_told_at_once_and_its_tree_ended_by_the_next_comm
     assert not alive(tool)
     assert ground.processes() == []
     assert dev.state == "failed"
-    assert dev.exit() == LOST
-    evidence = dev.story()[-1]["evidence"]
-    assert (evidence["keeper_lock"], evidence["exit.json"], evidence["processes_ended"]) == ("free", False, 1)
+    assert dev.exit() == LOST | {"survivors": 1, "survivors_now": 0}
+    *_, found, ended = dev.story()
+    evidence = found["evidence"]
+    assert (evidence["keeper_lock"], evidence["exit.json"], evidence["processes_left"]) == ("free", False, 1)
+    assert (ended["event"], ended["reason"].split(";")[0]) == ("survivors", "1 ended")
 
 
 @pytest.mark.ids("F17")
@@ -96,10 +96,10 @@ def test_F17_what_a_dead_keepers_successor_cannot_know_is_said(ground: Ground, m
         dev.kill_keeper()
         eventually(lambda: not alive(dev.agent_pid()))
         ground.stop(dev)
-        assert dev.story()[-1]["evidence"] == {
+        assert next(line["evidence"] for line in dev.story() if line.get("to") == "failed") == {
             "keeper_lock": "free",
             "exit.json": False,
-            "processes_ended": 0,
+            "processes_left": 0,
             "not_known": "processes that emptied their environment could not be looked for",
         }
         assert alive(tool)
@@ -238,7 +238,8 @@ def test_F18_a_keeper_killed_at_any_moment_of_a_stop(ground: Ground) -> None:
 
     def one(delay_s: float) -> tuple[str, str | None]:
         session = ground.begin_sh(script)
-        thread = threading.Thread(target=stop, args=(str(ground.home), session.id), kwargs={"grace_s": 0.1})
+        options = {"grace_s": 0.1, "actor": "test"}
+        thread = threading.Thread(target=stop, args=(str(ground.home), session.id), kwargs=options)
         thread.start()
         kill_after(session, delay_s, thread.is_alive)
         thread.join(30)
@@ -269,7 +270,7 @@ def test_stop_waits_out_a_start(ground: Ground) -> None:
     argv = ("sleep", "1000")
     wish = Wish(catalog.unknown(argv), argv, str(ground.place))
     dev = Truth(ground.home, create(str(ground.home), wish, Settings(), actor="test").id)
-    options = {"caller": Hitch.environment()}
+    options = {"caller": Hitch.environment(), "actor": "test"}
     thread = threading.Thread(target=start, args=(str(ground.home), dev.id, Settings()), kwargs=options)
     thread.start()
     eventually(lambda: dev.state == "starting")

@@ -32,7 +32,7 @@ def test_a_wait_status_is_told_as_it_is(
     wait_status: int | None, fields: dict[str, Any], shell_code: int, verdict: tuple[str, str]
 ):
     ending = Ending(wait_status=wait_status, ended_at=AT)
-    assert ending.fields() == {**fields, "rusage": None, "ended_at": AT}
+    assert ending.fields() == {**fields, "rusage": None, "ended_at": AT, "ended_at_known": True}
     assert ending.shell_code == shell_code
     assert ending.verdict() == verdict
 
@@ -55,6 +55,7 @@ def test_both_files_are_written_and_nothing_else(leak_watch: LeakWatch):
         **died_of(signal.SIGSEGV, survivors=2, attention="done", lost_output_bytes=7),
         "rusage": {"user_s": 1.5, "system_s": 0.25, "max_rss_kb": 4096},
         "ended_at": AT,
+        "ended_at_known": True,
     }
     assert (folder / "exit_status").read_text() == "139\n"
     assert sorted(os.listdir(folder)) == ["exit.json", "exit_status"]

@@ -69,6 +69,7 @@ def test_what_the_starter_says_is_what_the_keeper_reads():
         "adopt_screen": "",
         "adopt_pid": 0,
         "adopt_start": 0,
+        "takes_over": False,
     }
 
 

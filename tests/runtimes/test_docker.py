@@ -294,13 +294,12 @@ def test_a_container_that_only_has_the_name_is_not_ours(boxed: Boxed):
     assert len(boxed.engine.containers()) == 1
 
 
-def test_a_keeper_that_was_killed_leaves_no_agent(boxed: Boxed):
+def test_an_agent_whose_keeper_was_killed_never_runs_twice(boxed: Boxed):
     dev = boxed.run("sh", "-c", ECHO)
     agent = dev.agent_pid()
     dev.kill_keeper()
-    becomes(boxed, dev, STALE)
     boxed.ground.hitch("restart", "dev")
-    assert dev.exit()["error"] == "keeper lost"
+    assert dev.exit()["intent"] == "restart"
     assert dev.agent_pid(2) != agent
     assert not os.path.exists(f"/proc/{agent}")
     boxed.ground.hitch("rm", "--force", "dev")

@@ -180,7 +180,7 @@ def test_leases_live_and_die_with_the_keeper(yard: Yard):
     assert str(path) not in held
     yard.truth.kill_keeper()
     eventually(lambda: files.is_held(str(path)) is False)
-    assert Local().end_leftovers(str(yard.truth.folder), 1, session=yard.truth.id).ended in (0, 1)
+    assert Local().end_leftovers(str(yard.truth.folder), 1, session=yard.truth.id).count in (0, 1)
 
 
 def test_a_keeper_is_started_without_site_packages():
@@ -243,11 +243,11 @@ def test_leftovers_are_ended_and_others_are_not(yard: Yard, tier: str, monkeypat
     yard.truth.kill_keeper()
     eventually(lambda: not alive(yard.truth.agent_pid()))
     left = Local().end_leftovers(str(yard.truth.folder), 1, session=yard.truth.id)
-    assert left.ended == 3
+    assert left.count == 3
     assert bool(left.unknown) == (yard.truth.run_file()["tier"] != "cgroup2")
     assert not any(alive(process.pid) for process in family)
     assert alive(other.truth.agent_pid())
-    assert Local().end_leftovers(str(yard.truth.folder), 1, session=yard.truth.id).ended == 0
+    assert Local().end_leftovers(str(yard.truth.folder), 1, session=yard.truth.id).count == 0
     other.stop()
 
 
@@ -266,7 +266,7 @@ def test_marks_of_another_home_run_or_session_are_not_ours(yard: Yard):
     ]
     try:
         assert marked(folder, 1) == []
-        assert Local().end_leftovers(folder, 1, session=session).ended == 0
+        assert Local().end_leftovers(folder, 1, session=session).count == 0
         assert [process.poll() for process in others] == [None] * 7
     finally:
         for process in others:
@@ -278,7 +278,7 @@ def test_what_an_older_keeper_left_is_known_by_the_home_that_its_caller_had(yard
     env = {"HITCHPOST_SESSION": yard.truth.id, "HITCHPOST_RUN": "1", "HITCHPOST_HOME": str(yard.ground.home)}
     left = subprocess.Popen(["sleep", "1000"], env=env)
     assert marked(str(yard.truth.folder), 1) == [left.pid]
-    assert Local().end_leftovers(str(yard.truth.folder), 1, session=yard.truth.id).ended == 1
+    assert Local().end_leftovers(str(yard.truth.folder), 1, session=yard.truth.id).count == 1
     assert left.wait() == -signal.SIGKILL
 
 

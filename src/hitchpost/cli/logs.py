@@ -11,7 +11,9 @@ import click
 from hitchpost import output, wire
 from hitchpost.cli.common import json_option, print_json, say, session_argument
 from hitchpost.errors import KeeperSilent, UsageError
+from hitchpost.model.status import lives_on
 from hitchpost.ops.sessions import chosen_run, find
+from hitchpost.ops.takeover import take_over
 from hitchpost.ops.waiting import link_to
 from hitchpost.plain import Plain
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, exit_event
@@ -44,6 +46,8 @@ def command(session: str, follow: bool, run: int | None, tail: int | None, raw: 
         try:
             printer.show(reader, end)
             if follow:
+                if lives_on(seen.facts) and number == seen.facts.run:
+                    take_over(home, seen, "recovery")
                 end = _follow(where, seen.record.name, reader, printer)
             printer.finish(reader.offset, end)
         except KeyboardInterrupt:

@@ -13,10 +13,9 @@ from _signal import SIGKILL
 
 from hitchpost.keeper import cage
 from hitchpost.keeper.agent import StartFailed
-from hitchpost.keeper.keeper import DRAIN_S, FOLDER_CHECK_S, Keeper
+from hitchpost.keeper.keeper import DRAIN_S, Keeper
 from hitchpost.keeper.tree import Tree, below, lives, send
 from hitchpost.keeper.typing_queue import TypingQueue
-from hitchpost.model import run as runs
 from hitchpost.state import files
 
 READ_BYTES = 65536
@@ -37,9 +36,9 @@ class Adopted(Keeper):
             raise StartFailed("the program in the pane has ended")
         self._open_control()
         self.take_keys()
-        self.journal.write_run(self.pid, "adopted")
-        self.journal.change(runs.RUNNING, "adopted while it runs", {"pid": self.pid})
-        self.timers.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+        self.begin("adopted", "adopted while it runs", {"pid": self.pid})
+        if spec.takes_over:
+            self.log.miss()
         self._on_output(spec.adopt_screen.encode())
 
     def watch(self, pid: int) -> None:

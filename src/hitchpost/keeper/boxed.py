@@ -21,7 +21,8 @@ from hitchpost.keeper.adopted import READ_BYTES, Adopted
 from hitchpost.keeper.agent import StartFailed
 from hitchpost.keeper.cage import Cage
 from hitchpost.keeper.container_end import why_ended
-from hitchpost.keeper.keeper import FOLDER_CHECK_S, Keeper
+from hitchpost.keeper.ending import status_of
+from hitchpost.keeper.keeper import Keeper
 from hitchpost.keeper.tree import Tree, lives
 from hitchpost.model import run as runs
 from hitchpost.state import files
@@ -52,12 +53,34 @@ class Boxed(Adopted):
         self._place = os.open(self.spec.box, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self.master = self._pipe("out", os.O_RDONLY)
         self.control = self._pipe("keys", os.O_RDWR)  # open for reading too: it is never without a reader
-        self._find_agent()
-        self.poll.register(self.master, select.EPOLLIN)
+        if self.spec.takes_over:
+            self._find_again()
+        else:
+            self._find_agent()
         self.take_keys()
-        self.journal.write_run(self.pid, "container")
-        self.journal.change(runs.RUNNING, "the agent runs", {"pid": self.pid, "container": self.spec.container})
-        self.timers.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+        evidence: dict[str, object] = {"pid": self.pid, "container": self.spec.container}
+        place = {"place": os.path.basename(self.spec.box), "pane": self.spec.adopt_pane}
+        self.begin("container", "the agent runs", evidence, **place)
+        if self.spec.takes_over:
+            self._listen_again()
+        else:
+            self.poll.register(self.master, select.EPOLLIN)
+
+    def _find_again(self) -> None:
+        """Watch the agent of a keeper that is gone."""
+        spec = self.spec
+        if files.process_start(spec.adopt_pid) != spec.adopt_start or not self._watch(spec.adopt_pid):
+            raise StartFailed("the agent has ended")
+
+    def _listen_again(self) -> None:
+        """Who brought the output to a keeper that is gone may have ended with it, then it is brought again."""
+        os.close(self._pipe("out", os.O_WRONLY))  # from now on the kernel tells whether somebody inside has it open
+        if self._has_writer():
+            self.log.miss()
+            self.poll.register(self.master, select.EPOLLIN)
+        else:
+            self._hung_up = True
+            self._pipe_again(time.monotonic())
 
     def _pipe(self, name: str, how: int) -> int:
         fd = os.open(name, how | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._place)
@@ -103,12 +126,15 @@ class Boxed(Adopted):
     def _watch_inside(self, inside: str) -> bool:
         """Whether the process was still there. Its grandparent is tmux: between the two is who waits for its end."""
         found = self.inside.outside(inside)
-        server = found and _parent(_parent(found))
-        if not found or not server:
+        return found is not None and self._watch(found)
+
+    def _watch(self, pid: int) -> bool:
+        server = _parent(_parent(pid))
+        if not server:
             return False
         try:
             self.server_pidfd = os.pidfd_open(server)
-            self.watch(found)
+            self.watch(pid)
         except ProcessLookupError:
             return False
         self.tree = self.inside
@@ -154,8 +180,8 @@ class Boxed(Adopted):
             self.poll.register(self.master, select.EPOLLIN)
             return
         if not self._waiting:
-            out = f"{wire.SHARED}/{os.path.basename(self.spec.box)}/out"
-            self.command(f"pipe-pane -t {self.spec.adopt_pane} 'exec cat >{out}'")
+            pane, out = self.spec.adopt_pane, f"{wire.SHARED}/{os.path.basename(self.spec.box)}/out"
+            self.command(f"pipe-pane -t {pane} 'exec sh {wire.PROGRAMS}/follow.sh {pane} >{out}'")
         self._pipe_pause_s = min(2 * self._pipe_pause_s, LONGEST_PIPE_PAUSE_S)
         self.timers.at("pipe", now + self._pipe_pause_s, self._pipe_again)
 
@@ -265,15 +291,6 @@ class Inside(Tree):
             if ours or (namespace and _namespace(pid) == namespace):
                 found.append(pid)
         return found
-
-
-def status_of(text: str) -> int | None:
-    """A wait status of what is in ``exit_status``: ``wait N`` is one; a shell gives a code, which is 128 and more for
-    a death by signal, and which an agent may also just have said."""
-    kind, _, number = text.strip().rpartition(" ")
-    if not number.isdigit():
-        return None
-    return int(number) & 0xFFFF if kind == "wait" else (int(number) & 0xFF) << 8
 
 
 def _namespace(pid: int) -> str:

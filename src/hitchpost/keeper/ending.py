@@ -22,13 +22,15 @@ class Ending:
         intent: str | None = None,
         error: str | None = None,
         ended_at: str = "",
+        ended_at_known: bool = True,
         survivors: int = 0,
         attention: str | None = None,
-        lost_bytes: int = 0,
+        lost_bytes: int | None = 0,
         usage: object = None,
     ) -> None:
+        """``lost_bytes`` is None when nobody counted them."""
         self.wait_status = wait_status
-        self.intent, self.error, self.ended_at = intent, error, ended_at
+        self.intent, self.error, self.ended_at, self.ended_at_known = intent, error, ended_at, ended_at_known
         self.survivors, self.attention, self.lost_bytes = survivors, attention, lost_bytes
         self.usage = usage
         self.code: int | None = None
@@ -78,6 +80,7 @@ class Ending:
                 "max_rss_kb": getattr(usage, "ru_maxrss", 0),
             },
             "ended_at": self.ended_at,
+            "ended_at_known": self.ended_at_known,
         }
 
     def write(self, run_folder: str) -> None:
@@ -109,6 +112,15 @@ class Ending:
 def _spare(run_folder: str, position: int) -> str | None:
     path = os.path.join(run_folder, wire.SPARES[position])
     return path if os.path.exists(path) else None
+
+
+def status_of(text: str) -> int | None:
+    """A wait status of what is in ``exit_status``: ``wait N`` is one; a shell gives a code, which is 128 and more for
+    a death by signal, and which an agent may also just have said."""
+    kind, _, number = text.strip().rpartition(" ")
+    if not number.isdigit():
+        return None
+    return int(number) & 0xFFFF if kind == "wait" else (int(number) & 0xFF) << 8
 
 
 ALIASES = ("SIGCLD", "SIGIOT", "SIGPOLL", "SIGRTMIN", "SIGRTMAX")

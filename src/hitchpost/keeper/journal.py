@@ -43,7 +43,7 @@ class Journal:
         for spare in wire.SPARES:
             files.discard(self._path(spare))
 
-    def write_run(self, pid: int, tier: str) -> None:
+    def write_run(self, pid: int, tier: str, **more: object) -> None:
         spec = self.spec
         files.write_object(
             self._path(wire.RUN),
@@ -55,7 +55,7 @@ class Journal:
                 "folder_dev": spec.folder_dev,
                 "folder_ino": spec.folder_ino,
                 "boot_id": files.boot_id(),
-                "keeper": {"pid": os.getpid(), "start": files.process_start(os.getpid())},
+                "keeper": _this_process(),
                 "agent": {"pid": pid, "start": files.process_start(pid)},
                 "cols": spec.cols,
                 "rows": spec.rows,
@@ -63,8 +63,17 @@ class Journal:
                 "tier": tier,
                 "started_at": files.stamp(),
                 "protocol": wire.VERSION,
+                **more,
             },
         )
+
+    def take_over(self) -> None:
+        """The run goes on as it was written down, under this process. Raises ``OSError`` or ``Unreadable``."""
+        state = files.read_object(os.path.join(self.spec.session_folder, files.STATE)).get("state")
+        if state in runs.LIVE:
+            self.state = str(state)
+        run = files.read_object(self._path(wire.RUN))
+        files.write_object(self._path(wire.RUN), {**run, "keeper": _this_process(), "protocol": wire.VERSION})
 
     def change(self, new: str, reason: str, evidence: dict[str, object]) -> None:
         """Go to ``new`` by the steps of the map, and tell of each. What is final already stays as it is."""
@@ -122,6 +131,14 @@ class Journal:
         except (OSError, files.Unreadable, files.NewerSchema):
             return {}
 
+    def read_report(self) -> dict[str, object] | None:
+        """What the agent last reported to the keeper before this one."""
+        try:
+            report = files.read_object(self._path(wire.ATTENTION))
+        except (OSError, files.Unreadable, files.NewerSchema):
+            return None
+        return None if report.get("state") in (None, "clear") else report
+
     def write_report(self, report: dict[str, object] | None) -> None:
         """The agent's newest report about itself; a fact that changes often, so it is not forced to the disk."""
         value = report or {"schema": files.SCHEMA, "state": "clear"}
@@ -145,6 +162,10 @@ class Journal:
 
     def _path(self, name: str) -> str:
         return os.path.join(self.run_folder, name)
+
+
+def _this_process() -> dict[str, object]:
+    return {"pid": os.getpid(), "start": files.process_start(os.getpid())}
 
 
 def _readable(text: bytes) -> str:

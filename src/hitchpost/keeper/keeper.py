@@ -102,20 +102,39 @@ class Keeper:
             raise
         self.typing = TypingQueue(self.master)
         self.poll.register(self.master, select.EPOLLIN)
-        self.journal.write_run(self.pid, self.cage.tier)
-        self.journal.change(runs.RUNNING, "the agent runs", {"pid": self.pid})
-        self.timers.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+        self.begin(self.cage.tier, "the agent runs", {"pid": self.pid})
 
     def prepare(self) -> None:
         """Everything that is there before an agent is: the log, the socket, room on the disk for its end."""
         agent.become_subreaper()
         cage.leave_foreign_cage()
         self.journal.reserve()
-        self.log = Log(os.path.join(self.run_folder, wire.OUTPUT), self.spec.log_cap_bytes)
+        takes_over = self.spec.takes_over
+        self.log = Log(os.path.join(self.run_folder, wire.OUTPUT), self.spec.log_cap_bytes, goes_on=takes_over)
         self.log.mark(wire.AT_SIZE, self.cols << 32 | self.rows)
         self._listen_to_signals()
         self.desk = Desk(self)
         self.journal.tell = self.desk.clients.tell_all
+
+    def begin(self, tier: str, reason: str, evidence: dict[str, object], **more: object) -> None:
+        """The agent runs: write that down, or that this keeper goes on where another was lost."""
+        if self.spec.takes_over:
+            self.journal.take_over()
+            self.report = self.journal.read_report()
+            self.timers.at("intent", 0.0, self._go_on_stopping)
+        else:
+            self.journal.write_run(self.pid, tier, **more)
+            self.journal.change(runs.RUNNING, reason, evidence)
+        self.timers.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+
+    def _go_on_stopping(self, now: float) -> None:
+        """An end that somebody asked the keeper before this one for."""
+        if asked := self._asked_end():
+            self.stopping.stop(*asked)
+
+    def _asked_end(self) -> tuple[str, str, float] | None:
+        intent = self.journal.read_intent()
+        return asked_end(intent, self.spec.grace_s) if intent else None
 
     def _move_in(self) -> None:
         """This process runs in a tmux pane, which is the agent's first client. Its terminal type is the pane's."""
@@ -168,9 +187,8 @@ class Keeper:
         if self.pane is not None and SIGWINCH in signals:
             self.pane.resized()
         if SIGTERM in signals:
-            intent = self.journal.read_intent()
-            asked = asked_end(intent, self.spec.grace_s) if intent else None
-            self.stopping.stop(*(asked or (runs.SHUTDOWN, "the keeper was asked to end by SIGTERM", self.spec.grace_s)))
+            unasked = (runs.SHUTDOWN, "the keeper was asked to end by SIGTERM", self.spec.grace_s)
+            self.stopping.stop(*(self._asked_end() or unasked))
         self.reap()
 
     def reap(self) -> None:

@@ -24,7 +24,8 @@ RETRY_AFTER_GAP_S = 0.2
 class Log:
     """Writer of one run's output, at most ``cap_bytes`` of it. One process writes; any number read the files."""
 
-    def __init__(self, folder: str, cap_bytes: int) -> None:
+    def __init__(self, folder: str, cap_bytes: int, *, goes_on: bool = False) -> None:
+        """``goes_on``: behind what another process has written before."""
         self.folder = folder
         self.cap_bytes = max(cap_bytes, 2 * SMALLEST_SEGMENT_BYTES)
         self.segment_bytes = max(cap_bytes // SEGMENTS_PER_LOG, SMALLEST_SEGMENT_BYTES)
@@ -39,6 +40,19 @@ class Log:
         if os.path.islink(folder):
             raise OSError(errno.ELOOP, "expected a folder, but got a symbolic link", folder)
         self._times = Times(folder, cap_bytes // LOG_PER_TIMES)
+        if goes_on:
+            self._find_end()
+
+    def _find_end(self) -> None:
+        for name in sorted(os.listdir(self.folder)):
+            start = wire.segment_offset(name)
+            size = 0 if start is None else os.stat(os.path.join(self.folder, name), follow_symlinks=False).st_size
+            if start is not None and size:
+                self.segments.append(start)
+                self._sizes.append(size)
+        if self.segments:
+            self.end = self.segments[-1] + self._sizes[-1]
+        self.end = max(self.end, self._times.furthest())  # the last bytes may have been lost
 
     @property
     def first(self) -> int:

@@ -39,13 +39,16 @@ def main(argv: list[str]) -> int:
     os.ftruncate(spec.lock_fd, 0)
     name = f"{os.getpid()} {files.process_start(os.getpid())} {files.boot_id()} {files.pid_namespace()}\n"
     os.pwrite(spec.lock_fd, name.encode(), 0)
-    kind = Adopted if spec.adopt_pane else Boxed if spec.container else Keeper
+    kind = Boxed if spec.container else Adopted if spec.adopt_pane else Keeper
     keeper = kind(spec, run_folder)
     try:
         keeper.start()
     except (StartFailed, NotWritten, OSError) as error:
         text = f"cannot start the agent: {error}" if isinstance(error, OSError) else str(error)
-        _fail_start(keeper, text)
+        if spec.takes_over:
+            files.discard(os.path.join(run_folder, wire.SOCKET))  # the agent and its run stay as they were
+        else:
+            _fail_start(keeper, text)
         _say_ready(spec, {"ok": False, "error": text})
         if keeper.pane is not None:
             keeper.pane.close_with_us()

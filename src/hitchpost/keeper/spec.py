@@ -43,6 +43,8 @@ class Spec:
         self.container_pid, self.container_start = (
             _number({key: 0} | fields, key) for key in ("container_pid", "container_start")
         )
+        self.takes_over = fields.get("takes_over") is True
+        """The run has begun under another keeper, which is gone; its agent lives."""
         fds = fields.get("lease_fds")
         self.lease_fds = [fd for fd in fds if isinstance(fd, int)] if isinstance(fds, list) else []
 

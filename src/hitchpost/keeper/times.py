@@ -54,6 +54,14 @@ class Times:
         """Forget the times of what is no longer in the log. The size that it had is kept, with the time of the cut."""
         self._rewrite(_from(first, self._records()))
 
+    def furthest(self) -> int:
+        """The greatest offset that is noted; 0 when none is, or none can be read."""
+        try:
+            offsets = (record[9:] for record in self._records() if record[:1] in (wire.AT_OFFSET, wire.AT_GAP))
+            return max((int.from_bytes(offset, "big") for offset in offsets), default=0)
+        except OSError:
+            return 0
+
     def close(self) -> None:
         self._catch_up()
         if self._fd >= 0:

@@ -71,6 +71,8 @@ def settle(facts: Facts) -> Facts:
         return facts
     if facts.exit is not None:
         return _ended(facts, facts.exit)
+    if lives_on(facts):
+        return facts
     rebooted = facts.same_boot is False
     error = run.REBOOT if rebooted else facts.lost or run.KEEPER_LOST
     ended_at = last_sign_of_life(facts)
@@ -83,6 +85,12 @@ def settle(facts: Facts) -> Facts:
     if rebooted and facts.record == record.ACTIVE:
         return replace(ended, record=record.SUSPENDED, record_changed_at=ended_at)
     return ended
+
+
+def lives_on(facts: Facts) -> bool:
+    """Whether the agent has outlived its keeper: nobody sees its output or its end until a new keeper takes it over."""
+    lost = facts.state in (run.RUNNING, run.STOPPING) and facts.keeper_alive is False
+    return lost and facts.exit is None and facts.session_alive is True and facts.same_boot is not False
 
 
 def last_sign_of_life(facts: Facts) -> datetime | None:
@@ -177,7 +185,7 @@ def attention(facts: Facts, now: datetime) -> str:
         return UNKNOWN
     if facts.state in (run.COMPLETED, run.STOPPED):
         return DONE
-    if facts.state != run.RUNNING:
+    if facts.state != run.RUNNING or facts.keeper_alive is False:
         return UNKNOWN
     if facts.report is not None and facts.report.state in REPORTED:
         return REPORTED[facts.report.state]
@@ -197,7 +205,7 @@ def _word(facts: Facts) -> str:
 
 def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
     if word == run.FAILED:
-        return f"failed: {why}"
+        return f"failed: {why}{_left(facts)}"
     if word == run.ORPHANED:
         return f"orphaned: {why}"
     if word == STALE:
@@ -206,9 +214,10 @@ def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
         return f"{UNKNOWN} ({facts.doubt})"
     if word == record.SUSPENDED and facts.exit is not None and facts.exit.error is not None:
         return f"suspended: {facts.exit.error}"
-    if word == run.COMPLETED and facts.exit is not None and facts.exit.survivors:
-        left = facts.exit.survivors
-        return f"completed (left {left} process{'es' if left > 1 else ''} behind)"
+    if word == run.COMPLETED:
+        return f"completed{_left(facts)}"
+    if word in (run.RUNNING, run.STOPPING) and facts.keeper_alive is False:
+        return f"{word} ({run.KEEPER_LOST})"
     if word == run.RUNNING:
         if facts.sandbox_paused:
             return "running (paused)"
@@ -221,6 +230,11 @@ def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
         if idle_s >= facts.idle_after_s:
             return f"running (idle {duration(idle_s)})"
     return word
+
+
+def _left(facts: Facts) -> str:
+    left = facts.exit.survivors if facts.exit is not None else 0
+    return f" (left {left} process{'es' if left > 1 else ''} behind)" if left else ""
 
 
 def status(facts: Facts, now: datetime) -> Status:

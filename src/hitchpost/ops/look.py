@@ -109,7 +109,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
     alive = health.keeper_alive
     return replace(
         known,
-        exit=read_exit(where) if alive is False else None,
+        exit=read_exit(where) or _seen_exit(where, health.exit) if alive is False else None,
         report=read_report(where) if alive else None,
         keeper_alive=alive,
         same_boot=run.get("boot_id") == files.boot_id() if run else None,
@@ -138,6 +138,17 @@ def moment(text: object) -> datetime | None:
 
 def read_exit(where: str) -> Exit | None:
     return exit_of(_object(os.path.join(where, wire.EXIT)))
+
+
+def read_intent(where: str) -> str | None:
+    """Who asked the run to end; None when nobody has."""
+    by = _object(os.path.join(where, wire.INTENT)).get("by")
+    return by if isinstance(by, str) else None
+
+
+def _seen_exit(where: str, end: Exit | None) -> Exit | None:
+    """An end that another than the keeper saw, with who asked for it."""
+    return None if end is None else replace(end, intent=read_intent(where))
 
 
 def exit_of(value: dict[str, object]) -> Exit | None:

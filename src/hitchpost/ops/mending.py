@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 
 from hitchpost.keeper import cage
+from hitchpost.model import run as runs
+from hitchpost.model.status import lives_on
 from hitchpost.ops import machine, ward
 from hitchpost.ops.checkup import index_errors, unfinished
 from hitchpost.ops.create import sweep
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
+from hitchpost.ops.survivors import end_survivors, may_be
 from hitchpost.ops.view import shape
 from hitchpost.ops.ward import TROUBLE
 from hitchpost.runtimes.docker import remove_left
@@ -57,6 +60,10 @@ def _session(home: str, session: str) -> list[str]:
     litter = ward.left_over(folder)
     after = recover(home, session, actor="doctor")
     done += [f"{name}: {change}" for change in _changes(before, after)]
+    if before.facts.state in runs.LIVE and after.facts.state in runs.TERMINAL and may_be(after):
+        left = after.facts.exit.survivors if after.facts.exit is not None else 0
+        end_survivors(home, after, "doctor")
+        done += [f"{name}: ended {left} processes that it had left behind"] if left else []
     with files.SessionLock(folder):
         done += _discard(sorted({*litter, *ward.left_over(folder)}))
     return done
@@ -66,6 +73,8 @@ def _changes(before: Seen, after: Seen) -> list[str]:
     found = []
     if before.problem and not after.problem:
         found.append(f"rebuilt from its story ({before.problem})")
+    if lives_on(before.facts) and after.facts.keeper_alive:
+        found.append("a new keeper has taken its agent over")
     if before.facts.state != after.facts.state:
         label = shape(after, after.facts.state_changed_at or after.facts.created_at)["label"]
         found.append(f"wrote down what became of it: {before.facts.state} → {label}")

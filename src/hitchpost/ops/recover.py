@@ -1,4 +1,7 @@
-"""Recovery: what a dead keeper, a killed command or a broken disk left unsaid is written down, and its tree ended."""
+"""Recovery: what a dead keeper, a killed command or a broken disk left unsaid is written down.
+
+An agent that lives on without its keeper gets a new one. No process is ended here: that is asked for with ``stop``.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,22 @@ from datetime import UTC, datetime
 
 from hitchpost import wire
 from hitchpost.errors import NoSuchSession
+from hitchpost.keeper.ending import Ending
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Exit
-from hitchpost.model.status import settle
-from hitchpost.ops.look import Seen, look
+from hitchpost.model.status import lives_on, settle
+from hitchpost.ops.look import Seen, look, read_intent
+from hitchpost.ops.takeover import take_over
 from hitchpost.ops.view import rfc3339
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import is_kept, lock_path
 from hitchpost.state import files, quarantine, records, story
 from hitchpost.state.home import make_run_folder, session_folder
 from hitchpost.state.manager import Manager
+from hitchpost.values import replace
 
 KEEPER_LEAVES_S = 5.0
+DYING_S = 0.3
 
 
 def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
@@ -30,12 +37,14 @@ def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
     folder = session_folder(home, session)
     try:
         seen = look(home, session)
+        if lives_on(seen.facts):
+            seen = take_over(home, seen, actor)
         if not _needs(seen):
             return seen
         with files.SessionLock(folder):
             _repair(folder, actor)
             seen = look(home, session)
-            if seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False:
+            if _is_over(seen):
                 _settle(seen, actor)
             sweep(seen)
         return look(home, session)
@@ -51,9 +60,13 @@ def wait_for_keeper_to_leave(seen: Seen) -> None:
             time.sleep(0.002)
 
 
+def _is_over(seen: Seen) -> bool:
+    """Whether the run has ended and nobody has written that down."""
+    return seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False and not lives_on(seen.facts)
+
+
 def _needs(seen: Seen) -> bool:
-    dead = seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False
-    return dead or bool(seen.problem) or any(map(_temp_files, _places(seen)))
+    return _is_over(seen) or bool(seen.problem) or any(map(_temp_files, _places(seen)))
 
 
 def _repair(folder: str, actor: str) -> None:
@@ -73,7 +86,7 @@ def _repair(folder: str, actor: str) -> None:
 
 
 def _settle(seen: Seen, actor: str) -> None:
-    """The keeper is gone: end what it left, then write how the run ended.
+    """The keeper is gone: write how the run ended, and how much it left behind.
 
     The caller holds the session's lock and has looked since: no keeper can take the run's lock meanwhile. It is not
     taken here either, because others would see it held and say that the run lives.
@@ -88,10 +101,11 @@ def _settle(seen: Seen, actor: str) -> None:
         "exit.json": facts.exit is not None,
     }
     if facts.same_boot is not False:
-        left = base.load(seen.record.runtime).end_leftovers(seen.folder, facts.run, session=seen.record.id)
-        evidence |= {"processes_ended": left.ended, "not_known": left.unknown}
-    if facts.exit is None and end is not None:
-        _write_exit(where, end, _intent(where))
+        left = _leftovers(seen)
+        evidence |= {"processes_left": left.count, "not_known": left.unknown}
+        end = None if end is None else replace(end, survivors=left.count)
+    if end is not None and not os.path.exists(os.path.join(where, wire.EXIT)):
+        _write_exit(where, replace(end, intent=read_intent(where)))
     manager = Manager(seen.folder, actor=actor)
     reason = runs.verdict(end.code, end.signal, end.intent, end.error)[1] if end is not None else runs.UNSEEN
     since = rfc3339(settled.state_changed_at)
@@ -101,37 +115,37 @@ def _settle(seen: Seen, actor: str) -> None:
         records.change_record(seen.folder, settled.record, run=facts.run, actor=actor, reason=reason, since=since)
 
 
+def _leftovers(seen: Seen) -> base.Leftovers:
+    """What has just lost its keeper may be dying: its parent-death signal and its terminal's end take a moment."""
+    runtime = base.load(seen.record.runtime)
+    deadline = time.monotonic() + DYING_S
+    while (left := runtime.leftovers(seen.folder, seen.facts.run)).count and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return left
+
+
 def say_why(where: str, error: str) -> None:
     """Why a run could not be started, where no keeper lived to write it."""
     if files.is_held(lock_path(where)) is False and not os.path.exists(os.path.join(where, wire.EXIT)):
-        _write_exit(where, Exit(error=error, ended_at=datetime.now(UTC)), None)
+        _write_exit(where, Exit(error=error, ended_at=datetime.now(UTC)))
 
 
-def _intent(where: str) -> str | None:
-    try:
-        by = files.read_object(os.path.join(where, wire.INTENT)).get("by")
-    except (OSError, files.Unreadable, files.NewerSchema):
-        return None
-    return by if isinstance(by, str) else None
+def _write_exit(where: str, end: Exit) -> None:
+    Ending(
+        wait_status=_wait_status(end),
+        intent=end.intent,
+        error=end.error,
+        ended_at=rfc3339(end.ended_at) or "",
+        ended_at_known=end.ended_at_known,
+        survivors=end.survivors,
+        lost_bytes=None,
+    ).write(where)
 
 
-def _write_exit(where: str, end: Exit, intent: str | None) -> None:
-    value: dict[str, object] = {
-        "schema": files.SCHEMA,
-        "code": None,
-        "signal": None,
-        "signal_number": None,
-        "core_dumped": False,
-        "wait_status": None,
-        "intent": intent,
-        "error": end.error,
-        "attention": None,
-        "survivors": 0,
-        "rusage": None,
-        "ended_at": rfc3339(end.ended_at),
-        "ended_at_known": end.ended_at_known,
-    }
-    files.write_object(os.path.join(where, wire.EXIT), value)
+def _wait_status(end: Exit) -> int | None:
+    if end.signal_number is not None:
+        return end.signal_number | (0x80 if end.core_dumped else 0)
+    return None if end.code is None else end.code << 8
 
 
 def _temp_files(folder: str) -> list[str]:

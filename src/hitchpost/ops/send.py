@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 
 from hitchpost.errors import HitchpostError, KeeperSilent, Refused
 from hitchpost.model import record as recs
-from hitchpost.model.status import status
+from hitchpost.model.status import lives_on, status
 from hitchpost.ops.look import Seen
+from hitchpost.ops.takeover import take_over
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
+from hitchpost.state.home import home_of
 
 RECEIPT_TIMEOUT_S = 15.0
 MOST_TEXT_BYTES = 512 * 1024
@@ -34,6 +36,8 @@ def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False) -> i
     size = len(text.encode("utf-8", "surrogateescape"))
     if size > MOST_TEXT_BYTES:
         raise Refused(f"not sent to {name}: the text has {size} bytes, at most {MOST_TEXT_BYTES} can be typed at once")
+    if lives_on(seen.facts):
+        seen = take_over(home_of(seen.folder), seen, "recovery")
     try:
         with Link.connect(seen.run_folder) as link:
             try:

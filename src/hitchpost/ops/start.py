@@ -15,8 +15,9 @@ from hitchpost.ops.create import sweep
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.place import current
 from hitchpost.ops.recover import recover, say_why, wait_for_keeper_to_leave
+from hitchpost.ops.survivors import end_survivors
 from hitchpost.runtimes import base
-from hitchpost.runtimes.link import is_kept, lock_path
+from hitchpost.runtimes.kept import is_kept, take_lock
 from hitchpost.settings import Settings
 from hitchpost.state import files, records
 from hitchpost.state.home import make_run_folder
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hitchpost.workspaces.store import Workspace
-
-KEEPER_LOCK_WAIT_S = 2.0
 
 
 @value
@@ -62,6 +61,8 @@ def start(
     place, workspace = current(home, seen)
     if seen.facts.state != runs.ORPHANED:
         wait_for_keeper_to_leave(seen)
+    if _may_be_copies(seen):
+        seen = end_survivors(home, seen, actor)
     env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, place.folder)
     flags = catalog.env_flags(record.agent)
     box = sandbox.of_run(place, settings, extra_env or {}, workspace)
@@ -71,7 +72,7 @@ def start(
             now = look(home, session)
             run = _allowed_run(seen, now)
             where = make_run_folder(folder, run)
-            lock = _take_keeper_lock(where, record.name)
+            lock = take_lock(where, record.name)
             try:
                 if now.facts.state != runs.CREATED:
                     manager.next_run(reason=reason)
@@ -123,6 +124,12 @@ def start(
     missing = environment.missing_names(folder, run - 1, env)
     notes = tuple(f"{name} was set in run {run - 1} and is not now" for name in missing)
     return Begun(look(home, session), notes)
+
+
+def _may_be_copies(seen: Seen) -> bool:
+    """Whether the last run ended unseen and left processes: the agent may be among them, and must not run twice."""
+    end = seen.facts.exit
+    return seen.facts.state in runs.TERMINAL and end is not None and end.survivors > 0 and not end.ended_at_known
 
 
 def _leases(home: str, seen: Seen, workspace: Workspace | None) -> tuple[int, ...]:
@@ -182,19 +189,3 @@ def _touch(ended: Seen, actor: str) -> None:
     if record.record != ACTIVE:
         record = records.change_record(ended.folder, ACTIVE, run=facts.run, actor=actor, reason="a run starts")
     records.write(ended.folder, replace(record, earlier_runs_s=earlier_runs_s, last_active_at=files.stamp()))
-
-
-def _take_keeper_lock(where: str, name: str) -> int:
-    """An open, locked descriptor. A probe may hold a shared lock for an instant, so it is tried for a while."""
-    path = lock_path(where)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        files.wait_for_flock(fd, path, KEEPER_LOCK_WAIT_S)
-        os.ftruncate(fd, 0)  # nobody is named until the keeper names itself
-    except files.LockTimeout:
-        os.close(fd)
-        raise Refused(f"{name} is being started or kept by another process") from None
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd

@@ -15,6 +15,7 @@ from hitchpost.ops.create import sweep
 from hitchpost.ops.explaining import keeper_text
 from hitchpost.ops.look import Seen
 from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
+from hitchpost.ops.survivors import end_survivors
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, keeper_process, kept
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, exit_event
@@ -24,6 +25,8 @@ from hitchpost.state.manager import Manager
 STARTING_WAIT_S = 30.0
 MARGIN_S = 20.0
 PROGRESS_EVERY_S = 1.0
+KEEPERS = 2
+"""How many are asked: one that is lost meanwhile may be followed by another, which has taken its agent over."""
 LISTENS_AGAIN_S = 3.0
 """A keeper whose socket was removed makes it again within a second."""
 
@@ -61,7 +64,7 @@ def stop(
             f"{seen.record.name} has just been started again, as run {seen.facts.run}; nothing was done to it"
         )
     if seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is False:
-        seen = _end_survivors(home, seen, actor)
+        seen = end_survivors(home, seen, actor)
         if by == runs.USER and seen.facts.sandbox_alive is True:
             _write_teardown(seen, actor, reason)
         return _without_sandbox(home, seen, by)
@@ -73,20 +76,26 @@ def stop(
         base.load(seen.record.runtime).unpause(seen.folder)  # what is frozen does not even die
     wait_s = (seen.record.grace_s if grace_s is None else grace_s) + MARGIN_S
     why = f"{reason}, asked by {actor}".removeprefix(", ")
-    asked = _ask(seen, by=by, reason=why, grace_s=grace_s)
-    try:
-        _wait_for_end(seen, asked, wait_s, progress)
-    finally:
-        if asked is not None:
-            asked.close()
-    stopped = seen.facts.run
-    seen = _settled(home, session)
-    if seen.facts.run != stopped:
-        again = f"somebody has started it again since, as run {seen.facts.run}"
-        raise Refused(f"run {stopped} of {seen.record.name} was stopped, and {again}")
-    if seen.facts.state in runs.LIVE or seen.facts.keeper_alive is not False:
+    for _ in range(KEEPERS):
+        asked = _ask(seen, by=by, reason=why, grace_s=grace_s)
+        try:
+            _wait_for_end(seen, asked, wait_s, progress)
+        finally:
+            if asked is not None:
+                asked.close()
+        before, seen = seen, _settled(home, session)
+        if seen.facts.run != before.facts.run:
+            again = f"somebody has started it again since, as run {seen.facts.run}"
+            raise Refused(f"run {before.facts.run} of {seen.record.name} was stopped, and {again}")
+        if _is_over(seen):
+            break
+    else:
         raise NotStopped(seen.record.name, keeper_text(seen), "see hitch explain and hitch doctor")
-    return _without_sandbox(home, seen, by)
+    return _without_sandbox(home, end_survivors(home, seen, actor), by)
+
+
+def _is_over(seen: Seen) -> bool:
+    return seen.facts.state not in runs.LIVE and seen.facts.keeper_alive is False
 
 
 def _ask(seen: Seen, *, by: str, reason: str, grace_s: float | None) -> Link | None:
@@ -97,10 +106,13 @@ def _ask(seen: Seen, *, by: str, reason: str, grace_s: float | None) -> Link | N
     while True:
         try:
             link = Link.connect(where)
-            reply = link.request("stop", by=by, reason=reason, **fields)
-            if reply.get("ok") is not True:
+            try:
+                reply = link.request("stop", by=by, reason=reason, **fields)
+                if reply.get("ok") is not True:
+                    raise NotStopped(name, f"its keeper refused ({reply.get('why')})", "see hitch doctor")
+            except BaseException:
                 link.close()
-                raise NotStopped(name, f"its keeper refused ({reply.get('why')})", "see hitch doctor")
+                raise
             return link
         except Silent:
             pid = keeper_process(where)
@@ -188,26 +200,3 @@ def _settled(home: str, session: str) -> Seen:
     seen = recover(home, session)
     wait_for_keeper_to_leave(seen)
     return recover(home, session)
-
-
-def _end_survivors(home: str, seen: Seen, actor: str) -> Seen:
-    """What an agent has left behind goes too, when somebody says stop. An end that nobody wrote may have left any."""
-    wait_for_keeper_to_leave(seen)
-    end, run = seen.facts.exit, seen.facts.run
-    if end is None or end.survivors:
-        left = base.load(seen.record.runtime).end_leftovers(seen.folder, run, session=seen.record.id)
-        if left.ended or left.unknown:
-            with files.SessionLock(seen.folder):
-                reason = "; ".join(filter(None, (f"{left.ended} ended", left.unknown)))
-                story.tell(seen.folder, "survivors", run=run, actor=actor, reason=reason)
-                if end is not None:
-                    still = max(0, end.survivors - left.ended) if left.unknown else 0
-                    _write_survivors(seen, still)
-    return recover(home, seen.record.id)
-
-
-def _write_survivors(seen: Seen, still: int) -> None:
-    """How many of those that the agent left are there now, beside how many they were. The caller holds the lock."""
-    path = os.path.join(seen.run_folder, wire.EXIT)
-    files.write_object(path, {**files.read_object(path), "survivors_now": still})
-    Manager(seen.folder, actor="").write_again()

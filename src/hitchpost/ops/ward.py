@@ -12,10 +12,11 @@ from hitchpost import wire
 from hitchpost.errors import HitchpostError, HomeRefused
 from hitchpost.keeper import cage
 from hitchpost.model import run as runs
-from hitchpost.model.status import status
+from hitchpost.model.status import lives_on, status
 from hitchpost.ops.explaining import folder_text
 from hitchpost.ops.finding import Finding, note, problem
 from hitchpost.ops.look import Seen, look
+from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, keeper_process
 from hitchpost.runtimes.link import Link, NoKeeper, Silent
 from hitchpost.state import files, migrations, records
@@ -196,10 +197,14 @@ def _life(home: str, seen: Seen, name: str) -> Iterator[Finding]:
         except FileNotFoundError:
             return
         lost = seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False
-    if lost:
+    if lives_on(seen.facts):
+        yield problem(
+            "keeper", "its keeper is gone and its agent lives on unseen", f"{FIX} (a new keeper takes it over)", name
+        )
+    elif lost:
         label = status(seen.facts, datetime.now(UTC)).label
         text = f"its keeper is gone and {seen.facts.state} is still written down; it is: {label}"
-        yield problem("keeper", text, f"{FIX} (the end is written down, what is left of it ended)", name)
+        yield problem("keeper", text, f"{FIX} (the end is written down, what is left of it is ended)", name)
     elif seen.facts.keeper_alive is True and not answers(seen.run_folder):
         pid = keeper_process(seen.run_folder)
         which = f" (pid {pid})" if pid else ""
@@ -235,6 +240,4 @@ def _wake(pid: int | None) -> str:
 
 
 def _survivors(seen: Seen) -> int:
-    from hitchpost.runtimes.local import left_over
-
-    return len(left_over(seen.folder, seen.facts.run)[1])
+    return base.load(seen.record.runtime).leftovers(seen.folder, seen.facts.run).count

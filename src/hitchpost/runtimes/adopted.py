@@ -7,8 +7,10 @@ import os
 from hitchpost import wire
 from hitchpost.errors import Refused
 from hitchpost.runtimes import local, tmux
-from hitchpost.runtimes.base import Launch, Leftovers, Started
+from hitchpost.runtimes.base import Health, Launch, Leftovers, Started
+from hitchpost.runtimes.kept import agent_lives, read_run
 from hitchpost.state import files
+from hitchpost.state.home import run_folder
 from hitchpost.values import replace, value
 
 FORMAT = "\t".join(
@@ -52,6 +54,9 @@ class AdoptedPane(local.Local):
     def start(self, launch: Launch) -> Started:
         if launch.argv[:1] != (MARK,):
             return Started(None, "it was adopted, and what it ran is not known; hitch run starts a new session")
+        return self._watch(launch)
+
+    def _watch(self, launch: Launch, *, takes_over: bool = False) -> Started:
         _, socket, pane, pid, start, screen = launch.argv
         return self.spawn(
             replace(launch, argv=(MARK, socket, pane)),
@@ -61,7 +66,30 @@ class AdoptedPane(local.Local):
             adopt_pid=int(pid),
             adopt_start=int(start),
             adopt_screen=screen,
+            takes_over=takes_over,
         )
+
+    def health(self, session_folder: str, run: int, *, session: str) -> Health:
+        seen = super().health(session_folder, run, session=session)
+        if seen.keeper_alive is not False:
+            return seen
+        return replace(seen, session_alive=agent_lives(run_folder(session_folder, run)))
+
+    def take_over(self, launch: Launch) -> Started:
+        """The pane must still be there, with the same program in it."""
+        run = read_run(run_folder(launch.session_folder, launch.run))
+        if run is None or run.argv[:1] != (MARK,):
+            return Started(None, "it is not written down which pane the program runs in", kept=False)
+        try:
+            target = find(run.argv[2], run.argv[1])
+        except (Refused, OSError) as error:
+            return Started(None, str(error), kept=False)
+        if (target.pid, target.start) != (run.pid, run.start):
+            return Started(None, "another program runs in its pane now", kept=False)
+        return self._watch(replace(launch, argv=target.argv, cols=target.cols, rows=target.rows), takes_over=True)
+
+    def leftovers(self, session_folder: str, run: int) -> Leftovers:
+        return Leftovers(0)
 
     def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
         """The program was never the keeper's: it goes on when its keeper is gone, and is not ended."""

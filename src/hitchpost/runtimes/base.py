@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from hitchpost.errors import UsageError
+from hitchpost.model.facts import Exit
 from hitchpost.values import value
 
 TYPE_CHECKING = False
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 
         def tear_down(self, session_folder: str) -> None:
             """Somebody stopped the session: end what it ran in too, its container or its tmux server."""
+
+        def take_over(self, launch: Launch) -> Started:
+            """Put a keeper in the place of one that is gone, beside an agent that lives. The agent notices nothing."""
+
+        def leftovers(self, session_folder: str, run: int) -> Leftovers:
+            """How many processes are still there of a run whose keeper is gone. Nothing is done to them."""
 
         def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
             """End every process that is still there of a run whose keeper is gone."""
@@ -80,7 +87,8 @@ class Started:
 class Health:
     """Three-valued: None is "not known" or "no such thing", and never means dead.
 
-    ``lost`` is why a dead keeper is dead, where the runtime can tell; ``doubt`` why a failed probe says nothing.
+    ``lost`` is why a dead keeper is dead, where the runtime can tell; ``doubt`` why a failed probe says nothing;
+    ``exit`` how the agent ended, where something other than its keeper has seen it.
     """
 
     keeper_alive: bool | None
@@ -92,13 +100,14 @@ class Health:
     keeper_stopped: bool = False
     lost: str = ""
     doubt: str = ""
+    exit: Exit | None = None
 
 
 @value
 class Leftovers:
-    """What a dead keeper left: how many processes were ended, and what cannot be known about the rest."""
+    """What a dead keeper left: how many processes there are or were ended, and what cannot be known about the rest."""
 
-    ended: int
+    count: int
     unknown: str = ""
 
 

@@ -13,19 +13,21 @@ from typing import Any
 
 from hitchpost import wire
 from hitchpost.errors import HitchpostError, RuntimeMissing, UsageError
+from hitchpost.model.facts import Exit
 from hitchpost.model.status import container_name
 from hitchpost.runtimes import engine, local
 from hitchpost.runtimes.base import Health, Launch, Started
 from hitchpost.runtimes.engine import Box, EngineFailed, Users
+from hitchpost.runtimes.kept import agent_lives, read_run
 from hitchpost.state import files
-from hitchpost.state.home import new_id, run_folder
+from hitchpost.state.home import home_of, new_id, run_folder
 from hitchpost.values import asdict, fields, replace
 
 GOING, LEFT, HOME = "box-going.json", "containers", "home"
 PIDS_LIMIT = 1024
 MEMORY_BYTES = 4 << 30
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), wire.INSIDE)
-PLACES = {"workspace": "/workspace", "config": "/config", "programs": "/hitchpost/bin", "shared": wire.SHARED}
+PLACES = {"workspace": "/workspace", "config": "/config", "programs": wire.PROGRAMS, "shared": wire.SHARED}
 MARKS = (wire.SESSION_MARK, wire.RUN_MARK, wire.HOME_MARK)
 PASSED_ON = ("TERM", "COLORTERM", "LANG", "LC_ALL", "CLAUDE_PERMISSION_MODE", *MARKS)
 POINTER_BYTES = 4096
@@ -89,12 +91,32 @@ class Docker(local.Local):
             gone = None if unclear else False
             return replace(seen, sandbox_alive=gone, session_alive=seen.keeper_alive if unclear else False)
         alive = box.alive
+        where = run_folder(session_folder, run)
+        lives = agent_lives(where) if seen.keeper_alive is False else seen.keeper_alive
         return replace(
             seen,
-            lost="" if alive or seen.keeper_alive is not False else _why_gone(box, run_folder(session_folder, run)),
+            lost="" if alive or seen.keeper_alive is not False else _why_gone(box, where),
             sandbox_alive=alive,
-            session_alive=seen.keeper_alive and alive,
+            session_alive=lives and alive,
             sandbox_paused=alive and box.paused,
+            exit=_written_exit(session_folder, where) if alive and lives is False else None,
+        )
+
+    def take_over(self, launch: Launch) -> Started:
+        box, run = read_box(launch.session_folder), read_run(run_folder(launch.session_folder, launch.run))
+        if box is None or run is None or not run.place:
+            return Started(None, "it is not written down where the agent runs", kept=False)
+        return self.spawn(
+            launch,
+            takes_over=True,
+            container=box.id,
+            container_pid=box.pid,
+            container_start=box.start,
+            engine=box.engine,
+            box=os.path.join(_shared(launch.session_folder), run.place),
+            adopt_pane=run.pane,
+            adopt_pid=run.pid,
+            adopt_start=run.start,
         )
 
     def tear_down(self, session_folder: str) -> None:
@@ -111,7 +133,7 @@ class Docker(local.Local):
         _remove_aside(session_folder)
         going = os.path.join(session_folder, GOING)
         if os.path.exists(going):
-            left = left_folder(_home(session_folder))
+            left = left_folder(home_of(session_folder))
             os.makedirs(left, mode=0o700, exist_ok=True)
             os.replace(going, os.path.join(left, f"{os.path.basename(session_folder)}.json"))
             files.sync_folder(left)
@@ -183,6 +205,29 @@ def _remove(path: str, url: str, home: str, session: str, timeout_s: float = eng
     engine.ask(url, gone, timeout_s)
 
 
+def _written_exit(session_folder: str, where: str) -> Exit | None:
+    """How the agent ended, as its parent inside wrote it down. What is there can be altered from inside."""
+    from datetime import UTC, datetime
+
+    from hitchpost.keeper.ending import Ending, status_of
+
+    run = read_run(where)
+    if run is None or not run.place:
+        return None
+    path = os.path.join(_shared(session_folder), run.place, wire.EXIT_STATUS)
+    try:
+        status = status_of(files.read_bytes(path).decode("utf-8", "replace"))
+        ended_at = min(os.stat(path, follow_symlinks=False).st_mtime, time.time())
+    except (OSError, files.NotAFile):
+        return None
+    if status is None:
+        return None
+    end = Ending(wait_status=status)
+    return Exit(
+        end.code, end.signal, end.signal_number, end.core_dumped, ended_at=datetime.fromtimestamp(ended_at, UTC)
+    )
+
+
 def _engine_of(path: str) -> str | None:
     try:
         return str(files.read_object(path)["engine"])
@@ -203,7 +248,7 @@ def _remove_aside(session_folder: str) -> None:
         return
     try:
         url = _engine_of(going) or engine.address()
-        _remove(going, url, _home(session_folder), os.path.basename(session_folder))
+        _remove(going, url, home_of(session_folder), os.path.basename(session_folder))
     except BaseException as error:
         box = read_box(session_folder, GOING)
         if isinstance(error, EngineFailed) and box is not None and not box.alive:
@@ -219,7 +264,7 @@ def ensure(launch: Launch, box: Box | None) -> Box:
     if box is not None and box.alive and not box.paused and box.made_for == made_for:
         return box
     url = box.engine if box is not None else engine.address()
-    home = _home(launch.session_folder)
+    home = home_of(launch.session_folder)
 
     async def renew(docker: Any) -> Box:
         await engine.remove_all(docker, home, launch.session)
@@ -268,7 +313,7 @@ def configuration(launch: Launch, users: Users) -> dict[str, Any]:
         "Cmd": list(engine.FIRST_PROGRAM),
         "User": users.inside,
         "WorkingDir": PLACES["workspace"],
-        "Labels": {engine.SESSION_LABEL: launch.session, engine.HOME_LABEL: _home(launch.session_folder)},
+        "Labels": {engine.SESSION_LABEL: launch.session, engine.HOME_LABEL: home_of(launch.session_folder)},
         "HostConfig": {
             "Init": True,
             "Mounts": mounts,
@@ -365,10 +410,6 @@ def _environment(launch: Launch) -> dict[str, str]:
     wanted = set(PASSED_ON) | set(_texts(launch.sandbox or {}, "env_names"))
     env = {name: text for name, text in launch.env.items() if name in wanted}
     return env | {"HOME": f"{PLACES['shared']}/{HOME}", "PWD": PLACES["workspace"], "TERM": "xterm-256color"}
-
-
-def _home(session_folder: str) -> str:
-    return os.path.dirname(os.path.dirname(os.path.abspath(session_folder)))
 
 
 def _keeper_lock(session_folder: str) -> str:

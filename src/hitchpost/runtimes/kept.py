@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 
 from hitchpost import wire
+from hitchpost.errors import Refused
 from hitchpost.state import files
 from hitchpost.values import value
+
+LOCK_WAIT_S = 2.0
 
 
 def lock_path(run_folder: str) -> str:
@@ -58,14 +61,56 @@ def keeper_process(run_folder: str) -> int | None:
 
 def agent_lives(run_folder: str) -> bool | None:
     """Whether the agent's first process lives; None when it is not written down which one that is."""
+    run = read_run(run_folder)
+    if run is None:
+        return None
+    stat = files.process_stat(run.pid) if run.boot_id == files.boot_id() else None
+    return stat is not None and stat[0] not in (b"Z", b"X") and int(stat[19]) == run.start
+
+
+@value
+class Run:
+    """The agent's first process as ``run.json`` has it, and where in its container it runs, if it does."""
+
+    pid: int
+    start: int
+    boot_id: str
+    argv: tuple[str, ...]
+    place: str
+    pane: str
+
+
+def read_run(run_folder: str) -> Run | None:
+    """None when it is not written down."""
     try:
-        agent = files.read_object(os.path.join(run_folder, wire.RUN)).get("agent")
+        found = files.read_object(os.path.join(run_folder, wire.RUN))
     except (OSError, files.Unreadable, files.NewerSchema):
         return None
-    if not isinstance(agent, dict) or not isinstance(agent.get("pid"), int):
+    agent, argv = found.get("agent"), found.get("argv")
+    if not isinstance(agent, dict) or not isinstance(agent.get("pid"), int) or not isinstance(agent.get("start"), int):
         return None
-    stat = files.process_stat(agent["pid"])
-    return stat is not None and stat[0] not in (b"Z", b"X") and int(stat[19]) == agent.get("start")
+    words = tuple(map(str, argv)) if isinstance(argv, list) else ()
+    place, pane = str(found.get("place", "")), str(found.get("pane", ""))
+    return Run(agent["pid"], agent["start"], str(found.get("boot_id")), words, place, pane)
+
+
+def take_lock(run_folder: str, name: str) -> int:
+    """The keeper's lock of a run as an open descriptor. A probe may hold it for an instant, so it is tried for a while.
+
+    Raises ``Refused``.
+    """
+    path = lock_path(run_folder)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        files.wait_for_flock(fd, path, LOCK_WAIT_S)
+        os.ftruncate(fd, 0)  # nobody is named until the keeper names itself
+    except files.LockTimeout:
+        os.close(fd)
+        raise Refused(f"{name} is being started or kept by another process") from None
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _named(run_folder: str) -> tuple[int, int, str, str | None] | None:

@@ -11,7 +11,7 @@ import time
 
 from hitchpost import lightjson, wire
 from hitchpost.runtimes.base import Health, Launch, Leftovers, Started
-from hitchpost.runtimes.kept import kept
+from hitchpost.runtimes.kept import kept, read_run
 from hitchpost.state import files
 from hitchpost.state.home import home_path, run_folder
 
@@ -77,6 +77,13 @@ class Local:
     def unpause(self, session_folder: str) -> None:
         """There is no sandbox."""
 
+    def take_over(self, launch: Launch) -> Started:
+        return Started(None, "an agent of this runtime ends with its keeper", kept=False)
+
+    def leftovers(self, session_folder: str, run: int) -> Leftovers:
+        group, left = left_over(session_folder, run)
+        return Leftovers(len(left), _not_known(group))
+
     def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
         from hitchpost.keeper import tree
 
@@ -94,20 +101,24 @@ class Local:
             ended |= left
             time.sleep(0.005)
         group.remove()
-        sure = group.tier == "cgroup2"
-        return Leftovers(len(ended), "" if sure else "processes that emptied their environment could not be looked for")
+        return Leftovers(len(ended), _not_known(group))
+
+
+def _not_known(group: Cage) -> str:
+    return "" if group.tier == "cgroup2" else "processes that emptied their environment could not be looked for"
 
 
 def left_over(session_folder: str, run: int) -> tuple[Cage, set[int]]:
     """The run's control groups and its live processes, this one excepted. Those of a copied home are not among them."""
-    from hitchpost.keeper import cage
+    from hitchpost.keeper import cage, tree
 
     found = set(marked(session_folder, run))
     group = cage.find(cage.name_of(session_folder, run))
     older = cage.find(cage.old_name_of(session_folder, run))
     if not older.pids() or found & set(older.pids()):
         group = cage.Cage(group.folders + older.folders)
-    return group, (found | set(group.pids())) - {os.getpid()}
+    live = {pid for pid in group.pids() if tree.lives(pid)}
+    return group, (found | live) - {os.getpid()}
 
 
 def marked(session_folder: str, run: int) -> list[int]:
@@ -142,14 +153,9 @@ def _home_of(texts: list[bytes]) -> str | None:
 
 def _is_stopped(folder: str) -> bool:
     """Whether the agent's first process is stopped by a signal (state T)."""
-    try:
-        agent = files.read_object(os.path.join(folder, wire.RUN)).get("agent")
-    except (OSError, files.Unreadable, files.NewerSchema):
-        return False
-    if not isinstance(agent, dict) or not isinstance(agent.get("pid"), int):
-        return False
-    stat = files.process_stat(agent["pid"])
-    return stat is not None and stat[0] == b"T" and int(stat[19]) == agent.get("start")
+    run = read_run(folder)
+    stat = files.process_stat(run.pid) if run is not None else None
+    return run is not None and stat is not None and stat[0] == b"T" and int(stat[19]) == run.start
 
 
 def spec_of(launch: Launch, ready_fd: int, **more: object) -> bytes:

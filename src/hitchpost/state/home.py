@@ -91,6 +91,10 @@ def session_folder(home: str, session: str) -> str:
     return os.path.join(home, SESSIONS, session)
 
 
+def home_of(session_folder: str) -> str:
+    return os.path.dirname(os.path.dirname(os.path.abspath(session_folder)))
+
+
 def run_folder(folder: str, run: int) -> str:
     return os.path.join(folder, "runs", str(run))
 

@@ -1,0 +1,101 @@
+"""Taking over: an agent that lives on without its keeper gets a new one, and goes on as if nothing had been."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost import output, wire
+from hitchpost import settings as config
+from hitchpost.errors import BadSettings, HitchpostError
+from hitchpost.model.status import lives_on
+from hitchpost.ops.look import Seen, look
+from hitchpost.runtimes import base
+from hitchpost.runtimes.kept import take_lock
+from hitchpost.settings import Settings
+from hitchpost.state import files, story
+
+USUAL_SIZE = (80, 24)
+
+
+def take_over(home: str, seen: Seen, actor: str) -> Seen:
+    """The session as it is afterwards: when no keeper could take it over, its agent still lives on without one."""
+    leases, unleased = _leases(home, seen)
+    try:
+        with files.SessionLock(seen.folder):
+            now = look(home, seen.record.id)
+            if not lives_on(now.facts) or now.facts.run != seen.facts.run:
+                return now
+            started = _start(now, leases)
+            if started.error is None:
+                story.tell(
+                    seen.folder,
+                    "keeper",
+                    run=now.facts.run,
+                    actor=actor,
+                    reason="the keeper was lost; a new one has taken the agent over",
+                    evidence={"pid": started.pid, "not_leased": unleased},
+                )
+    finally:
+        for fd in leases:
+            os.close(fd)
+    return look(home, seen.record.id)
+
+
+def _start(seen: Seen, leases: tuple[int, ...]) -> base.Started:
+    record, settings = seen.record, _settings()
+    cols, rows = _size(seen)
+    lock = take_lock(seen.run_folder, record.name)
+    try:
+        return base.load(record.runtime).take_over(
+            base.Launch(
+                session=record.id,
+                session_folder=seen.folder,
+                run=seen.facts.run,
+                argv=(),
+                env={},
+                folder=record.folder,
+                folder_dev=record.folder_dev,
+                folder_ino=record.folder_ino,
+                lock_fd=lock,
+                lease_fds=leases,
+                cols=cols,
+                rows=rows,
+                grace_s=record.grace_s,
+                quit_signal=record.quit_signal,
+                quit_group=record.quit_group,
+                survivors=record.survivors,
+                log_cap_bytes=settings.log_cap_mib << 20,
+            )
+        )
+    except OSError as error:
+        return base.Started(None, f"cannot start a keeper: {error}", kept=False)
+    finally:
+        os.close(lock)
+
+
+def _leases(home: str, seen: Seen) -> tuple[tuple[int, ...], str]:
+    """The workspace's lease, which ended with the keeper; and why it cannot be had, when somebody else has it since."""
+    from hitchpost.ops.place import workspace_of
+    from hitchpost.workspaces import lease
+
+    record = seen.record
+    try:
+        workspace = workspace_of(home, record)
+        if workspace is None:
+            return (), ""
+        run, share = seen.facts.run, record.share
+        return (lease.take(home, workspace, session=record.id, name=record.name, run=run, share=share),), ""
+    except (HitchpostError, OSError) as error:
+        return (), str(error)
+
+
+def _size(seen: Seen) -> tuple[int, int]:
+    sizes = output.sizes(os.path.join(seen.run_folder, wire.OUTPUT))
+    return sizes[-1][1:] if sizes else USUAL_SIZE
+
+
+def _settings() -> Settings:
+    try:
+        return config.load()
+    except BadSettings:
+        return Settings()

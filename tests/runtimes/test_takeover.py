@@ -1,0 +1,165 @@
+"""A lost keeper is not a dead agent: where the agent lives on, a new keeper takes it over; and looking ends nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from hitchpost import output
+from hitchpost.ops.recover import recover
+from tests.boxes import ECHO, PLAIN, STALE, WITH_PYTHON, Boxed
+from tests.cli.live import live
+from tests.ground import Ground, alive, left_with
+from tests.hubs import HubProcess
+from tests.runtimes.test_adopted import Theirs, theirs  # noqa: F401
+from tests.support import eventually
+
+LOST = "running (keeper lost)"
+WITH_A_TOOL = "setsid sh -c 'echo $$ > tool; exec sleep 1000' </dev/null >/dev/null 2>&1 & wait; sleep 1000"
+
+
+def gaps(folder: str) -> int:
+    with output.Reader(folder) as reader:
+        found = 0
+        while (chunk := reader.read()).data:
+            found += chunk.lost
+    return found
+
+
+@pytest.mark.ids("C70-2", "F17")
+@pytest.mark.parametrize("image", [PLAIN, WITH_PYTHON])
+def test_an_agent_in_a_container_is_taken_over_and_its_exit_is_known(boxed: Boxed, image: str):
+    dev = boxed.run("sh", "-c", ECHO, image=image)
+    boxed.ground.hitch("send", "dev", "before")
+    eventually(lambda: b"<before>" in dev.output(), what="the echo")
+    agent = dev.agent_pid()
+    dev.kill_keeper()
+    assert alive(agent)
+    row = boxed.ground.ps(dev)
+    assert (row["status"], row["label"], row["attention"]) == ("running", LOST, "unknown")
+    assert (row["sandbox_alive"], row["session_alive"]) == (True, True)
+    assert LOST in boxed.ground.hitch("explain", "dev").out
+    assert "running" in boxed.ground.hitch("services").out
+    assert alive(agent), "looking ends nothing"
+    assert dev.states() == ["starting", "running"], "looking writes nothing"
+    boxed.ground.hitch("send", "dev", "after")
+    eventually(lambda: b"<after>" in dev.output(), what=f"the echo, not {dev.output()!r}")
+    assert boxed.label(dev) == "running"
+    assert dev.agent_pid() == agent
+    assert gaps(str(dev.run() / "output")) >= 1
+    assert [line["event"] for line in dev.story()].count("keeper") == 1
+    boxed.ground.hitch("send", "dev", "leave")
+    assert dev.ended() == "failed"
+    assert dev.exit() == left_with(3, lost_output_bytes=1)
+    assert boxed.label(dev) == STALE
+
+
+@pytest.mark.ids("C70-2", "F17")
+def test_an_exit_that_no_keeper_saw_is_read_from_its_container(boxed: Boxed):
+    dev = boxed.run("sh", "-c", ECHO, image=WITH_PYTHON)
+    agent = dev.agent_pid()
+    dev.kill_keeper()
+    os.kill(agent, signal.SIGSEGV)
+    eventually(lambda: boxed.label(dev) == STALE, what=f"stale, not {boxed.label(dev)}")
+    assert boxed.ground.ps(dev)["exit"]["signal"] == "SIGSEGV"
+    assert dev.state == "running", "a reader writes nothing"
+    recover(str(boxed.ground.home), dev.id)
+    assert dev.state == "failed"
+    assert dev.exit()["signal"] == "SIGSEGV"
+    assert dev.exit_status() == f"{128 + signal.SIGSEGV}\n"
+
+
+@pytest.mark.ids("C70-2", "C70-5")
+def test_a_hub_takes_over_what_its_keeper_left(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sh", "-c", ECHO)
+    agent = dev.agent_pid()
+
+    def label() -> str:
+        return hub.ask("GET", f"/api/sessions/{dev.id}")["label"]
+
+    eventually(lambda: label() == "running")
+    dev.kill_keeper()
+    eventually(lambda: [line["event"] for line in dev.story()].count("keeper") == 1, what="a new keeper")
+    eventually(lambda: label() == "running")
+    assert alive(agent)
+    boxed.ground.hitch("send", "dev", "leave")
+    assert dev.ended() == "failed"
+    assert dev.exit() == left_with(3, lost_output_bytes=1)
+
+
+@pytest.mark.ids("F17")
+def test_an_end_that_was_asked_for_is_carried_on_by_the_next_keeper(boxed: Boxed):
+    dev = boxed.run("sh", "-c", "trap '' TERM HUP; echo ready; while :; do sleep 0.1; done")
+    eventually(lambda: b"ready" in dev.output(), what="the agent")
+    with live("stop", "dev", "--grace", "3") as stop:
+        eventually(lambda: dev.state == "stopping")
+        dev.kill_keeper()
+        assert stop.process.wait(60) == 0, stop.err()
+    assert dev.state == "stopped"
+    assert dev.exit()["intent"] == "user"
+    assert boxed.engine.containers() == []
+
+
+def test_the_menu_of_a_stale_session_ends_nothing_when_it_is_cancelled(boxed: Boxed):
+    dev = boxed.run("sh", "-c", "trap '' HUP; sleep 1000 </dev/null >/dev/null 2>&1 & exit 3")
+    dev.ended()
+    assert dev.exit()["survivors"] == 1
+    left = next(process.pid for process in boxed.processes(dev) if process.argv == ("sleep", "1000"))
+    with live("attach", "dev", terminal=(80, 24)) as menu:
+        menu.shows(b"Choice: ")
+        menu.press(b"c\n")
+        assert menu.process.wait(20) == 0
+    assert alive(left)
+
+
+@pytest.mark.ids("F17")
+def test_a_watched_program_is_taken_over(theirs: Theirs, ground: Ground):  # noqa: F811
+    pid = theirs.begin('echo before; while read -r line; do echo "<$line>"; done')
+    dev = theirs.adopt()
+    eventually(lambda: b"before" in dev.output())
+    dev.kill_keeper()
+    row = ground.ps(dev)
+    assert (row["label"], row["session_alive"]) == (LOST, True)
+    ground.hitch("send", "dev", "after")
+    eventually(lambda: b"<after>" in dev.output())
+    assert ground.ps(dev)["label"] == "running"
+    assert gaps(str(dev.run() / "output")) == 1
+    ground.hitch("stop", "dev")
+    assert not alive(pid)
+
+
+@pytest.mark.ids("F17")
+def test_what_a_local_keeper_left_is_counted_and_ended_when_somebody_says_so(ground: Ground):
+    dev = ground.sh(
+        "setsid sh -c 'echo $$ > tool; exec sleep 1000' </dev/null >/dev/null 2>&1 & wait; sleep 1000", name="dev"
+    )
+    tool, agent = int(ground.said("tool")), dev.agent_pid()
+    dev.kill_keeper()
+    eventually(lambda: not alive(agent), what="the end of the agent by its parent's death")
+    recover(str(ground.home), dev.id)
+    label = "failed: keeper lost (left 1 process behind)"
+    assert ground.ps(dev)["label"] == label
+    assert alive(tool)
+    assert label in ground.hitch("explain", "dev").out
+    assert alive(tool)
+    ground.hitch("restart", "dev")
+    assert not alive(tool)
+    ground.stop(dev)
+
+
+@pytest.mark.ids("F17")
+def test_doctor_ends_what_a_keeper_left_when_it_is_asked_to(ground: Ground):
+    dev = ground.sh(
+        "setsid sh -c 'echo $$ > tool; exec sleep 1000' </dev/null >/dev/null 2>&1 & wait; sleep 1000", name="dev"
+    )
+    tool = int(ground.said("tool"))
+    dev.kill_keeper()
+    eventually(lambda: not alive(dev.agent_pid()))
+    ground.hitch("doctor", check=False)
+    assert alive(tool)
+    said = ground.hitch("doctor", "--fix", check=False).out
+    assert "ended 1 processes that it had left behind" in said
+    assert not alive(tool)
+    assert ground.ps(dev)["label"] == "failed: keeper lost"
