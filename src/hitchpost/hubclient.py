@@ -34,7 +34,7 @@ class SilentHub(NoHub):
     def __init__(self, pid: int | None) -> None:
         self.pid = pid
         if pid is None:
-            why, hint = "", "see hitch doctor"
+            why, hint = "", "try again in a moment"
         elif is_stopped(pid):
             why, hint = " (process stopped)", f"kill -CONT {pid} lets it go on, hitch down ends it"
         else:

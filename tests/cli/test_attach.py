@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.advice import proposed
 from tests.cli.attaching import DETACH, PATIENCE_S, PROMPT, Terminals, logged, recorder, shell, state, terminals
 from tests.support import Hitch, Process, eventually
 
@@ -95,8 +96,8 @@ def test_a_session_that_has_ended_cannot_be_entered(hitch: Hitch, tty: Terminals
     me = tty("attach", "dev", cols=200)
     assert me.ends() == 4
     assert me.lines()[-1] == (
-        "hitch: dev is not running: failed: command exited with code 1. "
-        "hitch logs dev shows its output, hitch restart dev starts it again."
+        "hitch: dev is not running: failed: command exited with code 1; "
+        "hitch logs dev shows its output, hitch restart dev starts it again"
     )
     assert me.is_restored()
 
@@ -257,6 +258,8 @@ def test_a_terminal_that_is_too_slow_is_shown_where_the_output_led(hitch: Hitch,
     eventually(lambda: b"flood 2 over" in logged(), timeout_s=PATIENCE_S)
     me.shows("flood 2 over")
     assert me.received.count(b"came too fast for this terminal") >= 1
+    said = me.received.decode(errors="replace")
+    assert "\n1999999\n" in hitch(*proposed(said, "hitch logs {} has them", 3)[1:]).out
     assert len(me.received) < 13_000_000
     me.type(b"echo still $((1 + 2)) here\r")
     me.shows("still 3 here")

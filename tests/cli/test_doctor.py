@@ -301,7 +301,7 @@ def test_what_a_keeper_complained_of_is_a_note(ground: Ground) -> None:
 def test_survivors_of_an_ended_run_are_a_note(ground: Ground) -> None:
     session = ground.sh("setsid sleep 1000 & sleep 0.1; exit 0", name="dev")
     assert session.ended() == "completed"
-    assert only(trouble(ground.hitch), "note", "survivors")["todo"] == "hitch stop dev"
+    assert only(trouble(ground.hitch), "note", "survivors")["todo"] == "hitch stop dev ends them"
     ground.stop(session)
     assert trouble(ground.hitch) == []
 

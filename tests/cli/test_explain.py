@@ -215,7 +215,7 @@ def test_hostile_texts_in_the_story_are_escaped(ground: Ground) -> None:
     ("facts", "end"),
     [
         (Facts(NOON, state="running", started_at=NOON), "silent for longer than 30s, which counts as idle"),
-        (Facts(NOON, state="running", process_stopped=True), "a signal has stopped it (hitch stop still ends it)"),
+        (Facts(NOON, state="running", process_stopped=True), "a signal has stopped it (it can still be ended)"),
         (Facts(NOON, state="running", keeper_stopped=True), "hears and writes nothing until it gets SIGCONT"),
         (
             Facts(NOON, state="running", probe_failed=True, doubt="keeper stopped"),

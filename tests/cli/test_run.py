@@ -128,7 +128,8 @@ def test_an_archived_session_takes_no_new_run(ground: Ground) -> None:
     session = ground.run("true", name="dev")
     session.ended()
     ground.hitch("archive", "dev")
-    assert ground.hitch("restart", "dev", check=4).err == "hitch: dev is archived: it takes no new run\n"
+    said = ground.hitch("restart", "dev", check=4).err
+    assert said.startswith("hitch: dev is archived: it takes no new run (Session is archived); hitch logs ")
 
 
 def test_a_live_session_is_not_archived_or_removed(ground: Ground) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.advice import proposed
 from tests.ground import Ground, Truth, alive
 from tests.hubs import HubProcess, hub_of
 from tests.support import Process, eventually
@@ -91,6 +92,9 @@ def test_on_a_disk_that_went_read_only_the_hub_tells_of_every_end(disk: Disk, gr
         assert [json["state"] for json in hub.ask("GET", "/api/agents")] == ["error", "error", "running"]
         assert asked.state == "running"  # the disk has nothing of it
         assert hub.log().count("cannot write down how a run ended") <= 2
+        said = ground.hitch("status").out
+        doctor = ground.hitch(*proposed(said, "hitch doctor", 2)[1:], check=1).out
+        assert "cannot be written down" in doctor
 
 
 @pytest.mark.ids("F37")

@@ -102,10 +102,8 @@ def test_what_each_record_allows(ground: Ground, hub: HubProcess) -> None:
     for session in (archived, broken):
         word = record_file(session)["record"]
         for verb in ("resume", "restart"):
-            assert refused(hub, "POST", f"/api/sessions/{session.id}/{verb}") == (
-                409,
-                f"{word} is {word}: it takes no new run",
-            )
+            status, why = refused(hub, "POST", f"/api/sessions/{session.id}/{verb}")
+            assert (status, why.startswith(f"{word} is {word}: it takes no new run")) == (409, True)
         status, why = refused(hub, "POST", f"/api/sessions/{session.id}/archive")
         assert (status, "nothing, it is final" in why) == (409, True)
         assert session.state_file()["run"] == 1

@@ -271,9 +271,8 @@ class Routes:
         one = await self.hub.after(self._find(agent).id)
         assert one.seen is not None
         if one.seen.facts.state in runs.LIVE and agent_state_of(one.line) != STALE:
-            raise Refused(
-                f"{one.seen.record.name} is already running. Use 'hitch attach {one.seen.record.name}' to connect."
-            )
+            record = one.seen.record
+            raise Refused(f"{record.name} is already running. Use 'hitch attach {record.word}' to connect.")
         return self._agent_view((await self.hub.resume(one.id, actor=actor))[0])
 
     async def agent_stop(self, agent: SessionId, actor: Actor) -> dict[str, Any]:

@@ -26,7 +26,8 @@ NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", re.ASCII)
 FOR_EVER = "public, max-age=31536000, immutable"
 NOT_BUILT = (
     "The hub is up, but its page was not built.\n\n"
-    "In a checkout, script/ui builds it (it needs Node 20). Without it: hitch ps, hitch attach.\n"
+    "In a checkout, script/ui builds it (it needs Node 20). Without it, hitch ps lists\n"
+    "sessions and hitch attach SESSION enters one.\n"
 )
 
 

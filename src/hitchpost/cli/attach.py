@@ -20,8 +20,10 @@ from hitchpost.cli.terminal import say
 from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import ADOPTED, TMUX, WITHOUT_SANDBOX
+from hitchpost.model.record import ARCHIVED
 from hitchpost.model.status import is_stale, status
-from hitchpost.ops.look import Seen
+from hitchpost.ops.advice import noted, way_on
+from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import find
 from hitchpost.runtimes import adopted, tmux
@@ -52,10 +54,9 @@ def command(session: str, read_only: bool) -> None:
             return
         seen = recover(home, seen.record.id)
     if seen.facts.keeper_alive is False or seen.facts.state == runs.CREATED:
-        name = seen.record.name
+        output_in = "" if seen.record.record == ARCHIVED else f"hitch logs {seen.record.word} shows its output, "
         raise Refused(
-            f"{name} is not running: {_label(seen)}. "
-            f"hitch logs {name} shows its output, hitch restart {name} starts it again."
+            f"{seen.record.name} is not running: {_label(seen)}{noted(seen.record)}", output_in + way_on(seen)
         )
     sys.exit(attach_to(home, seen.record.id, read_only))
 
@@ -66,7 +67,10 @@ def attach_to(home: str, session_id: str, read_only: bool = False) -> int:
     Returns the exit code. Raises ``UsageError`` without a terminal, ``KeeperSilent`` when the keeper does not answer.
     """
     if not (os.isatty(0) and os.isatty(1)):
-        raise UsageError("attach needs a terminal as its input and output; hitch logs -f SESSION follows without one")
+        raise UsageError(
+            "attach needs a terminal as its input and output",
+            f"hitch logs -f {look(home, session_id).record.word} follows without one",
+        )
     if os.environ.get(wire.SESSION_MARK) == session_id:
         raise Refused("this terminal is inside that session; attach from another one")
     seen = recover(home, session_id)
@@ -83,7 +87,7 @@ def attach_to(home: str, session_id: str, read_only: bool = False) -> int:
         outcome = visit.run()
     name = seen.record.name
     if outcome == DETACHED:
-        say(f"[detached from {name}; hitch attach {name} comes back]")
+        say(f"[detached from {name}; hitch attach {seen.record.word} comes back]")
         return 0
     if outcome == KILLED:
         return SIGNALLED + visit.signal
@@ -114,7 +118,7 @@ def _enter_tmux(home: str, seen: Seen, client: list[str]) -> int:
         say(f"[{name} was removed]")
         return FAILURE
     if now.facts.keeper_alive is True:
-        say(f"[detached from {name}; hitch attach {name} comes back]")
+        say(f"[detached from {name}; hitch attach {seen.record.word} comes back]")
     else:
         say(f"[{name}: {_label(now)}]")
     return FAILURE if code else 0
@@ -157,7 +161,7 @@ def _show_loss(home: str, seen: Seen) -> int:
         say(f"[{name} was removed]")
         return FAILURE
     if now.facts.run == seen.facts.run and now.facts.keeper_alive is not False:
-        say(f"[lost the connection to {name}, which still runs; hitch attach {name} comes back]")
+        say(f"[lost the connection to {name}, which still runs; hitch attach {seen.record.word} comes back]")
         return FAILURE
     say(f"[{name}: {_label(now)}]")
     seen_end = now.facts.exit is not None and now.facts.exit.error is None

@@ -43,6 +43,7 @@ class Attachment:
         self.event: dict[str, Any] | None = None
         self.signal = 0
         self._folder = output_folder
+        self._session = os.path.abspath(output_folder).split(os.sep)[-4]
         self._terminal = Terminal()
         self._size = self._terminal.size()
         self._end = int(link.welcome["end"])
@@ -257,7 +258,8 @@ class Attachment:
             self._screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
         self._terminal.put(self._leave_raw(False))
         self._tell(
-            f"{self._reader.offset - began} bytes of output came too fast for this terminal; hitch logs has them"
+            f"{self._reader.offset - began} bytes of output came too fast for this terminal; "
+            f"hitch logs {self._session} has them"
         )
         self._show(self._scroll_away())
 

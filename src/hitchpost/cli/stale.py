@@ -11,6 +11,7 @@ from hitchpost import hubclient, settings
 from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.model.status import STALE, STALE_NOTE
+from hitchpost.ops.advice import way_on
 from hitchpost.ops.look import Seen
 from hitchpost.ops.restart import restart
 from hitchpost.ops.stop import stop
@@ -21,10 +22,7 @@ def ask(home: str, seen: Seen) -> bool:
     """Whether the session runs again, as the person chose. Raises ``Refused`` where nobody can be asked."""
     name, agent = seen.record.name, seen.record.agent
     if not (os.isatty(0) and os.isatty(1)):
-        raise Refused(
-            f"{name} is {STALE} {STALE_NOTE}; "
-            f"hitch restart {name} starts a new session in it, hitch stop {name} removes it"
-        )
+        raise Refused(f"{name} is {STALE} {STALE_NOTE}", way_on(seen))
     title = catalog.load(agent).title if agent in catalog.names() else agent
     click.echo(f"Agent '{visible(name)}' is {STALE} {STALE_NOTE}.\n")
     click.echo(f"  [R] Restart session - launch {visible(title)} in a new tmux session")

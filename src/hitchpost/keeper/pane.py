@@ -49,6 +49,7 @@ class Pane:
         self.client.greeted = self.client.attached = True
         self._before = termios.tcgetattr(0)
         self._offset = 0
+        self._skipped = 0
         self._stuck = False
         self.client.cols, self.client.rows = self._size()
         _raw(0)
@@ -90,11 +91,10 @@ class Pane:
         log = self.keeper.log
         behind = log.end - self._offset
         if behind > MOST_BEHIND_BYTES:
+            self._skipped += behind - SHOWN_AGAIN_BYTES
             self._offset = log.end - SHOWN_AGAIN_BYTES
-            told = f"\r\n[{behind - SHOWN_AGAIN_BYTES} bytes of output are not shown here; hitch logs has them]\r\n"
-            self._write(b"\x1b\\\x1b[0m" + told.encode())
-        wants = False
-        while self._offset < log.end:
+        wants = not self._tell_skipped()
+        while self._offset < log.end and not wants:
             start, data = log.read(self._offset, READ_BYTES)
             if not data:
                 break
@@ -106,6 +106,16 @@ class Pane:
         if wants != self._stuck:
             self._stuck = wants
             self.keeper.poll.modify(self.fd, select.EPOLLIN | (select.EPOLLOUT if wants else 0))
+
+    def _tell_skipped(self) -> bool:
+        """Say what is not shown, as soon as the pane takes it. False when it does not take it now."""
+        if not self._skipped:
+            return True
+        session = os.path.basename(self.keeper.spec.session_folder)
+        told = f"[{self._skipped} bytes of output are not shown here; hitch logs {session} has them]"
+        if self._write(b"\x1b\\\x1b[0m\r\n" + told.encode() + b"\r\n"):
+            self._skipped = 0
+        return not self._skipped or self.lost
 
     def _write(self, data: bytes) -> int:
         try:

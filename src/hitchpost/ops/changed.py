@@ -17,8 +17,8 @@ def changed(home: str, record: Record) -> Difference:
     workspace = workspace_of(home, record)
     folder = record.folder if workspace is None or not workspace.managed else workspace.path
     if not os.path.isdir(folder):
-        back = f"; hitch workspace restore {workspace.word} brings it back" if workspace and workspace.managed else ""
-        raise Refused(f"{record.name} has no folder any more: {folder} is gone{back}")
+        back = f"hitch workspace restore {workspace.word} brings it back" if workspace and workspace.managed else ""
+        raise Refused(f"{record.name} has no folder any more: {folder} is gone", back)
     return difference(folder, record.base)
 
 

@@ -144,7 +144,7 @@ def _index(home: str) -> Iterator[Finding]:
             value = getattr(record, key)
             if record.record != ARCHIVED and taken.setdefault(value, record.id) != record.id:
                 text = f"{record.id} and {taken[value]} have the same {key} {value!r}"
-                yield problem("index", text, f"hitch archive {record.id}, or remove one of them", record.id)
+                yield problem("index", text, f"hitch cancel {record.id} ends and archives it", record.id)
 
 
 def index_errors(home: str) -> list[str]:

@@ -97,7 +97,7 @@ def _because(facts: Facts, words: Status) -> str:
 
 def _running(facts: Facts, words: Status) -> str:
     if facts.process_stopped:
-        return ", and a signal has stopped it (hitch stop still ends it)"
+        return ", and a signal has stopped it (it can still be ended)"
     if facts.keeper_stopped:
         return ", and a signal has stopped its keeper, which hears and writes nothing until it gets SIGCONT"
     if words.attention == BLOCKED:

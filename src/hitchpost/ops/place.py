@@ -84,7 +84,7 @@ def _ready(home: str, known: Workspace, notes: tuple[str, ...], share: bool, ses
     from hitchpost.workspaces import lease, project, worktree
 
     if not known.is_present:
-        raise Refused(worktree.gone_text(known))
+        raise worktree.gone(known)
     if not share:
         lease.check_free(home, known, session)
         known, more = project.set_up(home, known, progress)
@@ -157,11 +157,11 @@ def current(home: str, seen: Seen) -> tuple[Record, Workspace | None]:
     if workspace is not None:
         record = _placed(record, workspace)
     if not (_is_there(record) and (workspace is None or workspace.is_present)):
-        move = f"hitch restart {record.name} --workspace FOLDER moves the session"
+        move = f"hitch restart {record.word} --workspace FOLDER moves the session"
         restorable = workspace is not None and workspace.managed and not workspace.is_present
         back = f"hitch workspace restore {workspace.word} brings it back, or " if workspace and restorable else ""
         raise Refused(
-            f"{record.name} cannot start: {record.folder} is gone or is another folder than the session's; {back}{move}"
+            f"{record.name} cannot start: {record.folder} is gone or is another folder than the session's", back + move
         )
     return record, workspace
 

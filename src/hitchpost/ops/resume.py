@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED, ERROR
+from hitchpost.ops.advice import no_run
 from hitchpost.ops.recover import recover
 from hitchpost.ops.start import Begun, start
 from hitchpost.settings import Settings
@@ -25,7 +26,7 @@ def resume(
     seen = recover(home, session)
     name = seen.record.name
     if seen.record.record in (ARCHIVED, ERROR):
-        raise Refused(f"{name} is {seen.record.record}: it takes no new run")
+        raise no_run(seen.record)
     if seen.facts.state in runs.LIVE and seen.facts.state != runs.CREATED:
         raise Refused(f"{name} is {seen.facts.state}; there is nothing to resume")
     return start(home, session, settings, caller=caller, size=size, reason="resume", actor=actor)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from hitchpost.errors import HitchpostError, KeeperSilent, Refused
 from hitchpost.model import record as recs
 from hitchpost.model.status import lives_on, status
+from hitchpost.ops.advice import no_input, way_on
 from hitchpost.ops.look import Seen
 from hitchpost.ops.takeover import take_over
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
@@ -32,7 +33,7 @@ def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False) -> i
     """Deliver ``text`` and press Enter. Returns the log's offset before it. Raises ``Refused`` with the reason."""
     name = seen.record.name
     if seen.record.record not in recs.TAKES_INPUT:
-        raise Refused(f"{name} is {seen.record.record} and takes no input; hitch restart {name} starts it again")
+        raise no_input(seen)
     size = len(text.encode("utf-8", "surrogateescape"))
     if size > MOST_TEXT_BYTES:
         raise Refused(f"not sent to {name}: the text has {size} bytes, at most {MOST_TEXT_BYTES} can be typed at once")
@@ -48,7 +49,7 @@ def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False) -> i
         raise KeeperSilent(name, TIMEOUT_S) from None
     except NoKeeper:
         label = status(seen.facts, datetime.now(UTC)).label
-        raise Refused(f"{name} is not running ({label}); hitch restart {name} starts it again") from None
+        raise Refused(f"{name} is not running ({label})", way_on(seen)) from None
     if receipt.get("ok") is not True:
         raise Refused(f"not sent to {name}: {receipt.get('why')}")
     return int(receipt["offset"])

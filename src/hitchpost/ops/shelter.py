@@ -27,7 +27,9 @@ def workspaces(home: str) -> Iterator[Finding]:
             yield note(CHECK, f"{one.name} was never finished being made", "run: hitch doctor --fix")
         elif one.made and one.removed_at is None and not one.is_present:
             todo = (
-                f"hitch workspace restore {one.word} brings it back" if one.managed else "hitch workspace rm forgets it"
+                f"hitch workspace restore {one.word} brings it back"
+                if one.managed
+                else f"hitch workspace rm {one.word} forgets it"
             )
             yield note(CHECK, f"{one.name}: {one.path} is gone or is another folder", todo)
         elif one.made and one.removed_at is None and one.managed and worktree.admin_folder(one) is None:

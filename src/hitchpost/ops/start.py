@@ -11,6 +11,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR
 from hitchpost.model.status import status
 from hitchpost.ops import environment, sandbox
+from hitchpost.ops.advice import no_run
 from hitchpost.ops.create import sweep
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.place import current
@@ -66,6 +67,8 @@ def start(
     env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, place.folder)
     flags = catalog.env_flags(record.agent)
     box = sandbox.of_run(place, settings, extra_env or {}, workspace)
+    if seen.facts.state == runs.ORPHANED:
+        _allowed_run(seen, seen)  # an agent that lives on holds the lease itself
     leases = _leases(home, seen, workspace)
     try:
         with files.SessionLock(folder):
@@ -159,7 +162,7 @@ def _close(fds: tuple[int, ...]) -> None:
 
 def _refuse_closed(record: Record) -> None:
     if record.record in (ARCHIVED, ERROR):
-        raise Refused(f"{record.name} is {record.record}: it takes no new run")
+        raise no_run(record)
 
 
 def _allowed_run(before: Seen, now: Seen) -> int:
@@ -174,9 +177,9 @@ def _allowed_run(before: Seen, now: Seen) -> int:
     if facts.state == runs.CREATED:
         return facts.run
     if facts.state not in runs.TERMINAL:
-        raise Refused(f"{record.name} is {facts.state}; hitch restart {record.name} stops it first")
+        raise Refused(f"{record.name} is {facts.state}", f"hitch restart {record.word} stops it first")
     if is_kept(now.run_folder) is not False:
-        raise Refused(f"{record.name}: run {facts.run} is not over yet; hitch stop {record.name} ends it")
+        raise Refused(f"{record.name}: run {facts.run} is not over yet", f"hitch stop {record.word} ends it")
     return facts.run + 1
 
 

@@ -90,12 +90,16 @@ def stop(
         if _is_over(seen):
             break
     else:
-        raise NotStopped(seen.record.name, keeper_text(seen), "see hitch explain and hitch doctor")
+        raise NotStopped(seen.record.name, keeper_text(seen), _tells(seen))
     return _without_sandbox(home, end_survivors(home, seen, actor), by)
 
 
 def _is_over(seen: Seen) -> bool:
     return seen.facts.state not in runs.LIVE and seen.facts.keeper_alive is False
+
+
+def _tells(seen: Seen) -> str:
+    return f"hitch explain {seen.record.word} tells what is known"
 
 
 def _ask(seen: Seen, *, by: str, reason: str, grace_s: float | None) -> Link | None:
@@ -109,7 +113,7 @@ def _ask(seen: Seen, *, by: str, reason: str, grace_s: float | None) -> Link | N
             try:
                 reply = link.request("stop", by=by, reason=reason, **fields)
                 if reply.get("ok") is not True:
-                    raise NotStopped(name, f"its keeper refused ({reply.get('why')})", "see hitch doctor")
+                    raise NotStopped(name, f"its keeper refused ({reply.get('why')})", _tells(seen))
             except BaseException:
                 link.close()
                 raise

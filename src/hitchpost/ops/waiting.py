@@ -13,6 +13,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.durations import seconds_between
 from hitchpost.model.facts import Facts
 from hitchpost.model.status import BLOCKED, DONE, IDLE, QUIET, WAITING, WORKING, attention, settle, status
+from hitchpost.ops.advice import way_on
 from hitchpost.ops.look import Seen, read_exit
 from hitchpost.ops.sessions import again
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, is_kept
@@ -79,7 +80,7 @@ def _wait(
     home: str, seen: Seen, wanted: tuple[str, ...], what: str, timeout_s: float | None, since: datetime | None
 ) -> Seen:
     if seen.facts.state == runs.CREATED:
-        raise Refused(f"{seen.record.name} has not been started; hitch restart {seen.record.name} starts it")
+        raise Refused(f"{seen.record.name} has not been started", way_on(seen))
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     link: Link | None = None
     try:

@@ -13,6 +13,7 @@ from hitchpost.errors import HitchpostError, HomeRefused
 from hitchpost.keeper import cage
 from hitchpost.model import run as runs
 from hitchpost.model.status import lives_on, status
+from hitchpost.ops.advice import way_on
 from hitchpost.ops.explaining import folder_text
 from hitchpost.ops.finding import Finding, note, problem
 from hitchpost.ops.look import Seen, look
@@ -63,7 +64,7 @@ def examine(home: str, session: str) -> Ward:
     ward.findings += _life(home, seen, name)
     ward.findings += _runs(folder, name)
     if not seen.problem and (where := folder_text(seen)) and not where.startswith("present"):
-        ward.findings.append(note("workspace", where, "hitch run --workspace FOLDER starts a new session", name))
+        ward.findings.append(note("workspace", where, way_on(seen), name))
     return ward
 
 
@@ -211,7 +212,10 @@ def _life(home: str, seen: Seen, name: str) -> Iterator[Finding]:
         yield problem("keeper", f"its keeper{which} holds the lock and does not answer", _wake(pid), name)
     elif seen.facts.exit is not None and seen.facts.exit.survivors and (left := _survivors(seen)):
         yield note(
-            "survivors", f"run {seen.facts.run} has ended, {left} of its processes live on", f"hitch stop {name}", name
+            "survivors",
+            f"run {seen.facts.run} has ended, {left} of its processes live on",
+            f"hitch stop {seen.record.word} ends them",
+            name,
         )
 
 

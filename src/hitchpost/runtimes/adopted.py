@@ -26,6 +26,7 @@ FORMAT = "\t".join(
     )
 )
 MARK = "adopted pane"
+ADOPT_AGAIN = "start the program yourself, then hitch adopt --tmux TARGET watches it"
 
 
 @value
@@ -53,7 +54,7 @@ class AdoptedPane(local.Local):
 
     def start(self, launch: Launch) -> Started:
         if launch.argv[:1] != (MARK,):
-            return Started(None, "it was adopted, and what it ran is not known; hitch run starts a new session")
+            return Started(None, f"it was adopted, and what it ran is not known; {ADOPT_AGAIN}")
         return self._watch(launch)
 
     def _watch(self, launch: Launch, *, takes_over: bool = False) -> Started:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.model.record import ACTIVE, RECORD_TRANSITIONS, check_record
+from hitchpost.model.record import ACTIVE, ARCHIVED, RECORD_TRANSITIONS, check_record
 from hitchpost.state import files, story
 from hitchpost.state.home import is_id
 from hitchpost.state.migrations import RECORD_STEPS, migrated
@@ -47,6 +47,13 @@ class Record:
     base: str | None = None
     earlier_runs_s: float = 0.0
     sandbox: dict[str, object] | None = None
+
+    @property
+    def word(self) -> str:
+        """What a person types into a shell to mean this session: its name, where that is plain and its own."""
+        letters = self.name.replace("-", "").replace("_", "").replace(".", "").replace("/", "")
+        plain = letters.isascii() and letters.isalnum() and self.name[0] not in "-.~"
+        return self.name if plain and self.record != ARCHIVED else self.id
 
 
 _TYPES: dict[str, tuple[type, ...]] = {

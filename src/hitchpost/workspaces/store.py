@@ -58,10 +58,10 @@ class Workspace:
 
     @property
     def word(self) -> str:
-        """The name, as a person can type it into a shell."""
+        """What a person types into a shell to mean this workspace: its name where that can be shown and typed."""
         import shlex
 
-        return shlex.quote(self.name)
+        return shlex.quote(self.name) if self.name.isprintable() and not self.name.startswith("-") else self.id
 
 
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -89,19 +89,22 @@ def _reused(home: str, known: Workspace) -> Made | None:
         except (files.Removed, FileNotFoundError):
             return None
         if not known.made:
-            raise Refused(f"workspace {known.name!r} was never finished being made; hitch doctor tells more")
+            raise Refused(
+                f"git is still making workspace {known.name!r} for a process that has ended", "try again later"
+            )
     if not known.is_present:
-        raise Refused(gone_text(known))
+        raise gone(known)
     now = git.current_branch(known.path)
     where = f"branch {now}" if now else "a detached head"
     notes = (f"workspace {known.name} is on {where} now",) if now != known.branch else ()
     return Made(known, notes)
 
 
-def gone_text(workspace: Workspace) -> str:
+def gone(workspace: Workspace) -> Refused:
     back = f"hitch workspace restore {workspace.word} brings it back"
-    todo = back if workspace.managed else f"hitch workspace rm {workspace.word} forgets it"
-    return f"{workspace.path} is gone or is another folder than workspace {workspace.name!r}; {todo}"
+    forget = f"hitch workspace rm {workspace.word} forgets it"
+    text = f"{workspace.path} is gone or is another folder than workspace {workspace.name!r}"
+    return Refused(text, back if workspace.managed else forget)
 
 
 # Branches -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,679 @@
+"""Advice can be followed: each command that a message proposes is run in the very state that the message is about."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitchpost import hubclient
+from hitchpost.api import static
+from hitchpost.errors import HitchpostError, NotStopped
+from hitchpost.ops.look import look
+from hitchpost.ops.start import start
+from hitchpost.ops.stop import _tells
+from hitchpost.settings import Settings
+from hitchpost.state import files
+from tests.boxes import ECHO, STALE, Boxed
+from tests.cli.advice import in_source, proposed
+from tests.cli.live import live
+from tests.cli.places import new_session
+from tests.ground import Ground, Truth, alive
+from tests.hubs import HubProcess
+from tests.repos import Repo
+from tests.support import Answer, eventually
+from tests.tmuxes import Panes
+
+SLOW_KEEPER = "the keeper of dev is alive but did not answer"
+
+
+@dataclass
+class Stage:
+    """Where a message is said. ``after`` is undone when its advice was followed."""
+
+    request: pytest.FixtureRequest
+    ground: Ground
+    after: ExitStack = field(default_factory=ExitStack)
+    session: Truth | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return self.request.getfixturevalue(name)
+
+    def begin(self, script: str = "sleep 1000", **options: Any) -> Truth:
+        self.session = self.ground.begin_sh(script, name="dev", **options)
+        return self.session
+
+    def ended(self, script: str = "exit 3") -> Truth:
+        session = self.begin(script)
+        session.ended()
+        return session
+
+    def err(self, *words: str, **options: Any) -> str:
+        """What a command says that is refused."""
+        answer = self.ground.hitch(*words, check=False, **options)
+        assert answer.code in (1, 2, 3, 4), str(answer)
+        return answer.err
+
+    def doctor(self) -> str:
+        return self.ground.hitch("doctor", check=False).out
+
+    def record(self, session: Truth, **changes: object) -> None:
+        path = session.folder / "session.json"
+        path.with_name("new").write_text(json.dumps({**json.loads(path.read_bytes()), **changes}))
+        path.with_name("new").rename(path)
+
+
+Scene = Callable[[Stage], str]
+
+
+# Sessions -------------------------------------------------------------------------------------------------------
+
+
+def ended(stage: Stage) -> str:
+    stage.ended()
+    return stage.err("attach", "dev")
+
+
+def ended_and_sent_to(stage: Stage) -> str:
+    stage.ended()
+    return stage.err("send", "dev", "hello")
+
+
+def never_started(stage: Stage) -> str:
+    new_session(stage.ground.home, stage.ground.place, name="dev")
+    return stage.err("wait", "dev", "--until", "exit")
+
+
+def suspended(stage: Stage) -> str:
+    stage.record(stage.ended(), record="suspended")
+    said = stage.err("send", "dev", "hello")
+    assert "may be resumable when agent supports it" in said
+    return said
+
+
+def archived(stage: Stage) -> str:
+    session = stage.ended()
+    stage.ground.hitch("archive", "dev")
+    stage.begin("sleep 1000")  # the name is another's now
+    said = stage.err("send", session.id, "hello")
+    assert "Session is archived" in said
+    assert said.partition("hitch logs")[2] == stage.err("restart", session.id).partition("hitch logs")[2]
+    return said
+
+
+def broken(stage: Stage) -> str:
+    stage.record(stage.ended(), record="error")
+    return stage.err("resume", "dev")
+
+
+def live_one(stage: Stage) -> str:
+    session = stage.begin()
+    with pytest.raises(HitchpostError) as refused:
+        start(str(stage.ground.home), session.id, Settings(), caller=os.environ, actor="test")
+    return str(refused.value)
+
+
+def without_a_terminal(stage: Stage) -> str:
+    stage.begin()
+    return stage.err("attach", "dev")
+
+
+def left(stage: Stage) -> str:
+    stage.begin("echo ready; sleep 1000")
+    with live("attach", "dev", terminal=(100, 30)) as visit:
+        visit.shows(b"ready")
+        visit.press(b"\x02d")
+        return visit.shows(b"comes back]").decode()
+
+
+def keeper_stopped(stage: Stage) -> Truth:
+    session = stage.begin()
+    session.kill_keeper(signal.SIGSTOP)
+    stage.after.callback(session.kill_keeper, signal.SIGCONT)
+    return session
+
+
+def silent_keeper(stage: Stage) -> str:
+    keeper_stopped(stage)
+    said = stage.err("send", "dev", "hello")
+    assert SLOW_KEEPER in said
+    return said
+
+
+def not_stopped(stage: Stage) -> str:
+    """The state that is nearest: no keeper is made to refuse, or to stay when it was ended."""
+    seen = look(str(stage.ground.home), keeper_stopped(stage).id)
+    return str(NotStopped("dev", "its keeper refused", _tells(seen)))
+
+
+def lost_keeper(stage: Stage) -> str:
+    stage.begin().kill_keeper()
+    return stage.doctor()
+
+
+def survivors(stage: Stage) -> str:
+    session = stage.begin("setsid sleep 1000 & until [ -e go ]; do sleep 0.01; done")
+    eventually(lambda: any("1000" in one.argv for one in stage.ground.processes()), what="the survivor")
+    (stage.ground.place / "go").touch()
+    session.ended()
+    said = stage.doctor()
+    stage.after.callback(lambda: stage.ground.end(session))
+    return said
+
+
+def unknown_session(stage: Stage) -> str:
+    return stage.err("logs", "nobody")
+
+
+def flooded_pane(stage: Stage) -> str:
+    panes: Panes = stage.panes
+    go = stage.ground.place / "go"
+    flood = "head -c 2200000 /dev/zero | tr '\\0' x; echo"
+    dev = panes.sh(f"until [ -e go ]; do sleep 0.01; done; {flood}; echo over $((1 + 1)); exec sleep 1000")
+    stage.session = dev
+    os.kill(panes.server(dev), signal.SIGSTOP)
+    go.touch()
+    eventually(lambda: b"over 2" in dev.output(), 60, "the flood")
+    os.kill(panes.server(dev), signal.SIGCONT)
+    panes.shows(dev, "over 2")
+    return eventually(lambda: said if "has them" in (said := history(panes, dev)) else "", what="what was skipped")
+
+
+def history(panes: Panes, session: Truth) -> str:
+    return panes.tmux(session, "capture-pane", "-p", "-J", "-S", "-")
+
+
+def adopted(stage: Stage) -> str:
+    folder = os.environ["TMUX_TMPDIR"]
+
+    def begin() -> None:
+        subprocess.run(["tmux", "-f", "/dev/null", "new-session", "-d", "-s", "work", "sleep 1000"], check=True)
+
+    begin()
+    found = stage.ground.hitch("adopt", "--tmux", "work", "--name", "dev", "--json").json()
+    stage.ground.hitch("stop", "dev")
+    Truth(stage.ground.home, found["id"]).ended()
+    said = stage.err("restart", "dev")
+    assert said.rpartition("; ")[2] == stage.err("send", "dev", "hello").rpartition("; ")[2]
+    begin()
+    stage.after.callback(subprocess.run, ["tmux", "kill-server"], check=True, env={**os.environ, "TMUX_TMPDIR": folder})
+    return said
+
+
+def stale(stage: Stage) -> str:
+    boxed: Boxed = stage.boxed
+    stage.session = boxed.run("sh", "-c", ECHO)
+    stage.ground.hitch("send", "dev", "leave")
+    eventually(lambda: boxed.label(stage.session) == STALE, what="stale")  # type: ignore[arg-type]
+    return stage.err("attach", "dev")
+
+
+def crowded(stage: Stage) -> str:
+    for _ in range(6):
+        stage.ground.begin_sh("sleep 1000")
+    return stage.ground.hitch("run", "--name", "dev", "--", "sleep", "1000", cwd=stage.ground.place).err
+
+
+# Folders --------------------------------------------------------------------------------------------------------
+
+
+def in_worktree(stage: Stage, script: str = "exit 0") -> Truth:
+    repo: Repo = stage.repo
+    words = ("run", "--json", "--name", "dev", "--branch", "fix-it", "--", "sh", "-c", script)
+    stage.session = Truth(stage.ground.home, stage.ground.hitch(*words, cwd=repo.path).json()["id"])
+    return stage.session
+
+
+def folder_of(stage: Stage, session: Truth) -> str:
+    return str(stage.ground.ps(session)["workspace"]["path"])
+
+
+def worktree_gone(stage: Stage) -> Truth:
+    session = in_worktree(stage)
+    session.ended()
+    shutil.rmtree(folder_of(stage, session))
+    return session
+
+
+def restart_without_worktree(stage: Stage) -> str:
+    worktree_gone(stage)
+    return stage.err("restart", "dev")
+
+
+def diff_without_worktree(stage: Stage) -> str:
+    worktree_gone(stage)
+    return stage.err("diff", "dev")
+
+
+def doctor_without_worktree(stage: Stage) -> str:
+    worktree_gone(stage)
+    return stage.doctor()
+
+
+def run_without_worktree(stage: Stage) -> str:
+    worktree_gone(stage)
+    return stage.err("run", "--branch", "fix-it", "--", "true", cwd=stage.repo.path)
+
+
+def exclusive_folder_gone(stage: Stage) -> Path:
+    place = stage.ground.place / "leased"
+    place.mkdir()
+    words = ("run", "--json", "--name", "dev", "--exclusive", "--workspace", str(place), "--", "true")
+    Truth(stage.ground.home, stage.ground.hitch(*words).json()["id"]).ended()
+    place.rmdir()
+    return place
+
+
+def doctor_without_folder(stage: Stage) -> str:
+    exclusive_folder_gone(stage)
+    return stage.doctor()
+
+
+def run_without_folder(stage: Stage) -> str:
+    exclusive_folder_gone(stage)
+    return stage.err("run", "--workspace", "leased", "--", "true")
+
+
+def restored_under_a_live_agent(stage: Stage) -> str:
+    session = in_worktree(stage, "sleep 1000")
+    folder = folder_of(stage, session)
+    shutil.rmtree(folder)
+    eventually(lambda: session.state == "orphaned", what="orphaned")
+    stage.ground.hitch("workspace", "restore", "fix-it")
+    return stage.err("resume", "dev")
+
+
+def half_made(stage: Stage) -> str:
+    in_worktree(stage).ended()
+    (path,) = (stage.ground.home / "workspaces").glob("*/workspace.json")
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "made": False}))
+    return stage.doctor()
+
+
+def notes_of_git_gone(stage: Stage) -> str:
+    in_worktree(stage).ended()
+    shutil.rmtree(stage.repo.path / ".git" / "worktrees")
+    return stage.doctor()
+
+
+def removed_with_work(stage: Stage) -> str:
+    session = in_worktree(stage)
+    session.ended()
+    Path(folder_of(stage, session), "new").write_text("work\n")
+    return stage.ground.hitch("workspace", "rm", "--force", "fix-it").err
+
+
+def untrusted(stage: Stage) -> str:
+    stage.repo.commit(".hitchpost.toml", '[workspace]\nsetup = ["true"]\n')
+    words = ("run", "--branch", "fix-it", "--", "true")
+    return stage.ground.hitch(*words, cwd=stage.repo.path).err
+
+
+def unknown_workspace(stage: Stage) -> str:
+    return stage.err("workspace", "path", "nowhere")
+
+
+# Files ----------------------------------------------------------------------------------------------------------
+
+
+def unreadable(stage: Stage) -> Truth:
+    session = stage.ended()
+    (session.folder / "state.json").write_text("{")
+    return session
+
+
+def explained_unreadable(stage: Stage) -> str:
+    unreadable(stage)
+    return stage.ground.hitch("explain", "dev").out
+
+
+def listed_unreadable(stage: Stage) -> str:
+    unreadable(stage)
+    return stage.ground.hitch("ps").out
+
+
+def doctor_unreadable(stage: Stage) -> str:
+    unreadable(stage)
+    return stage.doctor()
+
+
+def unknown_runtime(stage: Stage) -> str:
+    stage.record(stage.ended(), runtime="moon")
+    return stage.ground.hitch("ps").out
+
+
+def locked(stage: Stage) -> str:
+    session = stage.ended()
+    stage.after.enter_context(files.SessionLock(str(session.folder)))
+    with pytest.raises(files.LockTimeout) as late, files.SessionLock(str(session.folder), timeout_s=0.05):
+        pass
+    return str(late.value)
+
+
+def broken_index(stage: Stage) -> str:
+    stage.ended()
+    (stage.ground.home / "sessions" / ".new-abc").mkdir()
+    return stage.doctor()
+
+
+def no_home(stage: Stage) -> str:
+    return stage.doctor()
+
+
+def same_names(stage: Stage) -> str:
+    stage.begin()
+    other = stage.ground.begin_sh("sleep 1000", name="other")
+    stage.record(other, name="dev")
+    return stage.doctor()
+
+
+# The hub --------------------------------------------------------------------------------------------------------
+
+
+def no_hub(stage: Stage) -> str:
+    stage.after.callback(stage.ground.hitch, "down")
+    return stage.ground.hitch("status").out
+
+
+def nobody_answers(stage: Stage) -> str:
+    stage.after.callback(stage.ground.hitch, "down")
+    with pytest.raises(hubclient.NoHub) as absent:
+        hubclient.ask(str(stage.ground.home), "GET", "/api/health")
+    return str(absent.value)
+
+
+def stopped_hub(stage: Stage) -> str:
+    stage.ground.hitch("up", "--port", "0")
+    pid = json.loads((stage.ground.home / "hub.json").read_bytes())["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    stage.after.callback(lambda: eventually(lambda: not alive(pid), what="the end of the hub"))
+    return stage.ground.hitch("status").out
+
+
+def hub_of_nobody(stage: Stage) -> str:
+    stage.ended()
+    held = os.open(stage.ground.home, os.O_RDONLY)
+    stage.after.callback(os.close, held)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    return stage.err("down")
+
+
+def second_hub(stage: Stage) -> str:
+    assert stage.hub.process is not None
+    argv = [sys.executable, "-m", "hitchpost.api", "127.0.0.1", "0"]
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stderr
+
+
+def up_twice(stage: Stage) -> str:
+    assert stage.hub.process is not None
+    return stage.ground.hitch("up").err
+
+
+def refused_by_the_hub(path: str, **headers: str) -> Scene:
+    def scene(stage: Stage) -> str:
+        hub: HubProcess = stage.hub
+        with hub.http(None, **headers) as client:
+            answer = client.get(path)
+        assert answer.status_code in (401, 403)
+        return str(answer.json()["error"]["hint"])
+
+    return scene
+
+
+def started_twice(stage: Stage) -> str:
+    stage.begin("echo ready; sleep 1000")
+    hub: HubProcess = stage.hub
+    with pytest.raises(hubclient.HubRefused) as refused:
+        hub.ask("POST", "/api/agents/dev/start")
+    return str(refused.value)
+
+
+def no_page(stage: Stage) -> str:
+    stage.begin("echo ready; sleep 1000")
+    return static.NOT_BUILT
+
+
+def unknown_token(stage: Stage) -> str:
+    return stage.err("token", "rm", "nobody")
+
+
+# What is said anywhere ------------------------------------------------------------------------------------------
+
+
+def nothing_to_run(stage: Stage) -> str:
+    return stage.err("run")
+
+
+def unknown_agent(stage: Stage) -> str:
+    return stage.err("run", "true")
+
+
+def helped(*words: str) -> Scene:
+    def scene(stage: Stage) -> str:
+        stage.ended()
+        return " ".join(stage.ground.hitch(*words, "--help").out.split())
+
+    return scene
+
+
+# The table ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """``words`` of the clause are the command. Its exit code is one of ``codes``; ``shows`` is in what it prints."""
+
+    file: str
+    clause: str
+    words: int
+    scene: Scene
+    codes: tuple[int, ...] = (0,)
+    shows: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}-{self.scene.__name__}-{self.clause}".replace(" ", "_")
+
+
+SEEN = (0, 1)
+"""Of the doctor: it has looked, and found something or not."""
+WAY_ON = "ops/advice.py"
+ROWS = (
+    Row(WAY_ON, "hitch restart {} starts it again", 3, ended, shows="running (run 2)"),
+    Row(WAY_ON, "hitch restart {} starts it again", 3, ended_and_sent_to, shows="running (run 2)"),
+    Row(WAY_ON, "hitch restart {} starts it", 3, never_started, shows="running (run 1)"),
+    Row(WAY_ON, "hitch resume {} starts it again", 3, suspended, shows="running (run 2)"),
+    Row(WAY_ON, "hitch logs {0} shows its output", 3, archived),
+    Row(WAY_ON, "hitch rm {0} deletes it", 3, archived),
+    Row(WAY_ON, "hitch rm {0} deletes it", 3, broken),
+    Row(WAY_ON, "hitch explain {0} tells why", 3, broken, shows="the record is error"),
+    Row(WAY_ON, "hitch restart {} starts a new session in it", 3, stale, shows="running (run 2)"),
+    Row(WAY_ON, "hitch stop {} removes it", 3, stale),
+    Row("runtimes/adopted.py", "hitch adopt --tmux TARGET watches it", 4, adopted),
+    Row("cli/attach.py", "hitch logs {} shows its output", 3, ended),
+    Row("cli/attach.py", "hitch logs -f {} follows without one", 4, without_a_terminal),
+    Row("cli/attach.py", "hitch attach {} comes back", 3, left, shows="ready"),
+    Row("keeper/pane.py", "hitch logs {} has them", 3, flooded_pane, shows="x" * 100),
+    Row("ops/start.py", "hitch restart {} stops it first", 3, live_one, shows="running (run 2)"),
+    Row("ops/start.py", "hitch stop {} ends it", 3, restored_under_a_live_agent),
+    Row("ops/stop.py", "hitch explain {} tells what is known", 3, not_stopped, shows="stopped by a signal"),
+    Row("ops/ward.py", "hitch doctor --fix", 3, lost_keeper, shows="fixed"),
+    Row("ops/ward.py", "hitch stop {} ends them", 3, survivors),
+    Row("ops/place.py", "hitch workspace restore {} brings it back", 4, restart_without_worktree),
+    Row("ops/place.py", "hitch restart {} --workspace FOLDER moves the session", 5, restart_without_worktree),
+    Row("ops/changed.py", "hitch workspace restore {} brings it back", 4, diff_without_worktree),
+    Row("ops/shelter.py", "hitch workspace restore {} brings it back", 4, doctor_without_worktree),
+    Row("ops/shelter.py", "hitch workspace rm {} forgets it", 4, doctor_without_folder),
+    Row("ops/shelter.py", "hitch doctor --fix", 3, half_made, SEEN, "fixed"),
+    Row("ops/shelter.py", "hitch workspace restore {} makes them again", 4, notes_of_git_gone),
+    Row("ops/neighbours.py", "hitch ps", 2, crowded, shows="dev"),
+    Row("workspaces/worktree.py", "hitch workspace restore {} brings it back", 4, run_without_worktree),
+    Row("workspaces/worktree.py", "hitch workspace rm {} forgets it", 4, run_without_folder),
+    Row("workspaces/project.py", "hitch workspace trust {}", 4, untrusted),
+    Row("cli/workspace.py", "hitch workspace restore {} brings it back", 4, removed_with_work),
+    Row("ops/checkup.py", "hitch doctor --fix", 3, broken_index, SEEN, "fixed"),
+    Row("ops/checkup.py", "hitch run makes it", 2, no_home),
+    Row("ops/checkup.py", "hitch cancel {} ends and archives it", 3, same_names),
+    Row("ops/explaining.py", "hitch doctor", 2, explained_unreadable, (1,), "run: hitch doctor --fix"),
+    Row("ops/view.py", "hitch doctor", 2, listed_unreadable, (1,), "run: hitch doctor --fix"),
+    Row("ops/ward.py", "hitch doctor --fix", 3, doctor_unreadable, SEEN, "fixed"),
+    Row("ops/listing.py", "hitch doctor", 2, unknown_runtime, (1,), "moon"),
+    Row("state/files.py", "hitch doctor", 2, locked, SEEN),
+    Row("errors.py", "hitch doctor", 2, silent_keeper, (1,), "kill -CONT"),
+    Row("errors.py", "hitch ps --all lists them", 3, unknown_session),
+    Row("errors.py", "hitch workspace ls --all lists them", 4, unknown_workspace),
+    Row("errors.py", "hitch token ls lists them", 3, unknown_token),
+    Row("cli/status.py", "hitch up starts it", 2, no_hub, shows="the hub is up"),
+    Row("hubclient.py", "hitch up starts it", 2, nobody_answers, shows="the hub is up"),
+    Row("hubclient.py", "hitch down ends it", 2, stopped_hub, shows="the hub is down"),
+    Row("cli/down.py", "hitch doctor", 2, hub_of_nobody, SEEN),
+    Row("cli/up.py", "hitch up prints another", 2, up_twice, shows="#code="),
+    Row("api/server.py", "hitch status tells of it", 2, second_hub, shows="running   pid "),
+    Row("api/gate.py", "hitch up prints", 2, refused_by_the_hub("/", Host="elsewhere"), shows="#code="),
+    Row("api/gate.py", "hitch up prints a URL that signs you in", 2, refused_by_the_hub("/api/me"), shows="#code="),
+    Row("api/gate.py", "hitch token create makes one", 3, refused_by_the_hub("/api/me", Authorization="Bearer x")),
+    Row("api/app.py", "hitch attach {}", 3, started_twice, shows="ready"),
+    Row("api/static.py", "hitch ps lists", 2, no_page, shows="dev"),
+    Row("api/static.py", "hitch attach SESSION enters one", 3, no_page, shows="ready"),
+    Row("ops/launch.py", "hitch run AGENT", 3, nothing_to_run),
+    Row("ops/launch.py", "hitch run -- COMMAND …", 5, nothing_to_run),
+    Row("ops/launch.py", "hitch agents lists the agents", 2, nothing_to_run, shows="claude"),
+    Row("agents/catalog.py", "hitch run -- {} …", 5, unknown_agent),
+    Row("cli/run.py", "hitch agents", 2, helped("run"), shows="claude"),
+    Row("cli/run.py", "hitch workspace ls", 3, helped("run")),
+    Row("cli/run.py", "hitch ps", 2, helped("run"), shows="dev"),
+    Row("cli/adopt.py", "hitch ps", 2, helped("adopt"), shows="dev"),
+    Row("cli/completion.py", "hitch completion bash", 3, helped("completion"), shows="complete -o"),
+    Row("cli/completion.py", "hitch completion zsh", 3, helped("completion"), shows="#compdef"),
+)
+
+ELSEWHERE = {
+    ("cli/attachment.py", "hitch logs {} has them"): "tests/cli/test_attach.py",
+    ("hub/registry.py", "hitch doctor"): "tests/faults/test_hub_on_disks.py",
+}
+"""What takes a scene that another file has: there it is followed."""
+
+NO_ADVICE = {
+    (
+        "cli/completion.py",
+        "hitch completion fish > ~/",
+    ): "a comment of the script",
+    ("cli/run.py", "hitch run claude --name auth --prompt"): "examples in the help, of an agent that is installed",
+    ("cli/run.py", "hitch run claude --branch fix-auth"): "the same",
+    ("cli/run.py", "hitch run -- make -j8"): "the same",
+    ("ops/shelter.py", "hitch run --branch and hitch diff need it"): "what git is for, where there is none",
+}
+
+PLACES = {"FOLDER": "{place}", "AGENT": "bash", "COMMAND": "true", "TARGET": "work", "SESSION": "dev"}
+
+
+def follow(stage: Stage, argv: list[str]) -> Answer:
+    """Run a proposed command as a person would type it."""
+    words = [PLACES.get(word, word).format(place=stage.ground.place) for word in argv[1:] if word != "…"]
+    if words == ["run"]:
+        words += ["--", "true"]
+    if words == ["up"]:
+        words += ["--port", "0"]
+    if words[0] == "attach":
+        with live(*words, terminal=(100, 30)) as visit:
+            visit.shows(b"ready")
+            visit.press(b"\x02d")
+            return Answer(tuple(words), visit.code(), visit.out().decode(), visit.err())
+    if "-f" in words:
+        with live(*words) as followed:
+            stage.ground.hitch("stop", "dev")
+            return Answer(tuple(words), followed.code(), followed.out().decode(), followed.err())
+    return stage.ground.hitch(*words, check=False, stdin="y\n", cwd=stage.ground.place)
+
+
+@pytest.fixture
+def stage(request: pytest.FixtureRequest, ground: Ground) -> Iterator[Stage]:
+    made = Stage(request, ground)
+    with closing(made.after):
+        yield made
+
+
+@pytest.mark.ids("D-4")
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_what_a_message_proposes_works_in_that_state(stage: Stage, row: Row) -> None:
+    said = " ".join(row.scene(stage).replace("\r", "").split())
+    answer = follow(stage, proposed(said, row.clause, row.words))
+    assert answer.code in row.codes, str(answer)
+    assert row.shows in answer.out, str(answer)
+
+
+def test_every_command_in_a_message_has_its_row() -> None:
+    rows = {(row.file, row.clause) for row in ROWS}
+    assert in_source() == rows | set(ELSEWHERE) | set(NO_ADVICE)
+    for (_, clause), path in ELSEWHERE.items():
+        assert f'proposed(said, "{clause}"' in Path(path).read_text()
+
+
+@pytest.mark.ids("F50", "X27")
+@pytest.mark.parametrize("lives", [True, False])
+def test_doctor_and_restart_give_the_same_advice_for_an_orphaned_session(stage: Stage, lives: bool) -> None:
+    session = in_worktree(stage, "sleep 1000")
+    shutil.rmtree(folder_of(stage, session))
+    eventually(lambda: session.state == "orphaned", what="orphaned")
+    if not lives:
+        stage.ground.hitch("stop", "dev")
+    message, _, advice = stage.err("restart", "dev").strip().partition("; ")
+    assert "is gone or is another folder" in message
+    lines = [line.strip() for line in stage.doctor().splitlines()]
+    assert f"→ {advice}" in lines
+    assert advice == (
+        "hitch workspace restore fix-it brings it back, or hitch restart dev --workspace FOLDER moves the session"
+    )
+    stage.ground.hitch("workspace", "restore", "fix-it")
+    assert "running (run 2)" in stage.ground.hitch("restart", "dev").out
+
+
+@pytest.mark.parametrize("name", ["two words", "$(id)", "-x", "a;b", "ü"])
+def test_advice_names_a_session_in_a_way_that_a_shell_takes(stage: Stage, name: str) -> None:
+    session = stage.ground.begin_sh("exit 3", name=name)
+    session.ended()
+    said = stage.err("send", session.id, "hello")
+    answer = follow(stage, proposed(said, "hitch restart {} starts it again", 3))
+    assert (answer.code, session.state_file()["run"]) == (0, 2), str(answer)
+
+
+@pytest.mark.ids("D-4")
+def test_the_hub_says_what_to_do_as_a_hint_of_its_own(stage: Stage) -> None:
+    hub: HubProcess = stage.hub
+    texts = {"suspended": "may be resumable when agent supports it", "archived": "Session is archived", "error": ""}
+    for record, text in texts.items():
+        session = stage.ground.begin_sh("exit 0", name=record)
+        session.ended()
+        stage.record(session, record=record)
+        eventually(lambda: hub.ask("GET", f"/api/sessions/{session.id}")["record"] == record, what=record)  # noqa: B023
+        with hub.http() as client:
+            error = client.post(f"/api/sessions/{session.id}/prompt", json={"text": "x"}).json()["error"]
+        assert (error["code"], text in error["message"], "hitch" in error["message"]) == ("wrong_state", True, False)
+        word = session.id if record == "archived" else record
+        verb = {"suspended": "resume", "archived": "logs", "error": "explain"}[record]
+        assert error["hint"].startswith(f"hitch {verb} {word} ")
+        assert stage.err("send", session.id, "x") == f"hitch: {error['message']}; {error['hint']}\n"
+
+
+@pytest.mark.ids("D-11", "D-12")
+@pytest.mark.parametrize("verb", ["archive", "cancel"])
+def test_what_is_archived_cannot_be_put_away_again(stage: Stage, verb: str) -> None:
+    hub: HubProcess = stage.hub
+    session = stage.ended()
+    stage.ground.hitch("archive", "dev")
+    words = (verb, session.id) if verb == "archive" else (verb, session.id, "--yes")
+    answer = stage.ground.hitch(*words, check=4)
+    assert answer.err.startswith("hitch: cannot go from archived to archived; ")
+    with hub.http() as client:
+        refused = client.post(f"/api/sessions/{session.id}/{verb}")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "wrong_state")
