@@ -6,13 +6,15 @@ import os
 
 from hitchpost.errors import BadSettings
 from hitchpost.state import files
-from hitchpost.values import fields, value
+from hitchpost.values import fields, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NOTHING: Mapping[str, str] = {}
+IDLE_TIMEOUT = "AGENT_SESSION_IDLE_TIMEOUT"
+"""A variable that counts more than ``reap_idle_minutes``."""
 IDLE_AFTER: Mapping[str, float] = {"compile": 300.0, "aider": 60.0}
 """Seconds without output after which an agent, or a kind of program, is idle; ``idle_after_s`` is for all others."""
 
@@ -65,7 +67,20 @@ def config_path() -> str:
 
 
 def load(path: str | None = None) -> Settings:
-    """Read the file; no file means the defaults. Raises ``BadSettings`` with the key that is wrong."""
+    """The file and what the environment says. No file means the defaults. Raises ``BadSettings`` with what is wrong."""
+    settings = _read(path)
+    minutes = os.environ.get(IDLE_TIMEOUT, "").strip()
+    if not minutes:
+        return settings
+    try:
+        number: object = float(minutes)
+    except ValueError:
+        number = minutes
+    key = "reap_idle_minutes"
+    return replace(settings, **{key: _number("the environment", IDLE_TIMEOUT, number, BOUNDS[key])})
+
+
+def _read(path: str | None) -> Settings:
     path = path or config_path()
     try:
         text = files.read_bytes(path, follow=True).decode() if path != os.devnull else ""

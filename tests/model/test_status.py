@@ -15,6 +15,7 @@ from hitchpost.model.status import (
     attention,
     cr070,
     is_stale,
+    rests,
     session_alive,
     settle,
     status,
@@ -595,3 +596,25 @@ def test_time_in_which_nothing_ran_is_no_work() -> None:
         assert (words.total_s, words.in_status_s) == (5, 20 + later_s)
     signed = replace(lost, last_alive_at=ago(15))
     assert (status(signed, NOW).total_s, status(signed, NOW).in_status_s) == (10, 15)
+
+
+@pytest.mark.ids("D-9", "X7")
+@pytest.mark.parametrize(
+    ("facts", "wakes"),
+    [
+        (ended(run.COMPLETED, Exit(code=0)), True),
+        (ended(run.STOPPED, Exit(code=143, intent=run.REAPER)), True),
+        (ended(run.STOPPED, Exit(code=143, intent=run.USER)), False),
+        (ended(run.STOPPED, Exit(code=143, intent=run.SHUTDOWN)), False),
+        (ended(run.STOPPED), False),
+        (ended(run.FAILED, Exit(code=1)), False),
+        (ended(run.COMPLETED, Exit(code=0), record=record.SUSPENDED), False),
+        (ended(run.STOPPED, Exit(intent=run.REAPER), record=record.ARCHIVED), False),
+        (running(), False),
+        (running(keeper_alive=False), False),
+        (running(state=run.STOPPING, keeper_alive=False, exit=Exit(code=143, intent=run.REAPER)), True),
+        (running(keeper_alive=False, exit=Exit(code=0)), True),
+    ],
+)
+def test_a_prompt_wakes_what_was_done_or_ended_for_being_idle_and_nothing_else(facts: Facts, wakes: bool) -> None:
+    assert rests(facts) is wakes

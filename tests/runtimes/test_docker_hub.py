@@ -86,6 +86,31 @@ def test_a_hub_that_starts_finds_live_stale_paused_and_removed_containers(boxed:
     assert boxed.label(live) == "running"
 
 
+@pytest.mark.ids("D-9", "C70-18")
+def test_reaping_ends_the_agent_and_keeps_its_container_and_files(boxed: Boxed, hub: HubProcess):
+    hub.stop()
+    boxed.ground.configure("reap_every_minutes = 0.002")
+    dev = boxed.run("sh", "-c", f"echo kept >/tmp/made; {ECHO}")
+    container = boxed.container(dev)
+    hub.start(AGENT_SESSION_IDLE_TIMEOUT="0.005")
+    eventually(lambda: agent_view(hub, dev)["state"] == "stopped", 20, "the reaper")
+    row = hub.ask("GET", "/api/sessions/dev")
+    assert (row["record"], row["state"], row["status"], row["label"]) == ("active", "stopped", "stopped", "stopped")
+    assert (row["exit"]["intent"], row["sandbox_alive"], row["session_alive"]) == ("reaper", True, False)
+    assert boxed.engine.containers() == [container]
+    noted = "Containers:\n  agent-dev    stopped   (container running, session ended because it was idle)\n"
+    assert boxed.ground.hitch("services").out == noted
+    hub.stop()
+    assert boxed.ground.hitch("services").out == noted
+    assert boxed.label(dev) == "stopped"
+    boxed.ground.hitch("send", "dev", "hello")
+    eventually(lambda: b"<hello>" in dev.output(2), what="the answer")
+    assert boxed.container(dev) == container
+    assert boxed.engine.docker("exec", container, "cat", "/tmp/made").stdout == "kept\n"
+    boxed.ground.hitch("stop", "dev")
+    assert boxed.engine.containers() == []
+
+
 @pytest.mark.ids("C70-10", "C70-11", "C70-12", "C70-17", "C70-18")
 def test_services_and_status_show_stale_and_say_what_they_do_not_know(boxed: Boxed, hub: HubProcess):
     dev = boxed.run("sh", "-c", ECHO)

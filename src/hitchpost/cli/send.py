@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import UTC, datetime
 
 import click
 
-from hitchpost.cli.common import SECONDS, json_option, print_json, session_argument, session_json
+from hitchpost.cli.caller import terminal_size
+from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
 from hitchpost.cli.wait import words
 from hitchpost.errors import UsageError
-from hitchpost.ops.send import send
+from hitchpost.ops.prompt import prompt
 from hitchpost.ops.sessions import again, find
 from hitchpost.ops.waiting import wait_for_turn
 from hitchpost.state.home import open_home
@@ -37,7 +39,8 @@ def command(
 ) -> None:
     """Type TEXT into a session, as a person would paste it, and press Enter.
 
-    A TEXT of `-` is read from standard input; a line end at its end is the Enter that is pressed.
+    A session that was ended because it was idle, or that had done its work, is started again for it. A TEXT of `-` is
+    read from standard input; a line end at its end is the Enter that is pressed.
     """
     if timeout_s is not None and not until_done:
         raise UsageError("--timeout goes with --wait")
@@ -45,10 +48,16 @@ def command(
         text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
         text = text if no_enter else text.removesuffix("\n")
     home = open_home(create=False)
-    seen = find(home, session)
+    found = find(home, session).record.id
     since = datetime.now(UTC)
-    offset = send(seen, text, enter=not no_enter, force=force)
+    how = {"enter": not no_enter, "force": force}
+    done = prompt(home, found, text, actor="cli", caller=os.environ, size=terminal_size(), **how)
+    seen = done.seen
     name = visible(seen.record.name)
+    for note in done.notes:
+        say(note)
+    if not as_json and done.started:
+        click.echo(f"{name} was started again (run {seen.facts.run})")
     if not as_json:
         click.echo(f"sent to {name}")
     if until_done:
@@ -56,4 +65,5 @@ def command(
         if not as_json:
             click.echo(f"{name}: {visible(words(seen))}")
     if as_json:
-        print_json({"offset": offset, "session": session_json(seen if until_done else again(home, seen))})
+        now = session_json(seen if until_done else again(home, seen))
+        print_json({"offset": done.offset, "started": done.started, "session": now})

@@ -18,12 +18,13 @@ from hitchpost.hub.screens import Screens
 from hitchpost.hub.streams import Keys, Viewer
 from hitchpost.hub.trees import Trees
 from hitchpost.model import run as runs
+from hitchpost.model.status import rests
 from hitchpost.ops.cancel import cancel
 from hitchpost.ops.launch import Request, launch
+from hitchpost.ops.prompt import prompt
 from hitchpost.ops.remove import archive, remove
 from hitchpost.ops.restart import restart
 from hitchpost.ops.resume import resume
-from hitchpost.ops.send import send
 from hitchpost.ops.stop import stop
 
 T = TypeVar("T")
@@ -106,25 +107,18 @@ class Hub:
     async def prompt(
         self, session: str, text: str, *, actor: str, enter: bool, force: bool
     ) -> tuple[Tracked, dict[str, Any]]:
-        """Deliver a prompt. A process that was ended because it was idle, or that had done its work, starts again."""
+        """Deliver a prompt. What rests is started again for it."""
         one = self.registry.get(session)
-        assert one.seen is not None
-        facts = one.seen.facts
-        asked = facts.exit.intent if facts.exit is not None else None
-        rests = facts.state == runs.COMPLETED or (facts.state == runs.STOPPED and asked == runs.REAPER)
-        started = False
-        if rests and one.seen.record.record == "active":
-            await self.resume(session, actor=actor)
-            started = True
-            one = self.registry.get(session)
-            assert one.seen is not None
-        offset = await self.do(send, one.seen, text, enter=enter, force=force)
-        return await self.after(session), {"delivered": True, "offset": offset, "started": started}
+        if one.seen is not None and rests(one.seen.facts):
+            check_room()
+        how = {"enter": enter, "force": force}
+        done = await self.do(prompt, self.home, session, text, actor=actor, caller=os.environ, **how)
+        return await self.after(session), {"delivered": True, "offset": done.offset, "started": done.started}
 
     async def stop(
-        self, session: str, *, actor: str, by: str = runs.USER, reason: str = "", grace_s: float | None = None
+        self, session: str, *, actor: str, run: int | None = None, by: str = runs.USER, reason: str = ""
     ) -> Tracked:
-        await self.do(stop, self.home, session, actor=actor, by=by, reason=reason, grace_s=grace_s)
+        await self.do(stop, self.home, session, actor=actor, run=run, by=by, reason=reason)
         return await self.after(session)
 
     async def restart(self, session: str, *, actor: str) -> tuple[Tracked, list[str]]:

@@ -126,8 +126,9 @@ class Janitor:
             await self.hub.registry.look_at(one.id)
             if one.seen is None or not reap_due(one.seen.facts, self._silent_s(one.id, one.seen.facts), idle_for_s):
                 continue
+            run = one.seen.facts.run
             try:
-                await self.hub.stop(one.id, actor=ACTOR, by=runs.REAPER, reason="idle for too long")
+                await self.hub.stop(one.id, actor=ACTOR, run=run, by=runs.REAPER, reason="idle for too long")
             except (HitchpostError, OSError) as error:
                 log.warning("not reaped", session_id=one.id, error=str(error))
                 continue

@@ -157,6 +157,16 @@ def session_alive(facts: Facts) -> bool | None:
     return False
 
 
+def rests(facts: Facts) -> bool:
+    """Whether a prompt starts the next run: the process had done its work, or was ended because it was idle.
+
+    What has crashed, or was stopped by a person, waits for a person.
+    """
+    facts = settle(facts)
+    reaped = facts.state == run.STOPPED and facts.exit is not None and facts.exit.intent == run.REAPER
+    return facts.record == record.ACTIVE and (facts.state == run.COMPLETED or reaped)
+
+
 def _never_ran(facts: Facts) -> bool:
     return facts.exit is not None and facts.exit.error is not None and facts.started_at is None
 

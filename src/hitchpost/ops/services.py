@@ -9,15 +9,16 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
-from hitchpost.model.run import LIVE
-from hitchpost.model.status import STALE, STALE_NOTE, container_name, cr070
+from hitchpost.model.status import STALE, STALE_NOTE, container_name, cr070, rests
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen, look
 from hitchpost.state.index import agent_state_of
 from hitchpost.text import readable
 
 NOBODY_KNOWS = "session state unknown (Hub down)"
+RESTS_NOTE = "(container running, session ended because it was idle)"
 
 
 def overview(home: str) -> dict[str, Any]:
@@ -43,10 +44,12 @@ def containers(sessions: Iterable[Seen], *, is_up: bool) -> list[dict[str, Any]]
 
 def _container(seen: Seen, *, is_up: bool) -> dict[str, Any]:
     word, note = cr070(seen.facts), ""
-    if not is_up and seen.facts.state in LIVE and seen.facts.keeper_alive is not True:
+    if not is_up and seen.facts.state in runs.LIVE and seen.facts.keeper_alive is not True:
         word, note = "running", NOBODY_KNOWS
     elif word == STALE:
         note = STALE_NOTE
+    elif word == runs.STOPPED and rests(seen.facts):
+        note = RESTS_NOTE
     elif seen.facts.sandbox_paused:
         note = "(paused)"
     return {

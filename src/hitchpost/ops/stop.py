@@ -58,7 +58,7 @@ def stop(
     if grace_s is not None:
         check_grace(grace_s)
     sweep(home)
-    seen = _wait_out_starting(home, session)
+    seen = wait_out_starting(home, session)
     if run is not None and seen.facts.run != run:
         raise Refused(
             f"{seen.record.name} has just been started again, as run {seen.facts.run}; nothing was done to it"
@@ -173,8 +173,9 @@ def _wait_for_end(seen: Seen, link: Link | None, wait_s: float, progress: Callab
 
 
 def _without_sandbox(home: str, seen: Seen, by: str) -> Seen:
-    """A session that was stopped leaves no container and no tmux; one that is restarted goes on in it."""
-    if by == runs.RESTART:
+    """A session that was stopped leaves no container and no tmux. What the next run goes on in stays: nobody asked for
+    the end of that."""
+    if by in (runs.RESTART, runs.REAPER):
         return seen
     base.load(seen.record.runtime).tear_down(seen.folder)
     return seen if seen.record.runtime in WITHOUT_SANDBOX else recover(home, seen.record.id)
@@ -190,11 +191,13 @@ def _write_teardown(seen: Seen, actor: str, reason: str) -> None:
             Manager(seen.folder, actor="").write_again()
 
 
-def _wait_out_starting(home: str, session: str) -> Seen:
+def wait_out_starting(home: str, session: str) -> Seen:
+    """The session once nobody is starting it. A run that somebody holds the keeper's lock of is about to start."""
     deadline = time.monotonic() + STARTING_WAIT_S
     while True:
         seen = recover(home, session)
-        if seen.facts.state != runs.STARTING or time.monotonic() > deadline:
+        created = seen.facts.state == runs.CREATED and is_kept(seen.run_folder) is True
+        if not (created or seen.facts.state == runs.STARTING) or time.monotonic() > deadline:
             return seen
         time.sleep(0.02)
 
