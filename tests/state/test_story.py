@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from hitchpost.model import run as runs
-from hitchpost.state import story
+from hitchpost.state import records, story
 from hitchpost.state.files import SessionLock
 from hitchpost.state.manager import Manager
 from tests.state.made import session
@@ -115,3 +118,55 @@ def test_the_end_of_the_story_reads_one_line_each():
     ]
     assert story.as_text(told) == "  T0 run 1 created by cli\n  T1 run 1 a → b by keeper: why"
     assert len(story.as_text(told * 20).splitlines()) == 12
+
+
+KILLED = """
+import os, signal, sys
+from hitchpost.state import files, records
+from hitchpost.state.manager import Manager
+
+files.write_object = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+folder, deed = sys.argv[1:]
+with files.SessionLock(folder):
+    if deed == "suspended":
+        records.change_record(folder, deed, run=1, actor="killed")
+    else:
+        Manager(folder, actor="killed").transition(deed, run=1, locked=True)
+"""
+
+
+@pytest.mark.ids("F38")
+@pytest.mark.parametrize("then", [runs.STOPPING, runs.FAILED])
+def test_a_change_whose_teller_was_killed_before_he_made_it_is_told_once(home: Path, then: str):
+    folder = session(home, runs.RUNNING)
+    killed(folder, runs.STOPPING)
+    assert [line["to"] for line in story.read(str(folder))[-2:]] == [runs.RUNNING, runs.STOPPING]
+    Manager(str(folder), actor="recovery").transition(then, run=1)
+    told = [(line["to"], line["actor"]) for line in story.read(str(folder)) if line["event"] == "state"]
+    assert told[-2:] == [(runs.RUNNING, "test"), (then, "recovery")]
+
+
+@pytest.mark.ids("F38")
+def test_so_is_a_change_of_the_record(home: Path):
+    folder = session(home, runs.COMPLETED)
+    killed(folder, "suspended")
+    with SessionLock(str(folder)):
+        for new in ("suspended", "active", "suspended", "active", "archived"):
+            records.change_record(str(folder), new, run=1, actor="test")
+    told = [(line["to"], line["actor"]) for line in story.read(str(folder)) if line["event"] == "record"]
+    assert told == [(new, "test") for new in ("suspended", "active", "suspended", "active", "archived")]
+
+
+@pytest.mark.ids("F38")
+def test_and_a_run_that_was_never_begun(home: Path):
+    folder = session(home, runs.COMPLETED)
+    (folder / "runs" / "1").mkdir(parents=True, exist_ok=True)
+    story.tell(str(folder), "run", run=2, actor="killed")
+    with SessionLock(str(folder)):
+        Manager(str(folder), actor="test").next_run()
+    assert [line["actor"] for line in story.read(str(folder)) if line["event"] == "run"] == ["test"]
+
+
+def killed(folder: Path, deed: str) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(folder), deed], check=False)
+    assert done.returncode == -signal.SIGKILL

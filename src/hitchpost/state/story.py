@@ -19,9 +19,9 @@ def tell(folder: str, event: str, *, run: int, actor: str, **fields: object) -> 
 
 
 def read(folder: str) -> list[dict[str, object]]:
-    """Every whole line, oldest first. A line that a crash tore is left out; a missing story is an empty one.
+    """Every whole line that was carried out, oldest first. A line that a crash tore is left out.
 
-    So is what is no file, and the middle of one that is far too large.
+    A missing story is an empty one. So is what is no file, and the middle of one that is far too large.
     """
     try:
         text = files.read_ends(os.path.join(folder, files.STORY), HEAD_BYTES, TAIL_BYTES)
@@ -35,7 +35,28 @@ def read(folder: str) -> list[dict[str, object]]:
             continue
         if isinstance(value, dict) and isinstance(value.get("at"), str) and isinstance(value.get("event"), str):
             lines.append(value)
-    return lines
+    return _carried_out(lines)
+
+
+def _carried_out(lines: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Without what was told and then not done, because of a crash between the two: it is told once more when it is.
+
+    A run leaves no state twice and begins once; a record leaves a state only after it has come there.
+    """
+    kept: list[dict[str, object]] = []
+    later: set[tuple[str, str]] = set()
+    record_left: object = None
+    for line in reversed(lines):
+        undone = False
+        if line["event"] == "record":
+            undone, record_left = line.get("from") == record_left, line.get("from")
+        elif line["event"] in ("state", "run"):
+            left = (str(line.get("run")), str(line.get("from")))
+            undone = left in later
+            later.add(left)
+        if not undone:
+            kept.append(line)
+    return kept[::-1]
 
 
 def rebuilt_state(folder: str, session: str, workspace: str) -> dict[str, object] | None:
