@@ -129,13 +129,17 @@ def test_only_a_person_archives_and_not_while_it_runs(ground: Ground, hub: HubPr
 
 
 @pytest.mark.ids("D-3", "X4", "X5")
-def test_a_hub_that_is_told_to_suspends_what_runs(ground: Ground, hub: HubProcess) -> None:
+def test_a_hub_that_is_told_to_suspends_every_active_record(ground: Ground, hub: HubProcess) -> None:
     hub.stop()
     ground.configure('on_shutdown = "suspend"')
     live = [ground.begin_sh(ECHO, name=f"live{number}") for number in range(3)]
-    done = ended(ground, "exit 1", name="done")
+    done = [ended(ground, f"exit {code}", name=f"done{code}") for code in range(2)]
+    put_away = ended(ground, name="put-away")
+    rewrite_record(put_away, record="archived")
     hub.start()
-    before = {session.id: record_file(session)["last_active_at"] for session in live}
+    before = {session.id: shape(hub, session)["last_active_at"] for session in (*live, *done)}
+    late = ended(ground, name="late")
+    eventually(lambda: shape(hub, late)["state"] == "completed")
     assert hub.stop() == 0
     for session in live:
         assert session.ended() == "stopped"
@@ -144,11 +148,17 @@ def test_a_hub_that_is_told_to_suspends_what_runs(ground: Ground, hub: HubProces
         assert record["record"] == "suspended"
         assert record["last_active_at"] > before[session.id]
         assert session.states() == ["starting", "running", "stopping", "stopped"]
-    assert record_file(done)["record"] == "active"
+    assert record_file(put_away)["record"] == "archived"
     hub.start()
-    words = {row["name"]: (row["status"], row["state"]) for row in hub.ask("GET", "/api/sessions")}
-    assert words["live0"] == ("suspended", "stopped")
-    assert words["done"] == ("failed", "failed")
+    rows = {row["name"]: row for row in hub.ask("GET", "/api/sessions")}
+    assert {name: (row["status"], row["state"]) for name, row in rows.items()} == {
+        **{f"live{number}": ("suspended", "stopped") for number in range(3)},
+        "done0": ("suspended", "completed"),
+        "done1": ("suspended", "failed"),
+        "late": ("suspended", "completed"),
+    }
+    assert all(rows[f"done{code}"]["last_active_at"] > before[done[code].id] for code in range(2))
+    assert ground.ps(done[0])["last_active_at"] == rows["done0"]["last_active_at"]
     again = hub.ask("POST", "/api/sessions/live0/resume")
     assert (again["status"], again["session"]["state"], again["session"]["run"]) == ("active", "running", 2)
     ground.end(live[0])

@@ -24,6 +24,8 @@ from hitchpost.model.record import ACTIVE, RECORD_TRANSITIONS, SUSPENDED
 from hitchpost.ops.prune import prune_when_sure
 from hitchpost.settings import Settings
 from hitchpost.state import files, records
+from hitchpost.state.home import session_folder
+from hitchpost.state.manager import read_state
 
 ACTOR = "hub"
 PRUNE_EVERY_S = FORGOTTEN_AFTER_S = 3600.0
@@ -63,7 +65,9 @@ class Janitor:
         for task in self._tasks:
             task.cancel()
         if self.settings.on_shutdown == "suspend":
-            await asyncio.gather(*(self._suspend(one) for one in self.hub.registry.sessions.values()))
+            active = [one for one in self.hub.registry.sessions.values() if one.line and one.row["record"] == ACTIVE]
+            active.sort(key=lambda one: not one.lives)  # processes first: they take longest, and matter most
+            await asyncio.gather(*map(self._suspend, active))
 
     def _repeat(self, name: str, job: Callable[[], Awaitable[object]], every_s: float) -> None:
         """Do a job now and then for ever: what fails today may work tomorrow, and nothing else would try again."""
@@ -81,12 +85,10 @@ class Janitor:
         self._tasks.append(asyncio.create_task(repeat()))
 
     async def _suspend(self, one: Tracked) -> None:
-        seen = one.seen
-        if seen is None or seen.record.record != ACTIVE or seen.facts.state not in runs.LIVE:
-            return
         try:
-            await self.hub.stop(one.id, actor=ACTOR, by=runs.SHUTDOWN, reason="the hub shuts down")
-            await self.hub.do(_suspend_record, seen.folder, seen.facts.run)
+            if one.lives and one.seen is not None and one.seen.facts.state != runs.CREATED:
+                await self.hub.stop(one.id, actor=ACTOR, by=runs.SHUTDOWN, reason="the hub shuts down")
+            await self.hub.do(_suspend_record, session_folder(self.hub.home, one.id))
         except (HitchpostError, OSError) as error:
             log.warning("not suspended", session_id=one.id, error=str(error))
 
@@ -161,6 +163,7 @@ class Janitor:
                 await self.hub.registry.look_at(decision.session)
 
 
-def _suspend_record(folder: str, run: int) -> None:
+def _suspend_record(folder: str) -> None:
     with files.SessionLock(folder):
+        run = read_state(folder).run
         records.change_record(folder, SUSPENDED, run=run, actor=ACTOR, reason="the hub shuts down")
