@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from hitchpost.cli.ps import from_hub, shapes_from_files
+from hitchpost.model.record import ALL
 from tests.ground import Ground, Truth
 from tests.support import Hitch, Process, eventually
 
@@ -420,7 +421,7 @@ class Boxed:
     def labels(self) -> dict[str, str]:
         """What ``hitch ps --json --all`` prints, without a process for it."""
         home = str(self.ground.home)
-        rows = json.loads(from_hub(home, "/api/sessions?all=True") or shapes_from_files(home, everything=True))
+        rows = json.loads(from_hub(home, "/api/sessions?all=True") or shapes_from_files(home, ALL))
         return {row["id"]: row["label"].partition(" (idle ")[0] for row in rows}
 
 

@@ -40,7 +40,7 @@ def test_a_page_that_is_not_signed_in_is_let_in_by_a_link_in_the_same_tab(window
     expect(window.page.locator(".link.open")).to_be_attached()
 
 
-@pytest.mark.ids("D-4", "D-5", "D-6")
+@pytest.mark.ids("D-4", "D-5", "D-6", "D-7")
 def test_the_list_is_live_and_counts_active_and_suspended_sessions(ground: Ground, window: Window) -> None:
     page = window.page
     expect(page.locator(".badge")).to_have_text("0")
@@ -59,11 +59,17 @@ def test_the_list_is_live_and_counts_active_and_suspended_sessions(ground: Groun
     expect(window.row("dev")).to_have_count(0)
     page.get_by_label("Show archived").check()
     expect(window.label("dev")).to_have_text("archived")
+    page.get_by_label("Show archived").uncheck()
+    expect(window.row("dev")).to_have_count(0)
+    page.get_by_label("Records").select_option("archived")
+    expect(page.locator(".row .name")).to_have_text(["dev"])
     window.open_session("dev")
     expect(page.locator(".end-bar")).to_have_text("Session is archived")
     expect(page.get_by_label("Prompt for dev")).to_be_disabled()
     ground.hitch("rm", "dev")
     expect(window.row("dev")).to_have_count(0)
+    expect(page.locator(".nothing")).to_have_text("Nothing fits the filter.")
+    page.get_by_label("Records").select_option("")
     expect(page.locator(".tab")).to_have_count(0)
     page.get_by_label("Filter sessions").fill("nobody")
     expect(page.locator(".nothing")).to_have_text("Nothing fits the filter.")

@@ -37,6 +37,50 @@ def test_without_sessions_only_the_header_is_printed_and_no_home_is_made(hitch: 
     home.mkdir(mode=0o700)
 
 
+@pytest.mark.ids("D-7")
+@pytest.mark.parametrize("with_hub", [False, True])
+def test_sessions_are_listed_by_their_records(ground: Ground, request: pytest.FixtureRequest, with_hub: bool) -> None:
+    names = ("active", "suspended", "archived", "error")
+    sessions = {name: new_session(ground.home, ground.place, name=name) for name in names}
+    for name, session in sessions.items():
+        path = ground.home / "sessions" / session / "session.json"
+        path.with_name("new").write_text(json.dumps({**json.loads(path.read_bytes()), "record": name}))
+        path.with_name("new").rename(path)
+    if with_hub:
+        hub: HubProcess = request.getfixturevalue("hub")
+        for query, found in (("?record=error,archived", names[2:]), ("?record=active&record=error", names[::3])):
+            assert [row["name"] for row in hub.ask("GET", f"/api/sessions{query}")] == list(found)
+        with hub.http() as client:
+            refused = client.get("/api/sessions?record=done")
+        assert (refused.status_code, "one of active, suspended" in refused.json()["error"]["message"]) == (422, True)
+
+    def listed(*words: str) -> list[str]:
+        rows = ground.hitch("ps", *words, "--json").json()
+        lines = ground.hitch("ps", *words).out.splitlines()[1:]
+        assert [row["name"] for row in rows] == [cells(line)[1] for line in lines]
+        return [row["name"] for row in rows]
+
+    assert listed() == list(names[:2])
+    assert listed("--all") == list(names)
+    for name in names:
+        assert listed("--record", name) == [name]
+        assert listed(f"--record={name}") == [name]
+    assert listed("--record", "archived", "--record", "active") == ["active", "archived"]
+    assert listed("--record", "archived,error") == ["archived", "error"]
+    refused_here = ground.hitch("ps", "--record", "done", check=2).err
+    assert "expected a record to be one of active, suspended, archived, error, but got 'done'" in refused_here
+
+
+@pytest.mark.ids("D-7")
+def test_records_are_completed_also_behind_a_comma(hitch: Hitch) -> None:
+    def offered(begun: str) -> list[str]:
+        env = {"_HITCH_COMPLETE": "bash_complete", "COMP_WORDS": f"hitch ps --record {begun}", "COMP_CWORD": "3"}
+        return [line.partition(",")[2] for line in hitch(env=env).out.splitlines()]
+
+    assert offered("a") == ["active", "archived"]
+    assert offered("archived,a") == ["archived,active"]
+
+
 @pytest.mark.ids("A31-14")
 def test_the_columns_are_those_of_adr_31(ground: Ground) -> None:
     ground.hitch("run", "--name", "dev", "--description", "fix it", "--workspace", ground.place, "--", "sleep", "1000")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from hitchpost.model import run as runs
+from hitchpost.model.record import ALL
 from hitchpost.ops.listing import listing
 from hitchpost.ops.recover import recover
 from hitchpost.state import story
@@ -48,7 +49,7 @@ def memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def row(home: Path) -> dict[str, Any]:
-    (only,) = listing(str(home), everything=True)
+    (only,) = listing(str(home), records=ALL)
     return only.shape
 
 

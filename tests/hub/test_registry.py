@@ -13,6 +13,7 @@ import pytest
 from hitchpost.hub import registry
 from hitchpost.hub.registry import Registry
 from hitchpost.model import run as runs
+from hitchpost.model.record import ALL
 from hitchpost.ops.listing import listing
 from hitchpost.state.index import INDEX, TICK_NS, Index
 from tests.ground import Ground
@@ -53,7 +54,7 @@ def in_the_index(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, 
         session(home, state, index=number + 1, name=f"s{number}")
     now = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: now() + 2 * TICK_NS)
-    return [row.shape for row in listing(str(home), everything=True)]
+    return [row.shape for row in listing(str(home), records=ALL)]
 
 
 @pytest.mark.ids("F41")

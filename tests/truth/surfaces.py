@@ -17,6 +17,7 @@ from websockets.sync.client import unix_connect
 
 from hitchpost import hubclient
 from hitchpost.cli import ps
+from hitchpost.model.record import ALL
 from hitchpost.ops.listing import listing
 from hitchpost.ops.services import NOBODY_KNOWS
 from hitchpost.ops.table import HEADER
@@ -88,12 +89,12 @@ class Surfaces:
     # the command, with a hub and without -------------------------------------------------------------------------
 
     def ps_json(self) -> dict[str, Words]:
-        text = ps.from_hub(self.home, "/api/sessions?all=True") or ps.shapes_from_files(self.home, True)
+        text = ps.from_hub(self.home, "/api/sessions?all=True") or ps.shapes_from_files(self.home, ALL)
         return self._complete({row["id"]: words_of(row) for row in json.loads(text)})
 
     def ps_table(self) -> dict[str, Words]:
-        text = ps.table_from_hub(self.home, True, colour=False)
-        text = text or ps.table_from_files(self.home, True, colour=False)  # type: ignore[assignment]
+        text = ps.table_from_hub(self.home, ALL, colour=False)
+        text = text or ps.table_from_files(self.home, ALL, colour=False)  # type: ignore[assignment]
         assert text is not None
         head, *lines = bytes(text).decode().splitlines()
         starts = [head.index(word) for word in HEADER] + [len(head) + 1000]
@@ -107,7 +108,7 @@ class Surfaces:
         return self._complete(said)
 
     def files(self) -> dict[str, Words]:
-        rows = listing(self.home, everything=True)
+        rows = listing(self.home, records=ALL)
         said = {row.id: words_of(row.shape) for row in rows}
         for row in rows:
             said[row.id]["agent_state"] = agent_state_of(row.line)

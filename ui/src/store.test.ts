@@ -69,6 +69,14 @@ test("archived and error records are counted by nobody, and shown to who asks", 
   showArchived.value = false;
   filter.value = "error";
   expect(names()).toEqual(["broken"]);
+  filter.value = "";
+  for (const [which, found] of Object.entries({ archived: "old", error: "broken", suspended: "rests" })) {
+    store.record.value = which;
+    expect(names()).toEqual([found]);
+  }
+  store.record.value = "active";
+  expect(names()).toEqual([]);
+  store.record.value = "";
 });
 
 test("a tab that is closed gives way to its neighbour", () => {

@@ -28,6 +28,8 @@ export const grid = signal(false);
 export const panel = signal<Panel | null>(null);
 export const filter = signal("");
 export const showArchived = signal(false);
+/** The record that alone is listed; empty for the usual ones. */
+export const record = signal("");
 export const creating = signal(false);
 export const notices = signal<readonly Notice[]>([]);
 export const now = signal(Date.now());
@@ -39,10 +41,9 @@ export const count = computed(() => [...sessions.value.values()].filter(isListed
 export const listed = computed(() => {
   const wanted = filter.value.trim();
   const byName = /\b(error|archived)\b/i.exec(wanted)?.[1]?.toLowerCase();
+  const usual = (one: Session) => isListed(one) || (showArchived.value && one.record === "archived") || one.record === byName;
   return inOrder(sessions.value.values()).filter(
-    (one) =>
-      (isListed(one) || (showArchived.value && one.record === "archived") || one.record === byName) &&
-      (!wanted || matches(one, wanted)),
+    (one) => (record.value ? one.record === record.value : usual(one)) && (!wanted || matches(one, wanted)),
   );
 });
 export const shown = computed(() => (current.value === null ? undefined : sessions.value.get(current.value)));

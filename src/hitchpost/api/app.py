@@ -32,6 +32,7 @@ from hitchpost.hub.core import Hub
 from hitchpost.hub.registry import Tracked
 from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
+from hitchpost.model.record import ALL, LISTED, chosen
 from hitchpost.model.status import STALE, container_name
 from hitchpost.ops import launch
 from hitchpost.ops.changed import changed, diff_shape
@@ -65,6 +66,11 @@ HTTP_CODES = {
     429: "too_many_guesses",
 }
 SessionId = Annotated[str, Path(max_length=LONGEST_NAME, description="An id, a name, an index, or how an id begins.")]
+
+Everything = Annotated[bool, Query(alias="all", description="Archived and error records too.")]
+Records = Annotated[
+    Sequence[str], Query(description=f"Only sessions with such records: {', '.join(ALL)}; more than one with commas.")
+]
 
 
 def owner(request: Request) -> None:
@@ -157,16 +163,18 @@ class Routes:
 
     # sessions ---------------------------------------------------------------------------------------------------
 
-    async def sessions(self, everything: Annotated[bool, Query(alias="all")] = False) -> Response:
+    async def sessions(self, everything: Everything = False, record: Records = ()) -> Response:
         """As text that is ready: thousands of sessions are not taken apart and put together again."""
+        records = chosen(record, everything=everything)
         await self.hub.registry.freshen()
-        texts = [one.text for one in self.hub.registry.rows(everything=everything)]
+        texts = [one.text for one in self.hub.registry.rows(records=records)]
         return Response(as_json(texts), media_type="application/json")
 
-    async def table(self, everything: Annotated[bool, Query(alias="all")] = False, colour: bool = False) -> Response:
+    async def table(self, everything: Everything = False, record: Records = (), colour: bool = False) -> Response:
         """What ``hitch ps`` prints. It is made in a thread: thousands of lines would hold up the event loop."""
+        records = chosen(record, everything=everything)
         await self.hub.registry.freshen()
-        lines = [one.line for one in self.hub.registry.rows(everything=everything)]
+        lines = [one.line for one in self.hub.registry.rows(records=records)]
         return PlainTextResponse(await asyncio.to_thread(as_table, lines, colour=colour, now_s=time.time()))
 
     async def export(self) -> dict[str, Any]:
@@ -293,7 +301,7 @@ class Routes:
     async def _rows(self) -> Sequence[Tracked | Row]:
         """The sessions that ``hitch ps`` lists."""
         await self.hub.registry.freshen()
-        return self.hub.registry.rows(everything=False)
+        return self.hub.registry.rows(records=LISTED)
 
     def _agent_view(self, one: Tracked | Row) -> dict[str, Any]:
         agent = one.shape["agent"]

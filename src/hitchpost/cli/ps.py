@@ -15,12 +15,21 @@ if TYPE_CHECKING:
 
 HUB_ANSWERS_S = 1.0
 MOST_HEAD_BYTES = 1 << 16
+RECORD = "--record="
 FLAGS = ("--all", "-a", "--json", "--watch", "-w")
 
 
 def understands(arguments: list[str]) -> bool:
     """Whether the fast path can take these arguments; the others go to click for help and errors."""
-    return all(argument in FLAGS for argument in arguments)
+    return all(argument in FLAGS or argument.startswith(RECORD) for argument in arguments)
+
+
+def wanted(arguments: list[str]) -> tuple[str, ...]:
+    """The records that are to be listed. Raises ``UsageError``."""
+    from hitchpost.model.record import chosen
+
+    named = [argument.removeprefix(RECORD) for argument in arguments if argument.startswith(RECORD)]
+    return chosen(named, everything="--all" in arguments or "-a" in arguments)
 
 
 def main(arguments: list[str]) -> int:
@@ -29,19 +38,19 @@ def main(arguments: list[str]) -> int:
     from hitchpost.errors import HitchpostError
     from hitchpost.state.home import open_home
 
-    everything = "--all" in arguments or "-a" in arguments
     try:
+        records = wanted(arguments)
         if "--watch" in arguments or "-w" in arguments:
             from hitchpost.cli.watch import watch
 
-            return watch(everything)
+            return watch(records)
         gc.disable()  # this process ends before there is anything to collect
         home = open_home(create=False)
         if "--json" in arguments:
-            text = from_hub(home, f"/api/sessions?all={everything}") or shapes_from_files(home, everything)
+            text = from_hub(home, f"/api/sessions?record={','.join(records)}") or shapes_from_files(home, records)
         else:
             colour = sys.stdout.isatty()
-            text = table_from_hub(home, everything, colour=colour) or table_from_files(home, everything, colour=colour)
+            text = table_from_hub(home, records, colour=colour) or table_from_files(home, records, colour=colour)
         sys.stdout.buffer.write(text)
         sys.stdout.flush()
     except (HitchpostError, OSError) as error:
@@ -52,22 +61,22 @@ def main(arguments: list[str]) -> int:
     os._exit(0)  # nothing is open: taking thousands of rows apart again would only cost time
 
 
-def shapes_from_files(home: str, everything: bool) -> bytes:
+def shapes_from_files(home: str, records: tuple[str, ...]) -> bytes:
     from hitchpost.ops.listing import as_json, listing
 
-    return as_json([row.text for row in listing(home, everything=everything)])
+    return as_json([row.text for row in listing(home, records=records)])
 
 
-def table_from_files(home: str, everything: bool, *, colour: bool) -> bytes:
+def table_from_files(home: str, records: tuple[str, ...], *, colour: bool) -> bytes:
     from hitchpost.ops.listing import listing
     from hitchpost.ops.table import as_table
 
-    rows = listing(home, everything=everything)
+    rows = listing(home, records=records)
     return as_table([row.line for row in rows], colour=colour, now_s=time.time())
 
 
-def table_from_hub(home: str, everything: bool, *, colour: bool) -> bytearray | None:
-    return from_hub(home, f"/api/sessions/table?all={everything}&colour={colour}")
+def table_from_hub(home: str, records: tuple[str, ...], *, colour: bool) -> bytearray | None:
+    return from_hub(home, f"/api/sessions/table?record={','.join(records)}&colour={colour}")
 
 
 def from_hub(home: str, path: str) -> bytearray | None:

@@ -7,13 +7,28 @@ import sys
 import click
 
 from hitchpost.cli import ps
+from hitchpost.model.record import ALL
+
+
+def _complete_records(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Behind a comma, those that are not named yet."""
+    before, comma, begun = incomplete.rpartition(",")
+    return [f"{before}{comma}{one}" for one in ALL if one.startswith(begun) and one not in before.split(",")]
 
 
 @click.command("ps")
 @click.option("-a", "--all", "everything", is_flag=True, help="Archived and error records too.")
+@click.option(
+    "--record",
+    "records",
+    multiple=True,
+    metavar="RECORD",
+    shell_complete=_complete_records,
+    help=f"Only sessions with such a record: {', '.join(ALL)}. More than one: again, or with commas.",
+)
 @click.option("--json", "as_json", is_flag=True, help="A list of sessions in the one JSON shape.")
 @click.option("-w", "--watch", is_flag=True, help="Follow changes until Ctrl-C.")
-def command(everything: bool, as_json: bool, watch: bool) -> None:
+def command(everything: bool, records: tuple[str, ...], as_json: bool, watch: bool) -> None:
     """List sessions, one line each."""
     flags = [("--all", everything), ("--json", as_json), ("--watch", watch)]
-    sys.exit(ps.main([flag for flag, wanted in flags if wanted]))
+    sys.exit(ps.main([*(flag for flag, wanted in flags if wanted), *(f"{ps.RECORD}{one}" for one in records)]))

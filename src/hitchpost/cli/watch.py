@@ -37,7 +37,7 @@ def _end(number: int, frame: object) -> None:
     raise Ended(number)
 
 
-def watch(everything: bool) -> int:
+def watch(records: tuple[str, ...]) -> int:
     """Until Ctrl-C. Returns the exit code."""
     home = open_home(create=False)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -46,9 +46,9 @@ def watch(everything: bool) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH})
     try:
         if sys.stdout.isatty():
-            _redraw(home, everything)
+            _redraw(home, records)
         else:
-            _print_changes(home, everything)
+            _print_changes(home, records)
     except KeyboardInterrupt:
         return 0
     except Ended as ended:
@@ -61,11 +61,11 @@ def watch(everything: bool) -> int:
 class Files:
     """Without a hub: look at the files now and then."""
 
-    def __init__(self, home: str, everything: bool) -> None:
-        self.home, self.everything = home, everything
+    def __init__(self, home: str, records: tuple[str, ...]) -> None:
+        self.home, self.records = home, records
 
     def lines(self, *, colour: bool) -> list[str]:
-        return table_from_files(self.home, self.everything, colour=colour).decode().split("\n")[:-1]
+        return table_from_files(self.home, self.records, colour=colour).decode().split("\n")[:-1]
 
     def wait(self, *, ticks: bool) -> None:
         signal.sigtimedwait({signal.SIGWINCH}, EVERY_S)
@@ -78,12 +78,12 @@ class Resized(BaseException):
 class HubEvents:
     """With a hub: it tells of every change, and nothing is asked in between."""
 
-    def __init__(self, home: str, everything: bool, connection: ClientConnection) -> None:
-        self.home, self.everything, self.connection = home, everything, connection
+    def __init__(self, home: str, records: tuple[str, ...], connection: ClientConnection) -> None:
+        self.home, self.records, self.connection = home, records, connection
         signal.signal(signal.SIGWINCH, self._resized)
 
     def lines(self, *, colour: bool) -> list[str]:
-        table = table_from_hub(self.home, self.everything, colour=colour)
+        table = table_from_hub(self.home, self.records, colour=colour)
         if table is None:
             raise HubGone
         return table.decode().split("\n")[:-1]
@@ -109,23 +109,23 @@ class HubGone(HitchpostError):
     """Raised when the hub has ended: the files go on."""
 
 
-def source(home: str, everything: bool) -> Files | HubEvents:
+def source(home: str, records: tuple[str, ...]) -> Files | HubEvents:
     if not os.path.exists(os.path.join(home, "hub.sock")):
-        return Files(home, everything)
+        return Files(home, records)
     try:
         with ShortPath(home, "hub.sock") as path:
             connection = unix_connect(path, "ws://hub/ws", compression=None, max_size=None, open_timeout=2)
-        return HubEvents(home, everything, connection)
+        return HubEvents(home, records, connection)
     except (OSError, TimeoutError, WebSocketException):
-        return Files(home, everything)
+        return Files(home, records)
 
 
-def _redraw(home: str, everything: bool) -> NoReturn:
+def _redraw(home: str, records: tuple[str, ...]) -> NoReturn:
     _write(HIDE_CURSOR + CLEAR)
     try:
         while True:
             try:
-                told = source(home, everything)
+                told = source(home, records)
                 while True:
                     _write(screen(told.lines(colour=True), *terminal_size()))
                     told.wait(ticks=True)
@@ -135,11 +135,11 @@ def _redraw(home: str, everything: bool) -> NoReturn:
         _write(SHOW_CURSOR + PLAIN + "\n")
 
 
-def _print_changes(home: str, everything: bool) -> NoReturn:
+def _print_changes(home: str, records: tuple[str, ...]) -> NoReturn:
     shown: list[str] | None = None
     while True:
         try:
-            told = source(home, everything)
+            told = source(home, records)
             while True:
                 lines = told.lines(colour=False)
                 found = lasting(lines)

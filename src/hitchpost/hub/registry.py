@@ -24,9 +24,10 @@ from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import WITHOUT_SANDBOX, Facts
+from hitchpost.model.record import ALL
 from hitchpost.model.status import cr070, settle, status, story29, story29_reason
 from hitchpost.ops.create import sweep
-from hitchpost.ops.listing import UNLISTED, Row, foreign, is_settled, place_in_list, place_of
+from hitchpost.ops.listing import Row, foreign, is_settled, is_wanted, place_in_list, place_of
 from hitchpost.ops.look import Seen, as_it_was, exit_of, look, with_activity
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import resolve_in
@@ -260,15 +261,15 @@ class Registry:
                 one.describe(now)
         await asyncio.gather(*map(self.look_at, moved))
 
-    def listed(self, *, everything: bool = True) -> list[Tracked]:
+    def listed(self, *, records: tuple[str, ...] = ALL) -> list[Tracked]:
         """All sessions in the order of their index."""
-        found = [one for one in self.sessions.values() if one.line and (everything or one.place < UNLISTED)]
+        found = [one for one in self.sessions.values() if one.line and is_wanted(one, records)]
         return sorted(found, key=attrgetter("place"))
 
-    def rows(self, *, everything: bool) -> Sequence[Tracked | Row]:
+    def rows(self, *, records: tuple[str, ...]) -> Sequence[Tracked | Row]:
         """As the command lists them: with those that cannot be looked at, or that a newer version wrote."""
-        known = [one for one in self.listed(everything=everything) if one.id not in self.foreign]
-        others = [row for row in self.foreign.values() if everything or row.place < UNLISTED]
+        known = [one for one in self.listed(records=records) if one.id not in self.foreign]
+        others = [row for row in self.foreign.values() if is_wanted(row, records)]
         return sorted([*known, *others], key=attrgetter("place")) if others else known
 
     # looking ----------------------------------------------------------------------------------------------------

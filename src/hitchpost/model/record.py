@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import HitchpostError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ACTIVE = "active"
 SUSPENDED = "suspended"
@@ -16,6 +20,7 @@ RECORD_TRANSITIONS: dict[str, tuple[str, ...]] = {
     ERROR: (),
 }
 
+ALL = tuple(RECORD_TRANSITIONS)
 LISTED = (ACTIVE, SUSPENDED)
 """Shown without ``--all`` and counted in the badge."""
 
@@ -48,3 +53,16 @@ class InvalidRecordChange(HitchpostError):
 def check_record(old: str, new: str) -> None:
     if new not in RECORD_TRANSITIONS.get(old, ()):
         raise InvalidRecordChange(old, new)
+
+
+def chosen(texts: Iterable[str], *, everything: bool = False) -> tuple[str, ...]:
+    """Which records a list is to have: those that are named, some in one text with commas between, else the usual ones.
+
+    Raises ``UsageError`` for a word that names none.
+    """
+    words = {word.strip() for text in texts for word in text.split(",")}
+    if unknown := sorted(words.difference(ALL)):
+        raise UsageError(f"expected a record to be one of {', '.join(ALL)}, but got {unknown[0]!r}")
+    if words:
+        return tuple(word for word in ALL if word in words)
+    return ALL if everything else LISTED

@@ -13,7 +13,7 @@ from hitchpost import lightjson
 from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
-from hitchpost.model.record import LISTED
+from hitchpost.model.record import ALL, LISTED
 from hitchpost.state import files, index
 from hitchpost.state.home import ID_LENGTH, session_folder
 from hitchpost.state.index import Index
@@ -25,9 +25,15 @@ UNLISTED = 1 << 64
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
-    from typing import Any
+    from typing import Any, Protocol
 
     from hitchpost.ops.look import Seen
+
+    class Listed(Protocol):
+        """A row of a list: the index's line, and its place."""
+
+        line: str
+        place: int
 
 
 class Row:
@@ -61,8 +67,8 @@ class Row:
         return self._shape
 
 
-def listing(home: str, *, everything: bool = False, now: datetime | None = None) -> list[Row]:
-    """All sessions in the order of their index. Archived and error records only with ``everything``."""
+def listing(home: str, *, records: tuple[str, ...] = LISTED, now: datetime | None = None) -> list[Row]:
+    """The sessions with such records, in the order of their index."""
     now_s = time.time() if now is None else now.timestamp()
     try:
         known = Index(home).check()
@@ -73,10 +79,16 @@ def listing(home: str, *, everything: bool = False, now: datetime | None = None)
         if (row := _looked_at(known, session, now_s)) is not None:
             found.append(row)
     known.save()
-    if not everything:
-        found = [row for row in found if row.place < UNLISTED]
+    found = [row for row in found if is_wanted(row, records)]
     found.sort(key=lambda row: row.place)
     return found
+
+
+def is_wanted(row: Listed, records: tuple[str, ...]) -> bool:
+    """Whether a list of these records has the row."""
+    if records == LISTED:
+        return row.place < UNLISTED
+    return records == ALL or row.line.split("\t", index.NUMBER)[index.RECORD] in records
 
 
 def as_json(texts: list[str]) -> bytes:

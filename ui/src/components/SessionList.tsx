@@ -1,4 +1,4 @@
-import { count, creating, filter, known, link, listed, owner, showArchived } from "../store";
+import { count, creating, filter, known, link, listed, owner, record, showArchived } from "../store";
 import { helping } from "../shortcuts";
 import { signOut } from "../signin";
 import { SessionRow } from "./SessionRow";
@@ -19,20 +19,30 @@ export function SessionList() {
           </button>
         ) : null}
       </header>
-      <input
-        class="filter"
-        type="search"
-        placeholder="Filter"
-        aria-label="Filter sessions"
-        value={filter.value}
-        onInput={(event) => (filter.value = event.currentTarget.value)}
-      />
+      <div class="filters">
+        <select aria-label="Records" title="Records" value={record.value} onChange={(event) => (record.value = event.currentTarget.value)}>
+          <option value="">active, suspended</option>
+          {RECORDS.map((one) => (
+            <option key={one} value={one}>
+              {one}
+            </option>
+          ))}
+        </select>
+        <input
+          class="filter"
+          type="search"
+          placeholder="Filter"
+          aria-label="Filter sessions"
+          value={filter.value}
+          onInput={(event) => (filter.value = event.currentTarget.value)}
+        />
+      </div>
       <ul class="rows" onKeyDown={walk}>
         {found.map((one) => (
           <SessionRow key={one.id} session={one} />
         ))}
       </ul>
-      {known.value && found.length === 0 ? <p class="nothing">{filter.value ? "Nothing fits the filter." : "No sessions."}</p> : null}
+      {known.value && found.length === 0 ? <p class="nothing">{filter.value || record.value ? "Nothing fits the filter." : "No sessions."}</p> : null}
       <footer class="list-foot">
         <label class="archived-toggle">
           <input
@@ -53,6 +63,7 @@ export function SessionList() {
   );
 }
 
+const RECORDS = ["active", "suspended", "archived", "error"];
 const LINK_WORDS = { connecting: "connecting", open: "connected", lost: "connection lost", refused: "signed out" };
 
 /** Arrow keys, Home and End go through the rows. */
