@@ -195,4 +195,7 @@ def test_wrong_settings_are_told_and_nothing_is_started(ground: Ground, text: by
 def test_settings_that_are_a_folder_or_may_not_be_read_are_told(ground: Ground):
     config = Path(os.environ["XDG_CONFIG_HOME"]) / "hitchpost" / "config.toml"
     config.mkdir(parents=True)
-    assert ground.hitch("run", "--", "true", check=2).err == f"hitch: cannot read {config}: is a directory\n"
+    assert (
+        ground.hitch("run", "--", "true", check=2).err
+        == f"hitch: cannot read {config}: expected a file, but got a link or a folder\n"
+    )
