@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from hitchpost.ops.checkup import file_system
 from hitchpost.state import files
 from hitchpost.state.index import Index
 from tests.cli.places import HOSTILE, NOBODY, as_nobody, is_harmless, new_session, only_root, tree
-from tests.ground import Ground, Truth
+from tests.ground import Ground, Truth, alive
 from tests.support import Hitch, end_home, eventually
 
 GARBAGE = b"\x00\xff{" * 50
@@ -273,6 +274,43 @@ def test_a_lost_keeper_is_a_problem_and_fix_writes_it_down_and_leaves_no_process
     assert session.state == "failed"
     assert trouble(ground.hitch) == []
     assert ground.processes() == []
+
+
+@pytest.mark.parametrize("runtime", ["local", "tmux"])
+@pytest.mark.parametrize("deleted", ["session", "home"])
+def test_a_keeper_whose_folder_was_deleted_is_found_and_fix_ends_it_with_its_agent(
+    ground: Ground, deleted: str, runtime: str
+) -> None:
+    words = ("run", "--json", "--name", "dev", "--runtime", runtime, "--workspace", ground.place, "--", "sleep", "1000")
+    session = Truth(ground.home, ground.hitch(*words).json()["id"])
+    keeper, agent = session.keeper_pid(), session.agent_pid()
+    shutil.rmtree(session.folder if deleted == "session" else ground.home / "sessions")
+    found = only(trouble(ground.hitch), "problem", "keeper")
+    assert found["text"] == (
+        f"the folder of {session.id} was deleted; its keeper (pid {keeper}) and the agent of run 1 work on"
+    )
+    assert alive(agent), "looking ends nothing"
+    assert fixed(ground.hitch) == [f"ended the keeper and the agent of {session.id}, whose folder was deleted"]
+    assert not alive(agent)
+    assert trouble(ground.hitch) == []
+    eventually(lambda: ground.processes() == [], what="the end of everything")
+
+
+def test_the_keeper_of_a_home_that_was_moved_is_none_without_a_folder(ground: Ground) -> None:
+    session = ground.run("sleep", "1000", name="dev")
+    away = ground.home.with_name("away")
+    ground.home.rename(away)
+    ground.home.mkdir(0o700)
+    try:
+        assert trouble(ground.hitch) == []
+        assert fixed(ground.hitch) == []
+        moved = Truth(away, session.id)
+        assert alive(moved.agent_pid())
+        os.kill(moved.keeper_pid(), signal.SIGTERM)
+        eventually(lambda: not alive(moved.agent_pid()), what="the agent's end")
+    finally:
+        shutil.rmtree(ground.home)
+        away.rename(ground.home)
 
 
 def test_a_keeper_that_does_not_answer_is_a_problem_with_its_pid(ground: Ground) -> None:

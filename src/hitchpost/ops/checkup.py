@@ -11,7 +11,7 @@ from hitchpost import hubclient, lightjson
 from hitchpost import settings as config
 from hitchpost.errors import BadSettings, HomeRefused
 from hitchpost.model.record import ARCHIVED
-from hitchpost.ops import machine, shelter, ward
+from hitchpost.ops import machine, shelter, unseen, ward
 from hitchpost.ops.create import NEW, REMOVED
 from hitchpost.ops.finding import Finding, note, ok, problem
 from hitchpost.runtimes.docker import left
@@ -33,13 +33,15 @@ def checkup(home: str) -> list[Finding]:
     findings = [*machine.machine(settings), found]
     refused = _home(home)
     if refused is not None:
-        return [*findings, refused]
+        return [*findings, refused, *unseen.findings(home)]
     findings += _place(home)
     findings += _hub(home)
     findings += _index(home)
     wards = [ward.examine(home, session) for session in records.ids(home)]
     findings += [finding for one in wards for finding in one.findings]
-    if not any(one.findings for one in wards):
+    lost = unseen.findings(home)
+    findings += lost
+    if not lost and not any(one.findings for one in wards):
         findings.append(ok("sessions", f"{len(wards)} in order" if wards else "none yet"))
     findings += shelter.workspaces(home)
     findings += _left_over(home, {name for one in wards for name in one.groups})

@@ -13,6 +13,7 @@ from hitchpost.ops.create import sweep
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
 from hitchpost.ops.survivors import end_survivors, may_be
+from hitchpost.ops.unseen import end_unseen
 from hitchpost.ops.view import shape
 from hitchpost.ops.ward import TROUBLE
 from hitchpost.runtimes.docker import remove_left
@@ -25,7 +26,7 @@ from hitchpost.workspaces import worktree
 
 def mend(home: str) -> list[str]:
     """Do what can be done without losing anything. Returns what was done; the home was checked before."""
-    done: list[str] = []
+    done = end_unseen(home)
     if not os.path.isdir(sessions_folder(home)):
         return done
     for session in records.ids(home):
