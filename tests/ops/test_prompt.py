@@ -103,6 +103,15 @@ def test_the_command_and_the_hub_treat_every_ended_session_alike(ground: Ground,
                 ground.end(session)
 
 
+@pytest.mark.ids("D-9")
+def test_a_text_that_is_too_long_wakes_nobody(ground: Ground) -> None:
+    dev = echoing(ground)
+    reaped(ground, dev)
+    answer = ground.hitch("send", "dev", "-", stdin="x" * 600_000, check=4)
+    assert "the text has 600000 bytes" in answer.err
+    assert (dev.state, dev.state_file()["run"]) == ("stopped", 1)
+
+
 @pytest.mark.ids("D-9", "F42")
 def test_prompts_at_the_same_moment_start_one_run_and_all_arrive(ground: Ground) -> None:
     dev = echoing(ground)

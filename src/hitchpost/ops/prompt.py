@@ -6,7 +6,7 @@ from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.status import rests
 from hitchpost.ops.look import Seen
-from hitchpost.ops.send import send
+from hitchpost.ops.send import check_text, send
 from hitchpost.ops.sessions import find
 from hitchpost.ops.stop import wait_out_starting
 from hitchpost.values import value
@@ -42,6 +42,7 @@ def prompt(
     if seen.facts.state in (runs.CREATED, runs.STARTING):
         seen = wait_out_starting(home, seen.record.id)
     if rests(seen.facts):
+        check_text(seen.record.name, text)  # what is refused starts nothing
         seen, notes = _woken(home, seen, actor=actor, caller=caller, size=size)
     offset = send(seen, text, enter=enter, force=force)
     return Prompted(seen, offset, started=notes is not None, notes=notes or ())

@@ -29,14 +29,19 @@ class NotTaken(HitchpostError):
         )
 
 
+def check_text(name: str, text: str) -> None:
+    """Raises ``Refused`` for what is too long."""
+    size = len(text.encode("utf-8", "surrogateescape"))
+    if size > MOST_TEXT_BYTES:
+        raise Refused(f"not sent to {name}: the text has {size} bytes, at most {MOST_TEXT_BYTES} can be typed at once")
+
+
 def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False) -> int:
     """Deliver ``text`` and press Enter. Returns the log's offset before it. Raises ``Refused`` with the reason."""
     name = seen.record.name
     if seen.record.record not in recs.TAKES_INPUT:
         raise no_input(seen)
-    size = len(text.encode("utf-8", "surrogateescape"))
-    if size > MOST_TEXT_BYTES:
-        raise Refused(f"not sent to {name}: the text has {size} bytes, at most {MOST_TEXT_BYTES} can be typed at once")
+    check_text(name, text)
     if lives_on(seen.facts):
         seen = take_over(home_of(seen.folder), seen, "recovery")
     try:
