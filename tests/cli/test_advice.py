@@ -219,6 +219,23 @@ def stale(stage: Stage) -> str:
     return stage.err("attach", "dev")
 
 
+def unkept(stage: Stage) -> str:
+    boxed: Boxed = stage.boxed
+    session = stage.session = boxed.run("sh", "-c", ECHO)
+    session.kill_keeper()
+    (place,) = (session.folder / "inside").glob("1-*")
+    (place / "out").unlink()
+    (place / "out").write_text("no pipe")
+    with live("attach", "dev", terminal=(80, 24)) as refused:
+        assert refused.process.wait(20) == 4
+        return refused.err()
+
+
+def folder_deleted(stage: Stage) -> str:
+    shutil.rmtree(stage.begin().folder)
+    return stage.doctor()
+
+
 def crowded(stage: Stage) -> str:
     for _ in range(6):
         stage.ground.begin_sh("sleep 1000")
@@ -499,6 +516,11 @@ ROWS = (
     Row(WAY_ON, "hitch explain {0} tells why", 3, broken, shows="the record is error"),
     Row(WAY_ON, "hitch restart {} starts a new session in it", 3, stale, shows="running (run 2)"),
     Row(WAY_ON, "hitch stop {} removes it", 3, stale),
+    Row("ops/takeover.py", "hitch doctor says why", 2, unkept, codes=(1,), shows="not a pipe any more"),
+    Row("ops/takeover.py", "hitch stop {} ends it", 3, unkept),
+    Row(
+        "ops/unseen.py", "hitch doctor --fix (both are ended", 3, folder_deleted, shows="ended the keeper and the agent"
+    ),
     Row("runtimes/adopted.py", "hitch adopt --tmux TARGET watches it", 4, adopted),
     Row("cli/attach.py", "hitch logs {} shows its output", 3, ended),
     Row("cli/attach.py", "hitch logs -f {} follows without one", 4, without_a_terminal),

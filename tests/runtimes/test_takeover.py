@@ -115,6 +115,25 @@ def test_the_menu_of_a_stale_session_ends_nothing_when_it_is_cancelled(boxed: Bo
 
 
 @pytest.mark.ids("F17")
+def test_an_agent_that_no_keeper_can_take_over_is_told_as_running_and_can_be_stopped(boxed: Boxed):
+    dev = boxed.run("sh", "-c", ECHO)
+    agent = dev.agent_pid()
+    dev.kill_keeper()
+    (place,) = (dev.folder / "inside").glob("1-*")
+    (place / "out").unlink()
+    (place / "out").write_text("no pipe")
+    with live("attach", "dev", terminal=(80, 24)) as refused:
+        assert refused.process.wait(20) == 4, refused.err()
+        assert "no other could take its place" in refused.err()
+    assert boxed.ground.ps(dev)["label"] == LOST
+    assert alive(agent)
+    boxed.ground.hitch("stop", "dev")
+    assert not alive(agent)
+    assert dev.exit()["intent"] == "user"
+    assert boxed.engine.containers() == []
+
+
+@pytest.mark.ids("F17")
 def test_a_watched_program_is_taken_over(theirs: Theirs, ground: Ground):  # noqa: F811
     pid = theirs.begin('echo before; while read -r line; do echo "<$line>"; done')
     dev = theirs.adopt()

@@ -21,11 +21,12 @@ from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import ADOPTED, TMUX, WITHOUT_SANDBOX
 from hitchpost.model.record import ARCHIVED
-from hitchpost.model.status import is_stale, status
+from hitchpost.model.status import is_stale, lives_on, status
 from hitchpost.ops.advice import noted, way_on
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import find
+from hitchpost.ops.takeover import NotTakenOver
 from hitchpost.runtimes import adopted, tmux
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.screen import restore
@@ -53,6 +54,8 @@ def command(session: str, read_only: bool) -> None:
         if not stale.ask(home, seen):
             return
         seen = recover(home, seen.record.id)
+    if lives_on(seen.facts):
+        raise NotTakenOver(seen.record)
     if seen.facts.keeper_alive is False or seen.facts.state == runs.CREATED:
         output_in = "" if seen.record.record == ARCHIVED else f"hitch logs {seen.record.word} shows its output, "
         raise Refused(

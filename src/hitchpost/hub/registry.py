@@ -25,12 +25,13 @@ from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import WITHOUT_SANDBOX, Facts
 from hitchpost.model.record import ALL
-from hitchpost.model.status import cr070, settle, status, story29, story29_reason
+from hitchpost.model.status import cr070, lives_on, settle, status, story29, story29_reason
 from hitchpost.ops.create import sweep
 from hitchpost.ops.listing import Row, foreign, is_settled, is_wanted, place_in_list, place_of
 from hitchpost.ops.look import Seen, as_it_was, exit_of, look, with_activity
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import resolve_in
+from hitchpost.ops.takeover import NotTakenOver
 from hitchpost.ops.view import shape
 from hitchpost.state import files, records
 from hitchpost.state.home import is_id, session_folder, sessions_folder
@@ -323,8 +324,8 @@ class Registry:
         except (HitchpostError, OSError) as error:
             number = error.errno if isinstance(error, OSError) else None
             if number not in CANNOT_WRITE:
-                log.warning("cannot write down yet how a run ended", session_id=session, error=str(error))
-                self._look_again(session)
+                log.warning("cannot write down yet what became of a run", session_id=session, error=str(error))
+                self._look_again(session, SLOW_LOOK_S if isinstance(error, NotTakenOver) else LOOK_AGAIN_S)
                 return
             if session not in self._unwritten:
                 log.error("cannot write down how a run ended", session_id=session, error=str(error))
@@ -507,11 +508,11 @@ class Registry:
         if self._looks.get(session) is look:
             del self._looks[session]
 
-    def _look_again(self, session: str) -> None:
+    def _look_again(self, session: str, after_s: float = LOOK_AGAIN_S) -> None:
         """What failed for want of a descriptor or a lock may work in a moment, and nothing else would tell of it."""
         if session not in self._again:
             self._again.add(session)
-            asyncio.get_running_loop().call_later(LOOK_AGAIN_S, self._look_now, session)
+            asyncio.get_running_loop().call_later(after_s, self._look_now, session)
 
     def _look_now(self, session: str) -> None:
         self._again.discard(session)
@@ -543,4 +544,7 @@ def _write_end(home: str, seen: Seen, told: dict[str, Any]) -> Seen:
         with files.SessionLock(seen.folder):
             if not os.path.exists(path):
                 files.write_object(path, told)
-    return recover(home, seen.record.id, actor="hub")
+    found = recover(home, seen.record.id, actor="hub")
+    if lives_on(found.facts):
+        raise NotTakenOver(found.record)
+    return found

@@ -46,7 +46,8 @@ def main(argv: list[str]) -> int:
     except (StartFailed, NotWritten, OSError) as error:
         text = f"cannot start the agent: {error}" if isinstance(error, OSError) else str(error)
         if spec.takes_over:
-            files.discard(os.path.join(run_folder, wire.SOCKET))  # the agent and its run stay as they were
+            complain(f"cannot take over: {text}")  # the agent and its run stay as they were
+            files.discard(os.path.join(run_folder, wire.SOCKET))
         else:
             _fail_start(keeper, text)
         _say_ready(spec, {"ok": False, "error": text})

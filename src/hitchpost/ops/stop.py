@@ -11,6 +11,7 @@ from hitchpost import wire
 from hitchpost.errors import KeeperSilent, NotStopped, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
+from hitchpost.model.status import lives_on
 from hitchpost.ops.create import sweep
 from hitchpost.ops.explaining import keeper_text
 from hitchpost.ops.look import Seen
@@ -76,6 +77,9 @@ def stop(
         base.load(seen.record.runtime).unpause(seen.folder)  # what is frozen does not even die
     wait_s = (seen.record.grace_s if grace_s is None else grace_s) + MARGIN_S
     why = f"{reason}, asked by {actor}".removeprefix(", ")
+    if lives_on(seen.facts):  # no keeper could take it over
+        _write_intent(seen.run_folder, {"by": by, "reason": why, "grace_s": 0})
+        base.load(seen.record.runtime).end_leftovers(seen.folder, seen.facts.run, session=seen.record.id)
     for _ in range(KEEPERS):
         asked = _ask(seen, by=by, reason=why, grace_s=grace_s)
         try:
@@ -144,13 +148,17 @@ def _signal_keeper(where: str, asked: dict[str, object]) -> bool:
     try:
         if keeper_process(where) != pid:
             return False
-        files.write_object(os.path.join(where, wire.INTENT), {"schema": files.SCHEMA, "at": files.stamp(), **asked})
+        _write_intent(where, asked)
         signal.pidfd_send_signal(fd, signal.SIGTERM)
     except ProcessLookupError:
         return False
     finally:
         os.close(fd)
     return True
+
+
+def _write_intent(where: str, asked: dict[str, object]) -> None:
+    files.write_object(os.path.join(where, wire.INTENT), {"schema": files.SCHEMA, "at": files.stamp(), **asked})
 
 
 def _wait_for_end(seen: Seen, link: Link | None, wait_s: float, progress: Callable[[float], None]) -> None:

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import os
+import time
 
 from hitchpost import output, wire
 from hitchpost import settings as config
-from hitchpost.errors import BadSettings, HitchpostError
+from hitchpost.errors import BadSettings, HitchpostError, Refused
 from hitchpost.model.status import lives_on
 from hitchpost.ops.look import Seen, look
 from hitchpost.runtimes import base
-from hitchpost.runtimes.kept import take_lock
+from hitchpost.runtimes.kept import is_kept, take_lock
 from hitchpost.settings import Settings
 from hitchpost.state import files, story
+from hitchpost.state.records import Record
 
 USUAL_SIZE = (80, 24)
+ENDS_S = 2.0
+
+
+class NotTakenOver(Refused):
+    """Raised when an agent lives on without its keeper and no other could take its place."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(
+            f"{record.name} runs, its keeper is gone, and no other could take its place",
+            f"hitch doctor says why, hitch stop {record.word} ends it",
+        )
 
 
 def take_over(home: str, seen: Seen, actor: str) -> Seen:
@@ -26,7 +39,9 @@ def take_over(home: str, seen: Seen, actor: str) -> Seen:
             if not lives_on(now.facts) or now.facts.run != seen.facts.run:
                 return now
             started = _start(now, leases)
-            if started.error is None:
+            if started.error is not None:
+                _wait_for_end_of_keeper(now.run_folder)
+            else:
                 story.tell(
                     seen.folder,
                     "keeper",
@@ -71,6 +86,13 @@ def _start(seen: Seen, leases: tuple[int, ...]) -> base.Started:
         return base.Started(None, f"cannot start a keeper: {error}", kept=False)
     finally:
         os.close(lock)
+
+
+def _wait_for_end_of_keeper(run_folder: str) -> None:
+    """One that could not take over says so first and ends then: until it has, its lock looks like life."""
+    deadline = time.monotonic() + ENDS_S
+    while is_kept(run_folder) is not False and time.monotonic() < deadline:
+        time.sleep(0.002)
 
 
 def _leases(home: str, seen: Seen) -> tuple[tuple[int, ...], str]:
