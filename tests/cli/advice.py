@@ -12,8 +12,8 @@ import hitchpost
 from hitchpost.cli.group import COMMANDS
 
 SOURCE = Path(hitchpost.__file__).parent
-ADVICE = re.compile(rf"\bhitch (?:{'|'.join(COMMANDS)})\b[^;,.)\]'`\"\n]*")
-"""A command of ours and the words that follow it, up to the end of the clause."""
+ADVICE = re.compile(rf"\b(?:hitch (?:{'|'.join(COMMANDS)})|kill -CONT|chmod)\b[^;,.()\]'`\"\n]*")
+"""A command of ours, or a system's, and the words that follow it, up to the end of the clause."""
 
 
 def in_source() -> set[tuple[str, str]]:

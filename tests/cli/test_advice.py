@@ -139,8 +139,14 @@ def left(stage: Stage) -> str:
 
 def keeper_stopped(stage: Stage) -> Truth:
     session = stage.begin()
+    pid = session.keeper_pid()
     session.kill_keeper(signal.SIGSTOP)
-    stage.after.callback(session.kill_keeper, signal.SIGCONT)
+
+    def go_on() -> None:
+        if alive(pid):
+            session.kill_keeper(signal.SIGCONT)
+
+    stage.after.callback(go_on)
     return session
 
 
@@ -151,6 +157,16 @@ def silent_keeper(stage: Stage) -> str:
     return said
 
 
+def stop_beside_a_stopped_keeper(stage: Stage) -> str:
+    keeper_stopped(stage)
+    return stage.err("stop", "dev")
+
+
+def doctor_of_a_stopped_keeper(stage: Stage) -> str:
+    keeper_stopped(stage)
+    return stage.doctor()
+
+
 def not_stopped(stage: Stage) -> str:
     """The state that is nearest: no keeper is made to refuse, or to stay when it was ended."""
     seen = look(str(stage.ground.home), keeper_stopped(stage).id)
@@ -159,6 +175,11 @@ def not_stopped(stage: Stage) -> str:
 
 def lost_keeper(stage: Stage) -> str:
     stage.begin().kill_keeper()
+    return stage.doctor()
+
+
+def kept_without_a_folder(stage: Stage) -> str:
+    shutil.rmtree(stage.begin().folder)
     return stage.doctor()
 
 
@@ -388,6 +409,17 @@ def no_home(stage: Stage) -> str:
     return stage.doctor()
 
 
+def open_home(mode: int) -> Scene:
+    def scene(stage: Stage) -> str:
+        home = stage.ground.watch.scratch / "my home"
+        (home / "sessions").mkdir(parents=True, mode=0o700)
+        home.chmod(mode)
+        stage.monkeypatch.setenv("HITCHPOST_HOME", str(home))
+        return stage.doctor()
+
+    return scene
+
+
 def same_names(stage: Stage) -> str:
     stage.begin()
     other = stage.ground.begin_sh("sleep 1000", name="other")
@@ -489,7 +521,10 @@ def helped(*words: str) -> Scene:
 
 @dataclass(frozen=True)
 class Row:
-    """``words`` of the clause are the command. Its exit code is one of ``codes``; ``shows`` is in what it prints."""
+    """``words`` of the clause are the command. Its exit code is one of ``codes``; ``shows`` is in what it prints.
+
+    ``then`` is a command of ours that works afterwards.
+    """
 
     file: str
     clause: str
@@ -497,6 +532,7 @@ class Row:
     scene: Scene
     codes: tuple[int, ...] = (0,)
     shows: str = ""
+    then: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.file}-{self.scene.__name__}-{self.clause}".replace(" ", "_")
@@ -529,6 +565,7 @@ ROWS = (
     Row("ops/start.py", "hitch restart {} stops it first", 3, live_one, shows="running (run 2)"),
     Row("ops/start.py", "hitch stop {} ends it", 3, restored_under_a_live_agent),
     Row("ops/stop.py", "hitch explain {} tells what is known", 3, not_stopped, shows="stopped by a signal"),
+    Row("ops/unseen.py", "hitch doctor --fix", 3, kept_without_a_folder, shows="fixed"),
     Row("ops/ward.py", "hitch doctor --fix", 3, lost_keeper, shows="fixed"),
     Row("ops/ward.py", "hitch stop {} ends them", 3, survivors),
     Row("ops/place.py", "hitch workspace restore {} brings it back", 4, restart_without_worktree),
@@ -558,6 +595,11 @@ ROWS = (
     Row("cli/status.py", "hitch up starts it", 2, no_hub, shows="the hub is up"),
     Row("hubclient.py", "hitch up starts it", 2, nobody_answers, shows="the hub is up"),
     Row("hubclient.py", "hitch down ends it", 2, stopped_hub, shows="the hub is down"),
+    Row("hubclient.py", "kill -CONT {} lets it go on", 3, stopped_hub, then=("down",)),
+    Row("ops/stop.py", "kill -CONT {}", 3, stop_beside_a_stopped_keeper, then=("stop", "dev")),
+    Row("ops/ward.py", "kill -CONT {}", 3, doctor_of_a_stopped_keeper, then=("stop", "dev")),
+    Row("ops/checkup.py", "chmod 700 {}", 3, open_home(0o755), then=("ps",)),
+    Row("state/home.py", "chmod 700 {}", 3, open_home(0o777), then=("ps",)),
     Row("cli/down.py", "hitch doctor", 2, hub_of_nobody, SEEN),
     Row("cli/up.py", "hitch up prints another", 2, up_twice, shows="#code="),
     Row("api/server.py", "hitch status tells of it", 2, second_hub, shows="running   pid "),
@@ -601,6 +643,9 @@ PLACES = {"FOLDER": "{place}", "AGENT": "bash", "COMMAND": "true", "TARGET": "wo
 
 def follow(stage: Stage, argv: list[str]) -> Answer:
     """Run a proposed command as a person would type it."""
+    if argv[0] != "hitch":
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        return Answer(tuple(argv), done.returncode, done.stdout, done.stderr)
     words = [PLACES.get(word, word).format(place=stage.ground.place) for word in argv[1:] if word != "…"]
     if words == ["run"]:
         words += ["--", "true"]
@@ -632,6 +677,8 @@ def test_what_a_message_proposes_works_in_that_state(stage: Stage, row: Row) -> 
     answer = follow(stage, proposed(said, row.clause, row.words))
     assert answer.code in row.codes, str(answer)
     assert row.shows in answer.out, str(answer)
+    if row.then:
+        stage.ground.hitch(*row.then)
 
 
 def test_every_command_in_a_message_has_its_row() -> None:

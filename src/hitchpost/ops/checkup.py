@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Iterator
 from typing import Any
@@ -94,7 +95,7 @@ def _place(home: str) -> Iterator[Finding]:
     if room.f_flag & os.ST_RDONLY or not os.access(home, os.W_OK | os.X_OK):
         yield problem("home", f"{home} cannot be written to", "make it writable, or name another in HITCHPOST_HOME")
     elif mode & 0o077:
-        yield note("home", f"{home} is open to others (mode {mode:04o})", f"run: chmod 700 {home}")
+        yield note("home", f"{home} is open to others (mode {mode:04o})", f"run: chmod 700 {shlex.quote(home)}")
     else:
         yield ok("home", home)
     text = f"{free_bytes / (1 << 30):.1f} GiB free"

@@ -35,7 +35,9 @@ def check_folder(path: str) -> None:
         raise HomeRefused(path, f"it belongs to user {found.st_uid}", "name a folder of your own in HITCHPOST_HOME")
     if found.st_mode & 0o022:
         mode = stat.S_IMODE(found.st_mode)
-        raise HomeRefused(path, f"others may write to it (mode {mode:04o})", f"run: chmod 700 {path}")
+        import shlex
+
+        raise HomeRefused(path, f"others may write to it (mode {mode:04o})", f"run: chmod 700 {shlex.quote(path)}")
 
 
 def open_home(*, create: bool = True) -> str:
