@@ -44,8 +44,8 @@ AT_GAP = b"g"  # value: the offset where bytes were lost
 AT_EXIT = b"x"  # value: the exit code as a shell gives it, or 1 << 32 when nobody knows
 
 SESSION_MARK, RUN_MARK, KEEPER_MARK = "HITCHPOST_SESSION", "HITCHPOST_RUN", "HITCHPOST_KEEPER"
-TMUX_MARK, HOME_MARK = "HITCHPOST_TMUX", "HITCHPOST_HOME_ID"
-MARKS = tuple(mark.encode() for mark in (SESSION_MARK, RUN_MARK, KEEPER_MARK, TMUX_MARK, HOME_MARK))
+TMUX_MARK, HOME_MARK, HUB_MARK = "HITCHPOST_TMUX", "HITCHPOST_HOME_ID", "HITCHPOST_HUB"
+MARKS = tuple(mark.encode() for mark in (SESSION_MARK, RUN_MARK, KEEPER_MARK, TMUX_MARK, HOME_MARK, HUB_MARK))
 
 
 class BadFrame(HitchpostError):

@@ -22,6 +22,7 @@ from hitchpost.errors import Refused
 from hitchpost.hub.core import Hub
 from hitchpost.hub.janitor import Janitor
 from hitchpost.hubclient import FILE, LOCK, SOCKET, check_host
+from hitchpost.keeper import cage
 from hitchpost.shortpath import ShortPath
 from hitchpost.state import files
 from hitchpost.state.home import open_home
@@ -54,6 +55,7 @@ def run(address: Address) -> int:
     sys.setswitchinterval(SWITCH_S)
     home = open_home()
     locks = take_locks(home)
+    cage.leave_foreign_cage()
     _log_plainly()
     try:
         import uvloop

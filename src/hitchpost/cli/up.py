@@ -9,7 +9,7 @@ import time
 
 import click
 
-from hitchpost import hubclient
+from hitchpost import hubclient, wire
 from hitchpost.cli.common import json_option, print_json, say
 from hitchpost.errors import HitchpostError
 from hitchpost.state import files
@@ -56,10 +56,17 @@ def _start(home: str, host: str, port: int) -> subprocess.Popen[bytes]:
             stdout=log,
             stderr=log,
             cwd="/",
+            env=_environment(home),
             start_new_session=True,
         )
     finally:
         os.close(log)
+
+
+def _environment(home: str) -> dict[str, str]:
+    """Ours, without what marks the processes of a session: a hub that is started inside one does not end with it."""
+    ours = {name: text for name, text in os.environ.items() if os.fsencode(name) not in wire.MARKS}
+    return ours | {wire.HUB_MARK: os.path.join(home, hubclient.LOCK)}
 
 
 def _launch(home: str, started: subprocess.Popen[bytes] | None) -> dict[str, str]:

@@ -86,14 +86,23 @@ def ignores(pid: int, number: int) -> bool:
 
 
 def is_keeper(pid: int) -> bool:
-    """Whether ``pid`` is the keeper of some session. A session started from inside another one is not its child."""
-    mark = wire.KEEPER_MARK.encode() + b"="
+    """Whether ``pid`` is the keeper of some session, or a hub. What was started from inside another session is not
+    its child: a mark names the lock that such a process holds, and the lock names the process."""
     try:
         environment = files.read_bytes(f"/proc/{pid}/environ")
-        folder = next((text[len(mark) :] for text in environment.split(b"\0") if text.startswith(mark)), None)
-        if folder is None:
-            return is_tmux_server(pid, environment)
-        lock = os.path.join(os.fsdecode(folder), wire.KEEPER_LOCK)
+        texts = environment.split(b"\0")
+        for mark, name in ((wire.KEEPER_MARK, f"/{wire.KEEPER_LOCK}"), (wire.HUB_MARK, "")):
+            start = mark.encode() + b"="
+            for text in texts:
+                if text.startswith(start) and _holds(pid, os.fsdecode(text[len(start) :]) + name):
+                    return True
+        return is_tmux_server(pid, environment)
+    except OSError:
+        return False
+
+
+def _holds(pid: int, lock: str) -> bool:
+    try:
         return files.read_bytes(lock).split()[:1] == [str(pid).encode()] and files.is_held(lock) is True
     except OSError:
         return False

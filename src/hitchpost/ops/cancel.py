@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hitchpost.model import run as runs
+from hitchpost.ops.inside import refuse_inside
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
 from hitchpost.ops.remove import StillLive, archive
@@ -16,6 +17,7 @@ def cancel(home: str, session: str, *, actor: str) -> Seen:
 
     A run that somebody starts in between is ended too.
     """
+    refuse_inside(recover(home, session), "cancel")
     for attempt in range(ATTEMPTS):
         if recover(home, session).facts.state != runs.CREATED:
             stop(home, session, actor=actor, reason="cancelled")

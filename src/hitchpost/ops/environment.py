@@ -40,7 +40,8 @@ def of_run(
     env |= environment(settings)
     env |= extra
     env |= {"PWD": folder, wire.SESSION_MARK: session, wire.RUN_MARK: str(run)}
-    env.pop(wire.KEEPER_MARK, None)
+    for mark in (wire.KEEPER_MARK, wire.HUB_MARK):
+        env.pop(mark, None)
     return env
 
 

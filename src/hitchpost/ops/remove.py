@@ -8,6 +8,7 @@ from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
 from hitchpost.ops.create import REMOVED, erase, sweep
+from hitchpost.ops.inside import refuse_inside
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
 from hitchpost.ops.stop import stop
@@ -28,6 +29,7 @@ def remove(home: str, session: str, *, actor: str, force: bool = False) -> Recor
     seen = recover(home, session)
     if not force:
         _refuse_live(seen, "stop it first, or use --force")
+    refuse_inside(seen, "rm --force")
     if seen.facts.state != runs.CREATED:
         seen = stop(home, session, actor=actor, run=seen.facts.run, reason="removed")
     with files.SessionLock(seen.folder):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
+from hitchpost.ops.inside import refuse_inside
 from hitchpost.ops.place import choose, current, move
 from hitchpost.ops.recover import recover
 from hitchpost.ops.start import Begun, start
@@ -34,6 +35,7 @@ def restart(
     the session there.
     """
     seen = recover(home, session)
+    refuse_inside(seen, "restart")
     environment(settings)
     if workspace is None:
         place, (record, known) = None, current(home, seen)
