@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ import pytest
 from hitchpost.cli.ps import from_hub, shapes_from_files
 from hitchpost.model.record import ALL
 from tests.ground import Ground, Truth
-from tests.support import Hitch, Process, eventually
+from tests.support import Answer, Hitch, Process, eventually
 
 SOMEBODY = 4321
 """A user id that this machine has no name for."""
@@ -145,9 +145,9 @@ class Engine:
     def close(self) -> None:
         for container in self.containers():
             self.docker("rm", "-f", "-v", container, check=False)
-        self.end()
+        self.kill()  # all that it holds goes with its folder, so it need not take seconds to put it in order
         mark = f"{self.folder}/"
-        for process in Process.all():  # what watched the containers of an engine that was killed
+        for process in Process.all():  # what it started, and what watched its containers
             if any(mark in word for word in process.argv):
                 os.kill(process.pid, signal.SIGKILL)
         mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
@@ -341,17 +341,15 @@ def in_image(path: str) -> str:
 
 def libraries(programs: tuple[str, ...]) -> set[str]:
     """Every program under its plain name, and what it is linked to."""
-    found = set()
-    for name in programs:
-        path = shutil.which(name)
-        assert path is not None, f"{name} is needed for the image"
-        found |= {f"/usr/bin/{name}", *linked(path)}
-    return found
+    paths = {name: shutil.which(name) for name in programs}
+    missing = [name for name, path in paths.items() if path is None]
+    assert not missing, f"these programs are needed for the image: {missing}"
+    return {f"/usr/bin/{name}" for name in programs} | linked(*filter(None, paths.values()))
 
 
-def linked(path: str) -> set[str]:
-    said = subprocess.run(["ldd", path], capture_output=True, text=True, check=False).stdout
-    return {word for word in said.split() if word.startswith("/")}
+def linked(*paths: str) -> set[str]:
+    said = subprocess.run(["ldd", *paths], capture_output=True, text=True, check=False).stdout
+    return {word for word in said.split() if word.startswith("/") and not word.endswith(":")}
 
 
 def python_files() -> tuple[str, ...]:
@@ -384,6 +382,25 @@ def add_folder(image: tarfile.TarFile, name: str, mode: int) -> None:
     folder = tarfile.TarInfo(name)
     folder.type, folder.mode = tarfile.DIRTYPE, mode
     image.addfile(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Inline(Hitch):
+    """The command in the test's own process, where that makes no difference: to load an engine's client takes longer
+    than most of what is asked of it."""
+
+    def __call__(
+        self,
+        *args: str | os.PathLike[str],
+        check: bool | int = True,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        timeout_s: float = 60,
+    ) -> Answer:
+        if stdin or env or args[0] == "ps":  # which ends its process with force
+            return Hitch.__call__(self, *args, check=check, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)
+        return self.here(*args, check=check, cwd=cwd or ".")
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis
@@ -149,10 +150,10 @@ def hub(ground: Ground) -> Iterator[HubProcess]:
 @pytest.fixture
 def boxed(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Boxed]:
     """Sessions in containers of a private engine, all of them removed at the end."""
-    from tests.boxes import Boxed, the_engine
+    from tests.boxes import Boxed, Inline, the_engine
 
     engine = the_engine()
     monkeypatch.setenv("DOCKER_HOST", engine.url)
-    yield Boxed(ground, engine)
+    yield Boxed(replace(ground, hitch=Inline()), engine)
     for container in engine.containers():
         engine.docker("rm", "-f", "-v", container)

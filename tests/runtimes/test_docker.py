@@ -14,7 +14,7 @@ from hitchpost import output, wire
 from hitchpost.runtimes import engine
 from hitchpost.runtimes.docker import read_box
 from tests.boxes import ECHO, PLAIN, STALE, WITH_PYTHON, Boxed
-from tests.ground import Truth, left_with
+from tests.ground import NEVER_RAN, Truth, left_with
 from tests.repos import Repo
 from tests.support import Process, eventually
 
@@ -344,6 +344,16 @@ def test_output_comes_back_when_who_brings_it_is_killed_inside(boxed: Boxed):
     assert dev.ended() == "failed"
     assert dev.exit()["code"] == 3
     assert dev.exit()["lost_output_bytes"] == 1
+
+
+def test_an_exit_that_nobody_can_tell_any_more_is_not_waited_for(boxed: Boxed):
+    dev = boxed.run("sh", "-c", ECHO)
+    [waiter] = [one for one in boxed.processes(dev) if "/hitchpost/bin/agent.sh" in one.argv and "tmux" not in one.argv]
+    os.kill(waiter.pid, signal.SIGKILL)
+    os.kill(dev.agent_pid(), signal.SIGKILL)
+    assert dev.ended(timeout_s=5) == "failed"
+    assert boxed.label(dev) == STALE
+    assert dev.exit() == NEVER_RAN
 
 
 @pytest.mark.ids("S12")

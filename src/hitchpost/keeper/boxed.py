@@ -45,6 +45,7 @@ class Boxed(Adopted):
     _ended = 0.0
     _hung_up = False
     _box_died = False
+    _waiter = 0, 0
     _pipe_pause_s = 0.1
 
     def start(self) -> None:
@@ -129,9 +130,11 @@ class Boxed(Adopted):
         return found is not None and self._watch(found)
 
     def _watch(self, pid: int) -> bool:
-        server = _parent(_parent(pid))
+        waiter = _parent(pid)
+        server = _parent(waiter)
         if not server:
             return False
+        self._waiter = waiter, files.process_start(waiter) or 0
         try:
             self.server_pidfd = os.pidfd_open(server)
             self.watch(pid)
@@ -216,11 +219,13 @@ class Boxed(Adopted):
 
     def _wait_for_status(self, now: float) -> None:
         """The agent's parent inside writes how it ended, and its last output comes: both a moment after its end."""
-        box_lives = self.inside.box_lives  # first this, then the file: who could write it is dead with the container
+        box_lives = self.inside.box_lives
+        waited_for = files.process_runs(*self._waiter)  # first this, then the file: nobody else writes it
         if self.wait_status is None:
             self.wait_status = status_of(self._said("exit_status"))
-        patience_s = LAST_OUTPUT_S if self.wait_status is not None else STATUS_S if box_lives else 0.0
-        if (self.wait_status is None or not self._hung_up) and now - self._ended < patience_s:
+        known = self.wait_status is not None or not waited_for
+        patience_s = STATUS_S if not known else LAST_OUTPUT_S if box_lives or self.wait_status is not None else 0.0
+        if not (known and self._hung_up) and now - self._ended < patience_s:
             self.timers.at("status", now + ROUND_S, self._wait_for_status)
         else:
             self._drained(now)
