@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import pytest
@@ -346,11 +347,20 @@ def test_output_comes_back_when_who_brings_it_is_killed_inside(boxed: Boxed):
     assert dev.exit()["lost_output_bytes"] == 1
 
 
+def test_nothing_that_a_start_leaves_running_keeps_the_engine_waiting(boxed: Boxed):
+    """Whoever holds a pipe of the engine's delays what is started next in the container, by four seconds."""
+    dev = boxed.run("sh", "-c", ECHO)
+    [stays] = [one.pid for one in boxed.processes(dev) if "/hitchpost/bin/begin.sh" in one.argv]
+    held = [os.readlink(f"/proc/{stays}/fd/{fd}") for fd in os.listdir(f"/proc/{stays}/fd")]
+    assert [what for what in held if what.startswith("pipe:")] == []
+
+
 def test_an_exit_that_nobody_can_tell_any_more_is_not_waited_for(boxed: Boxed):
     dev = boxed.run("sh", "-c", ECHO)
     [waiter] = [one for one in boxed.processes(dev) if "/hitchpost/bin/agent.sh" in one.argv and "tmux" not in one.argv]
     os.kill(waiter.pid, signal.SIGKILL)
-    os.kill(dev.agent_pid(), signal.SIGKILL)
+    with suppress(ProcessLookupError):  # it was hung up
+        os.kill(dev.agent_pid(), signal.SIGKILL)
     assert dev.ended(timeout_s=5) == "failed"
     assert boxed.label(dev) == STALE
     assert dev.exit() == NEVER_RAN

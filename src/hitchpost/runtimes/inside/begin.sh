@@ -27,5 +27,5 @@ tmux pipe-pane -t "$pane" "exec cat >$folder/out"
 while tmux has-session -t agent 2>/dev/null; do # a client that somebody detached comes back
     tmux -C attach-session -t agent -f ignore-size,no-output <"$folder/keys" >/dev/null 2>&1
     sleep 1
-done &
+done </dev/null >/dev/null 2>&1 & # or the engine waits for it, and keeps the next program that is to be started waiting
 printf '%s\n' "$pane" >"$folder/ready"
