@@ -119,7 +119,8 @@ def test_a_lost_keeper_is_explained_before_anybody_has_written_it_down(ground: G
     before = tree(session.folder)
     found = explain(ground, session)
     assert (found["session"]["label"], values(found)["state"]) == ("failed: keeper lost", "running (run 1)")
-    assert found["rule"].endswith("; running is written down, but its keeper is gone, which means: keeper lost")
+    assert "; running is written down, but its keeper is gone, which means: keeper lost; " in found["rule"]
+    assert found["rule"].endswith("; the agent, its child, got SIGKILL when it died")
     assert tree(session.folder) == before
 
 

@@ -40,7 +40,9 @@ def test_an_agent_in_a_container_is_taken_over_and_its_exit_is_known(boxed: Boxe
     row = boxed.ground.ps(dev)
     assert (row["status"], row["label"], row["attention"]) == ("running", LOST, "unknown")
     assert (row["sandbox_alive"], row["session_alive"]) == (True, True)
-    assert LOST in boxed.ground.hitch("explain", "dev").out
+    said = boxed.ground.hitch("explain", "dev").out
+    assert LOST in said
+    assert "nobody hears it until a new one takes it over" in said
     assert "running" in boxed.ground.hitch("services").out
     assert alive(agent), "looking ends nothing"
     assert dev.states() == ["starting", "running"], "looking writes nothing"
@@ -161,7 +163,9 @@ def test_what_a_local_keeper_left_is_counted_and_ended_when_somebody_says_so(gro
     label = "failed: keeper lost (left 1 process behind)"
     assert ground.ps(dev)["label"] == label
     assert alive(tool)
-    assert label in ground.hitch("explain", "dev").out
+    said = ground.hitch("explain", "dev").out
+    assert label in said
+    assert "the agent, its child, got SIGKILL when it died" in said
     assert alive(tool)
     ground.hitch("restart", "dev")
     assert not alive(tool)

@@ -12,7 +12,7 @@ from hitchpost import wire
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
-from hitchpost.model.facts import TMUX, Exit, Facts
+from hitchpost.model.facts import LOCAL, TMUX, Exit, Facts
 from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, status
 from hitchpost.ops import past
 from hitchpost.ops.look import Seen, moment
@@ -87,12 +87,18 @@ def rule(facts: Facts, words: Status) -> str:
 def _because(facts: Facts, words: Status) -> str:
     if facts.state != words.state:
         why = "its keeper is gone" if facts.keeper_alive is False else "its keeper has not seen that it ended"
-        return f"; {facts.state} is written down, but {why}, which means: {words.reason}"
+        return f"; {facts.state} is written down, but {why}, which means: {words.reason}{_died_with(facts, words)}"
     if words.state == runs.RUNNING:
         return _running(facts, words)
     if words.state == runs.STOPPED:
         return "; who asked counts first, whatever the exit code"
-    return f": {words.reason}" if words.state in (runs.FAILED, runs.ORPHANED) else ""
+    return f": {words.reason}{_died_with(facts, words)}" if words.state in (runs.FAILED, runs.ORPHANED) else ""
+
+
+def _died_with(facts: Facts, words: Status) -> str:
+    """Why a lost keeper means the end, where it does."""
+    child = facts.runtime in (LOCAL, TMUX) and words.reason == runs.KEEPER_LOST
+    return "; the agent, its child, got SIGKILL when it died" if child else ""
 
 
 def _running(facts: Facts, words: Status) -> str:
@@ -100,6 +106,8 @@ def _running(facts: Facts, words: Status) -> str:
         return ", and a signal has stopped it (it can still be ended)"
     if facts.keeper_stopped:
         return ", and a signal has stopped its keeper, which hears and writes nothing until it gets SIGCONT"
+    if facts.keeper_alive is False:
+        return ", and its keeper is gone: nobody hears it until a new one takes it over"
     if words.attention == BLOCKED:
         return ", and it says that it waits for a permission"
     if words.idle_s >= facts.idle_after_s:
