@@ -178,11 +178,6 @@ def lost_keeper(stage: Stage) -> str:
     return stage.doctor()
 
 
-def kept_without_a_folder(stage: Stage) -> str:
-    shutil.rmtree(stage.begin().folder)
-    return stage.doctor()
-
-
 def survivors(stage: Stage) -> str:
     session = stage.begin("setsid sleep 1000 & until [ -e go ]; do sleep 0.01; done")
     eventually(lambda: any("1000" in one.argv for one in stage.ground.processes()), what="the survivor")
@@ -554,9 +549,7 @@ ROWS = (
     Row(WAY_ON, "hitch stop {} removes it", 3, stale),
     Row("ops/takeover.py", "hitch doctor says why", 2, unkept, codes=(1,), shows="not a pipe any more"),
     Row("ops/takeover.py", "hitch stop {} ends it", 3, unkept),
-    Row(
-        "ops/unseen.py", "hitch doctor --fix (both are ended", 3, folder_deleted, shows="ended the keeper and the agent"
-    ),
+    Row("ops/unseen.py", "hitch doctor --fix", 3, folder_deleted, shows="ended the keeper and the agent"),
     Row("runtimes/adopted.py", "hitch adopt --tmux TARGET watches it", 4, adopted),
     Row("cli/attach.py", "hitch logs {} shows its output", 3, ended),
     Row("cli/attach.py", "hitch logs -f {} follows without one", 4, without_a_terminal),
@@ -565,7 +558,6 @@ ROWS = (
     Row("ops/start.py", "hitch restart {} stops it first", 3, live_one, shows="running (run 2)"),
     Row("ops/start.py", "hitch stop {} ends it", 3, restored_under_a_live_agent),
     Row("ops/stop.py", "hitch explain {} tells what is known", 3, not_stopped, shows="stopped by a signal"),
-    Row("ops/unseen.py", "hitch doctor --fix", 3, kept_without_a_folder, shows="fixed"),
     Row("ops/ward.py", "hitch doctor --fix", 3, lost_keeper, shows="fixed"),
     Row("ops/ward.py", "hitch stop {} ends them", 3, survivors),
     Row("ops/place.py", "hitch workspace restore {} brings it back", 4, restart_without_worktree),

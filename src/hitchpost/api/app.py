@@ -32,7 +32,7 @@ from hitchpost.hub.core import Hub
 from hitchpost.hub.registry import Tracked
 from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
-from hitchpost.model.record import ALL, LISTED, chosen
+from hitchpost.model.record import LISTED, chosen
 from hitchpost.model.status import STALE, container_name
 from hitchpost.ops import launch
 from hitchpost.ops.changed import changed, diff_shape
@@ -69,7 +69,7 @@ SessionId = Annotated[str, Path(max_length=LONGEST_NAME, description="An id, a n
 
 Everything = Annotated[bool, Query(alias="all", description="Archived and error records too.")]
 Records = Annotated[
-    Sequence[str], Query(description=f"Only sessions with such records: {', '.join(ALL)}; more than one with commas.")
+    Sequence[schemas.RecordNames], Query(description="Only sessions with such records; more than one with commas.")
 ]
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from hitchpost.model.record import ALL
 from hitchpost.settings import YEAR_S
 
 Text = Annotated[str, StringConstraints(max_length=512 * 1024)]
@@ -14,6 +15,9 @@ Path = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
 Word = Annotated[str, StringConstraints(max_length=512 * 1024, pattern=r"^[^\x00]*$")]
 Remark = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
 Seconds = Annotated[float, Field(ge=0, le=YEAR_S, allow_inf_nan=False)]
+RecordNames = Annotated[
+    str, StringConstraints(max_length=100, pattern=rf"^(?:{'|'.join(ALL)})(?:,(?:{'|'.join(ALL)}))*$")
+]
 Side = Annotated[int, Field(ge=1, le=1000)]
 """A side of a terminal. An emulator takes memory for every cell."""
 
