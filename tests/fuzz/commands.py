@@ -21,7 +21,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "shell": ("bash", "zsh", "fish", "csh"),
     "role": ("viewer", "king"),
     "capacity": ("1", "0", "x"),
-    "path": ("/nowhere/at/all", "/", "", "/dev/full"),
+    "path": ("/nowhere/at/all", "/", ""),
     "show": ("session.json", "nothing", "../../etc/passwd", ""),
     "text": ("hello", "-", "\x03", "a\udcffb", "x" * 5000),
 }

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from functools import partial
 
+import pytest
+
+from hitchpost import hubclient
 from hitchpost.state.files import SessionLock
 from tests.ground import Ground, alive
 from tests.hubs import HubProcess
@@ -67,3 +71,16 @@ def test_a_process_that_a_signal_stopped_is_known_and_told(ground: Ground, hub: 
         assert label(hub) == words
     ground.end(dev, grace_s=0)
     assert not alive(dev.agent_pid())
+
+
+def test_what_is_listed_is_not_said_to_be_missing(ground: Ground, hub: HubProcess) -> None:
+    newer = ground.begin_sh("exit 0", name="newer")
+    newer.ended()
+    path = newer.folder / "state.json"
+    path.with_name("new").write_text(json.dumps({**newer.state_file(), "schema": 99}))
+    path.with_name("new").rename(path)
+    assert label(hub) == "unknown (written by a newer hitchpost)"
+    for route in ("", "/runs", "/explain", "/screen"):
+        with pytest.raises(hubclient.HubRefused, match="was written by a newer hitchpost") as refused:
+            hub.ask("GET", f"/api/sessions/newer{route}")
+        assert refused.value.status == 409

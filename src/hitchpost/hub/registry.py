@@ -206,8 +206,10 @@ class Registry:
     # what is known ----------------------------------------------------------------------------------------------
 
     def get(self, session: str) -> Tracked:
-        """Raises ``NoSuchSession``."""
+        """Raises ``NoSuchSession``; what keeps it from being looked at, where that is known."""
         found = self.sessions.get(session)
+        if session in self.foreign and isinstance(why := self.foreign[session].why, HitchpostError):
+            raise why
         if found is None or found.seen is None:
             raise NoSuchSession(session)
         return found

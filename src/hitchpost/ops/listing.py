@@ -39,13 +39,14 @@ if TYPE_CHECKING:
 class Row:
     """One session: its line as in the index, its place in the list, and its JSON shape.
 
-    ``known`` is the index when it has the shape.
+    ``known`` is the index when it has the shape. ``why`` it cannot be looked at, if so.
     """
 
-    __slots__ = ("_shape", "known", "line", "place")
+    __slots__ = ("_shape", "known", "line", "place", "why")
 
     def __init__(self, line: str, place: int, known: Index | None, shape: dict[str, Any] | None = None) -> None:
         self.line, self.place, self.known, self._shape = line, place, known, shape
+        self.why: Exception | None = None
 
     @property
     def id(self) -> str:
@@ -175,7 +176,9 @@ def _foreign(known: Index, session: str, why: Exception) -> Row:
     except OSError:
         since_s = time.time()
     known.lines[session] = known.read(session)
-    return _row(_foreign_shape(known.row(session), why), since_s, duration(0.0), "yellow", "unknown")
+    row = _row(_foreign_shape(known.row(session), why), since_s, duration(0.0), "yellow", "unknown")
+    row.why = why
+    return row
 
 
 def _foreign_shape(row: dict[str, Any], why: Exception) -> dict[str, Any]:
