@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import json
 import os
@@ -398,7 +399,8 @@ class Inline(Hitch):
         cwd: str | os.PathLike[str] | None = None,
         timeout_s: float = 60,
     ) -> Answer:
-        if stdin or env or args[0] == "ps":  # which ends its process with force
+        # ps ends its process with force, and a browser's event loop in this thread would be in the way of the engine's
+        if stdin or env or args[0] == "ps" or asyncio._get_running_loop() is not None:
             return Hitch.__call__(self, *args, check=check, stdin=stdin, env=env, cwd=cwd, timeout_s=timeout_s)
         return self.here(*args, check=check, cwd=cwd or ".")
 
