@@ -11,6 +11,7 @@ from hitchpost.errors import HitchpostError
 VERSION = 1
 HEADER_BYTES = 5
 MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
+MOST_TEXT_BYTES = 512 * 1024
 
 # client to keeper
 HELLO = b"H"  # JSON: v, role, cols, rows, read_only. First, once
@@ -92,6 +93,15 @@ def segment_offset(name: str) -> int | None:
 
 def time_record(kind: bytes, at_us: int, value: int) -> bytes:
     return kind + at_us.to_bytes(8, "big") + value.to_bytes(8, "big")
+
+
+def untypable(text: bytes) -> str | None:
+    """Why a prompt cannot be typed, whoever reads it; None when it can."""
+    if any((byte < 32 and byte not in b"\t\n") or byte == 127 for byte in text):
+        return "the text holds control characters; only tab and newline can be sent"
+    if len(text) > MOST_TEXT_BYTES:
+        return f"the text has {len(text)} bytes, at most {MOST_TEXT_BYTES} can be typed at once"
+    return None
 
 
 def join_texts(texts: list[bytes]) -> bytes:

@@ -95,6 +95,14 @@ def test_a_current_folder_that_is_gone_is_said(ground: Ground) -> None:
     assert (answer.code, answer.err) == (2, "hitch: the current folder is gone; name another with --workspace\n")
 
 
+@pytest.mark.ids("C17")
+def test_a_first_prompt_that_cannot_be_typed_starts_nothing(ground: Ground) -> None:
+    told = ground.hitch("run", "--prompt", "a\x01", "--", "cat", check=2)
+    why = "the text holds control characters; only tab and newline can be sent"
+    assert told.err == f"hitch: the first prompt cannot be sent: {why}\n"
+    assert ground.hitch("ps", "--all", "--json").json() == []
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

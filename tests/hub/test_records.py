@@ -247,6 +247,18 @@ def test_old_records_go_as_the_retention_says(ground: Ground, hub: HubProcess) -
     assert ground.hitch("prune").out == "nothing is due\n"
 
 
+@pytest.mark.ids("C17")
+def test_a_prompt_that_cannot_be_typed_starts_nothing(ground: Ground, hub: HubProcess) -> None:
+    done = ended(ground, name="done")
+    status, why = refused(hub, "POST", "/api/sessions/done/prompt", {"text": "a\x01"})
+    assert (status, "not sent to done: the text holds control characters" in why) == (409, True)
+    assert done.state_file()["run"] == 1
+    wish = {"command": ["cat"], "folder": str(ground.place), "name": "new", "prompt": "a\x01"}
+    status, why = refused(hub, "POST", "/api/sessions", wish)
+    assert (status, "the first prompt cannot be sent: the text holds control characters" in why) == (422, True)
+    assert [row["name"] for row in hub.ask("GET", "/api/sessions?all=true")] == ["done"]
+
+
 @pytest.mark.ids("D-10")
 def test_a_suspended_record_whose_process_lives_is_kept(ground: Ground, hub: HubProcess) -> None:
     dev = ground.begin_sh(ECHO)

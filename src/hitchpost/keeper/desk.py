@@ -159,8 +159,8 @@ class Desk:
             return "the agent has ended"
         if keeper.report is not None and keeper.report.get("state") == "blocked" and not force:
             return "the agent waits for a permission; answer it first, or use --force"
-        if any((byte < 32 and byte not in b"\t\n") or byte == 127 for byte in text):
-            return "the text holds control characters; only tab and newline can be sent"
+        if (why := wire.untypable(text)) is not None:
+            return why
         if keeper.reads_lines and max(map(len, text.split(b"\n"))) > LONGEST_LINE_BYTES:
             return f"a line is longer than the {LONGEST_LINE_BYTES} bytes that a program reading by lines can take"
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hitchpost import settings as config
+from hitchpost import wire
 from hitchpost.agents import catalog
 from hitchpost.errors import StartFailed, UsageError, WorkspaceBusy
 from hitchpost.model.facts import WITHOUT_SANDBOX
@@ -59,6 +60,8 @@ def launch(
         raise UsageError("say what to run: hitch run AGENT, or hitch run -- COMMAND …; hitch agents lists the agents")
     kind = catalog.load(request.agent) if request.agent is not None else catalog.unknown(request.command)
     argv = kind.command(request.command, request.prompt) if request.agent is not None else request.command
+    if request.prompt is not None and (why := wire.untypable(request.prompt.encode("utf-8", "surrogateescape"))):
+        raise UsageError(f"the first prompt cannot be sent: {why}")
     settings = config.load()
     config.environment(settings)  # an env file that cannot be read is known before there is a session
     if request.runtime not in base.RUNTIMES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from hitchpost import wire
 from hitchpost.errors import HitchpostError, KeeperSilent, Refused
 from hitchpost.model import record as recs
 from hitchpost.model.status import lives_on, status
@@ -14,7 +15,6 @@ from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.state.home import home_of
 
 RECEIPT_TIMEOUT_S = 15.0
-MOST_TEXT_BYTES = 512 * 1024
 
 
 class NotTaken(HitchpostError):
@@ -30,10 +30,9 @@ class NotTaken(HitchpostError):
 
 
 def check_text(name: str, text: str) -> None:
-    """Raises ``Refused`` for what is too long."""
-    size = len(text.encode("utf-8", "surrogateescape"))
-    if size > MOST_TEXT_BYTES:
-        raise Refused(f"not sent to {name}: the text has {size} bytes, at most {MOST_TEXT_BYTES} can be typed at once")
+    """Raises ``Refused`` for a text that can be typed into no agent. Nothing has to run for that."""
+    if (why := wire.untypable(text.encode("utf-8", "surrogateescape"))) is not None:
+        raise Refused(f"not sent to {name}: {why}")
 
 
 def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False) -> int:
