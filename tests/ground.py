@@ -25,6 +25,7 @@ NEVER_RAN: dict[str, Any] = {
     "signal_number": None,
     "core_dumped": False,
     "wait_status": None,
+    "out_of_memory": False,
     "intent": None,
     "error": None,
     "attention": None,

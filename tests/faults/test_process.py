@@ -545,7 +545,7 @@ def test_F13_a_fork_bomb_stays_in_its_session(ground: Ground) -> None:
     ground.stop(quiet)
 
 
-@pytest.mark.ids("F13")
+@pytest.mark.ids("F13", "C19")
 def test_F13_a_memory_hog_ends_alone(ground: Ground) -> None:
     settings = Settings(memory_max_mib=64)
     quiet = ground.begin_sh(ECHO)
@@ -560,7 +560,8 @@ def test_F13_a_memory_hog_ends_alone(ground: Ground) -> None:
         pytest.skip("no control group with a memory controller is allowed here")
     (ground.place / "go").touch()
     assert hog.ended(timeout_s=30) == "failed"
-    assert hog.exit() == died_of(signal.SIGKILL)
+    assert hog.exit() == died_of(signal.SIGKILL, out_of_memory=True)
+    assert ground.ps(hog)["label"] == "failed: command killed by SIGKILL (out of memory)"
     assert echo_s(quiet, ground, "hello") < 1
     ground.stop(quiet)
 

@@ -42,6 +42,20 @@ def test_an_end_that_was_asked_for_is_stopped_whatever_the_status(wait_status: i
     assert Ending(wait_status=wait_status, intent="user").verdict() == ("stopped", "asked by user")
 
 
+@pytest.mark.ids("C19")
+@pytest.mark.parametrize(
+    ("wait_status", "why"),
+    [
+        (9, "command killed by SIGKILL (out of memory)"),
+        (137 << 8, "command exited with code 137 (out of memory)"),
+        (1 << 8, "command exited with code 1"),
+        (11, "command killed by SIGSEGV"),
+    ],
+)
+def test_an_end_is_out_of_memory_where_the_group_counted_it_and_the_end_fits(wait_status: int, why: str):
+    assert Ending(wait_status=wait_status, oom_kills=1).verdict() == ("failed", why)
+
+
 def test_a_start_that_failed_is_failed_whoever_asked():
     assert Ending(error="program not found: x", intent="user").verdict() == ("failed", "program not found: x")
 

@@ -41,6 +41,18 @@ class Cage:
         """End every process inside at once. False when the kernel offers no such thing here."""
         return any(_write(os.path.join(folder, "cgroup.kill"), "1") for folder in self.folders)
 
+    def oom_kills(self) -> int:
+        """How many processes inside the kernel has ended because the group's memory was used up."""
+        for folder in self.folders:
+            for file in ("memory.events", "memory.oom_control"):
+                try:
+                    words = files.read_bytes(os.path.join(folder, file)).split()
+                except OSError:
+                    continue
+                if b"oom_kill" in words[:-1]:
+                    return int(words[words.index(b"oom_kill") + 1])
+        return 0
+
     def remove(self) -> None:
         """Give the empty groups back. One that is not empty stays, and is found again by its name."""
         for folder in self.folders:

@@ -11,6 +11,8 @@ from hitchpost.model import run as runs
 from hitchpost.state import files
 
 NOBODY_KNOWS = 1 << 32
+KILLED = 137
+"""By SIGKILL; or a shell says so of what it ran."""
 RETRY_S = 3.0
 
 
@@ -26,6 +28,7 @@ class Ending:
         survivors: int = 0,
         attention: str | None = None,
         lost_bytes: int | None = 0,
+        oom_kills: int = 0,
         usage: object = None,
     ) -> None:
         """``lost_bytes`` is None when nobody counted them."""
@@ -42,6 +45,7 @@ class Ending:
                 self.core_dumped = os.WCOREDUMP(wait_status)
             else:
                 self.code = os.WEXITSTATUS(wait_status)
+        self.out_of_memory = oom_kills > 0 and self.shell_code == KILLED
 
     @property
     def signal(self) -> str | None:
@@ -53,7 +57,7 @@ class Ending:
         return int(text) if text else NOBODY_KNOWS
 
     def verdict(self) -> tuple[str, str]:
-        return runs.verdict(self.code, self.signal, self.intent, self.error)
+        return runs.verdict(self.code, self.signal, self.intent, self.error, self.out_of_memory)
 
     def evidence(self) -> dict[str, object]:
         return {"code": self.code, "signal": self.signal, "wait_status": self.wait_status, "survivors": self.survivors}
@@ -67,6 +71,7 @@ class Ending:
             "signal_number": self.signal_number,
             "core_dumped": self.core_dumped,
             "wait_status": self.wait_status,
+            "out_of_memory": self.out_of_memory,
             "intent": self.intent,
             "error": self.error,
             "attention": self.attention,

@@ -397,6 +397,7 @@ class Keeper:
             survivors=len(self.tree.pids()),
             attention=str(self.report["state"]) if self.report else None,
             lost_bytes=self.log.lost_bytes,
+            oom_kills=self.cage.oom_kills(),
             usage=self._usage,
         )
         self.log.mark(wire.AT_EXIT, ending.shell_code)

@@ -17,7 +17,7 @@ class Exit:
 
     ``survivors`` are still there, as far as anybody has looked since. ``ended_at`` is the last sign of life, and not
     ``ended_at_known``, when nobody saw when it was. ``torn_down_at`` is when a person asked for the end of the sandbox
-    that the run had left behind.
+    that the run had left behind. ``out_of_memory``: the run's own control group says so.
     """
 
     code: int | None = None
@@ -31,6 +31,7 @@ class Exit:
     ended_at: datetime | None = None
     ended_at_known: bool = True
     torn_down_at: datetime | None = None
+    out_of_memory: bool = False
 
     @property
     def shell_code(self) -> int | None:

@@ -98,12 +98,13 @@ def path(old: str, new: str) -> tuple[str, ...]:
     raise InvalidTransition(old, new)
 
 
-def exit_text(code: int | None, signal: str | None) -> str:
+def exit_text(code: int | None, signal: str | None, out_of_memory: bool = False) -> str:
     """What a person reads about an end that nobody asked for."""
+    why = " (out of memory)" if out_of_memory else ""
     if signal is not None:
-        return f"command killed by {signal}"
+        return f"command killed by {signal}{why}"
     if code is not None:
-        return f"command exited with code {code}"
+        return f"command exited with code {code}{why}"
     return UNSEEN
 
 
@@ -114,7 +115,9 @@ def exit_status(code: int | None, signal_number: int | None) -> str:
     return "" if code is None else f"{code}\n"
 
 
-def verdict(code: int | None, signal: str | None, intent: str | None, error: str | None = None) -> tuple[str, str]:
+def verdict(
+    code: int | None, signal: str | None, intent: str | None, error: str | None = None, out_of_memory: bool = False
+) -> tuple[str, str]:
     """The final state of a run and the reason for it. Intent first: an end that was asked for is ``stopped``.
 
     ``error`` is why no command ever ran, or why nobody could see its end.
@@ -125,4 +128,4 @@ def verdict(code: int | None, signal: str | None, intent: str | None, error: str
         return STOPPED, f"asked by {intent}"
     if code == 0 and signal is None:
         return COMPLETED, "command exited with code 0"
-    return FAILED, exit_text(code, signal)
+    return FAILED, exit_text(code, signal, out_of_memory)

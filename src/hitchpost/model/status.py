@@ -143,7 +143,8 @@ def reason(facts: Facts) -> str:
         return ""
     if facts.exit is None:
         return run.UNSEEN
-    return run.verdict(facts.exit.code, facts.exit.signal, facts.exit.intent, facts.exit.error)[1]
+    end = facts.exit
+    return run.verdict(end.code, end.signal, end.intent, end.error, end.out_of_memory)[1]
 
 
 def session_alive(facts: Facts) -> bool | None:

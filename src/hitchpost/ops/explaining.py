@@ -248,7 +248,7 @@ def folder_text(seen: Seen) -> str:
 def exit_text(end: Exit) -> str:
     if end.error is not None:
         return end.error
-    text = runs.exit_text(end.code, end.signal)
+    text = runs.exit_text(end.code, end.signal, end.out_of_memory)
     text += ", core dumped" if end.core_dumped else ""
     text += f", asked by {end.intent}" if end.intent else ", nobody asked"
     return text + (f", {end.survivors} processes still there" if end.survivors else "")

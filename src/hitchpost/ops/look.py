@@ -176,6 +176,7 @@ def exit_of(value: dict[str, object]) -> Exit | None:
         ended_at=moment(value.get("ended_at")),
         ended_at_known=value.get("ended_at_known") is not False,
         torn_down_at=moment(value.get("torn_down_at")),
+        out_of_memory=value.get("out_of_memory") is True,
     )
 
 

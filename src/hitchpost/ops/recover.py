@@ -15,6 +15,7 @@ from hitchpost.keeper.ending import Ending
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Exit
 from hitchpost.model.status import lives_on, settle
+from hitchpost.model.status import reason as why
 from hitchpost.ops.look import Seen, look, read_intent
 from hitchpost.ops.takeover import take_over
 from hitchpost.ops.view import rfc3339
@@ -107,7 +108,7 @@ def _settle(seen: Seen, actor: str) -> None:
     if end is not None and not os.path.exists(os.path.join(where, wire.EXIT)):
         _write_exit(where, replace(end, intent=read_intent(where)))
     manager = Manager(seen.folder, actor=actor)
-    reason = runs.verdict(end.code, end.signal, end.intent, end.error)[1] if end is not None else runs.UNSEEN
+    reason = why(settled) or runs.UNSEEN
     since = rfc3339(settled.state_changed_at)
     for state in runs.path(facts.state, settled.state):
         manager.transition(state, run=facts.run, reason=reason, evidence=evidence, since=since, locked=True)
