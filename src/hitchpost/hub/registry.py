@@ -25,7 +25,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import WITHOUT_SANDBOX, Facts
 from hitchpost.model.record import ALL
-from hitchpost.model.status import cr070, lives_on, settle, status, story29, story29_reason
+from hitchpost.model.status import cr070, lives_on, never_ran, settle, status, story29, story29_reason
 from hitchpost.ops.create import sweep
 from hitchpost.ops.listing import Row, foreign, is_settled, is_wanted, place_in_list, place_of
 from hitchpost.ops.look import Seen, as_it_was, exit_of, look, with_activity
@@ -54,7 +54,21 @@ class Tracked:
     """One session. ``watch`` is there while its keeper lives. One that has ended is known from the index, without a
     look: ``seen`` comes when somebody needs it."""
 
-    __slots__ = ("_row", "_shape", "heard", "id", "line", "lives", "lock", "place", "seen", "text", "watch", "word")
+    __slots__ = (
+        "_row",
+        "_shape",
+        "heard",
+        "id",
+        "line",
+        "lives",
+        "lock",
+        "place",
+        "seen",
+        "text",
+        "told_run",
+        "watch",
+        "word",
+    )
 
     def __init__(self, session: str) -> None:
         self.id = session
@@ -67,6 +81,7 @@ class Tracked:
         self.line = ""
         self.place = 0
         self.word = ""
+        self.told_run = 0
         self.lives = False
         self.watch: Watch | None = None
         self.lock = asyncio.Lock()
@@ -365,21 +380,24 @@ class Registry:
         old_shape = one.shape
         one.describe(now)
         word = story29(seen.facts, now)
-        old_word, one.word = one.word, word
+        facts = settle(seen.facts)
+        old_word, told_run = one.word, one.told_run
+        begun = facts.state not in (runs.CREATED, runs.STARTING)  # until then nobody knows what becomes of the run
+        if begun:
+            one.word, one.told_run = word, facts.run
         if quiet:
             return
         if not old_shape:
             self.publish({"type": "session.created", "sessionId": one.id, "session": one.shape})
-        facts = settle(seen.facts)
         if before is not None:
             old_run, old_state = before.facts.run, settle(before.facts).state
         else:
             old_run, old_state = old_shape.get("run", 0), old_shape.get("state", "")
-            old_word = word if old_shape.get("status") == one.shape["status"] else old_word
+            old_word, told_run = word if old_shape.get("status") == one.shape["status"] else old_word, old_run
         ended = facts.state in runs.TERMINAL and (old_run != facts.run or old_state not in runs.TERMINAL)
         if ended and facts.state != runs.ORPHANED:
             self._tell_exit(one, facts)
-        if word != old_word or (old_shape and old_run != facts.run):
+        if begun and (word != old_word or (old_shape and told_run != facts.run)):
             told: Event = {"type": "session.status", "sessionId": one.id, "status": word, "session": one.shape}
             if word == "error":
                 told["reason"] = story29_reason(seen.facts)
@@ -390,6 +408,9 @@ class Registry:
     def _tell_exit(self, one: Tracked, facts: Facts) -> None:
         end = facts.exit
         self.ended[facts.state] += 1
+        if never_ran(facts):
+            log.error(f"cannot start {one.id}", session_id=one.id, reason=one.shape["label"])
+            return
         event: Event = {
             "type": "terminal.exit",
             "sessionId": one.id,

@@ -168,7 +168,8 @@ def rests(facts: Facts) -> bool:
     return facts.record == record.ACTIVE and (facts.state == run.COMPLETED or reaped)
 
 
-def _never_ran(facts: Facts) -> bool:
+def never_ran(facts: Facts) -> bool:
+    """Whether the start failed: there never was a process of the agent."""
     return facts.exit is not None and facts.exit.error is not None and facts.started_at is None
 
 
@@ -177,12 +178,12 @@ def _interrupted(facts: Facts) -> bool:
 
 
 def _sandbox_gone(facts: Facts) -> bool:
-    return facts.runtime not in WITHOUT_SANDBOX and facts.sandbox_alive is False and not _never_ran(facts)
+    return facts.runtime not in WITHOUT_SANDBOX and facts.sandbox_alive is False and not never_ran(facts)
 
 
 def is_stale(facts: Facts) -> bool:
     """CR-070: the sandbox is up, the agent that ran in it is gone, and nobody asked for that."""
-    if facts.runtime in WITHOUT_SANDBOX or facts.sandbox_paused or _never_ran(facts):
+    if facts.runtime in WITHOUT_SANDBOX or facts.sandbox_paused or never_ran(facts):
         return False
     if facts.state in (run.CREATED, run.STARTING, run.STOPPING, run.STOPPED):
         return False
@@ -340,8 +341,10 @@ def story29(facts: Facts, now: datetime) -> str:
 
 
 def story29_reason(facts: Facts) -> str:
-    """The short reason that goes with the word ``error``: ``Exit code 1`` or ``Process crashed``."""
+    """The short reason that goes with the word ``error``: ``Exit code 1``, ``Process crashed``, or why none started."""
     facts = as_told(facts)
+    if facts.exit is not None and never_ran(facts):
+        return f"Failed to start: {facts.exit.error}"
     if facts.exit is None or facts.exit.code is None:
         return "Process crashed"
     return f"Exit code {facts.exit.code}"

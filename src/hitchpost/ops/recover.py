@@ -14,6 +14,7 @@ from hitchpost.errors import NoSuchSession
 from hitchpost.keeper.ending import Ending
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Exit
+from hitchpost.model.record import ACTIVE, SUSPENDED
 from hitchpost.model.status import lives_on, settle
 from hitchpost.model.status import reason as why
 from hitchpost.ops.look import Seen, look, read_intent
@@ -47,6 +48,8 @@ def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
             seen = look(home, session)
             if _is_over(seen):
                 _settle(seen, actor)
+            elif _left_suspended(seen):
+                records.change_record(folder, ACTIVE, run=seen.facts.run, actor=actor, reason="a run started")
             sweep(seen)
         return look(home, session)
     except (FileNotFoundError, files.Removed):
@@ -67,7 +70,12 @@ def _is_over(seen: Seen) -> bool:
 
 
 def _needs(seen: Seen) -> bool:
-    return _is_over(seen) or bool(seen.problem) or any(map(_temp_files, _places(seen)))
+    return _is_over(seen) or _left_suspended(seen) or bool(seen.problem) or any(map(_temp_files, _places(seen)))
+
+
+def _left_suspended(seen: Seen) -> bool:
+    """Whoever started the run was killed before it could say that the record is active."""
+    return seen.record.record == SUSPENDED and seen.facts.state == runs.RUNNING and seen.facts.keeper_alive is True
 
 
 def _repair(folder: str, actor: str) -> None:

@@ -8,7 +8,7 @@ from hitchpost import wire
 from hitchpost.agents import catalog
 from hitchpost.errors import Refused, StartFailed
 from hitchpost.model import run as runs
-from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR
+from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR, SUSPENDED
 from hitchpost.model.status import status
 from hitchpost.ops import environment, sandbox
 from hitchpost.ops.advice import no_run
@@ -79,7 +79,7 @@ def start(
             try:
                 if now.facts.state != runs.CREATED:
                     manager.next_run(reason=reason)
-                _touch(now, actor)
+                _touch(now)
                 _settle_place(folder, place)
                 manager.transition(runs.STARTING, run=run, reason=reason, locked=True)
             except BaseException:
@@ -124,6 +124,7 @@ def start(
             say_why(where, started.error)
         recover(home, session)
         raise StartFailed(record.name, started.error)
+    _activate(folder, run, actor)
     missing = environment.missing_names(folder, run - 1, env)
     notes = tuple(f"{name} was set in run {run - 1} and is not now" for name in missing)
     return Begun(look(home, session), notes)
@@ -183,12 +184,18 @@ def _allowed_run(before: Seen, now: Seen) -> int:
     return facts.run + 1
 
 
-def _touch(ended: Seen, actor: str) -> None:
-    """A run begins: the record is active, and the time of the runs before is kept."""
+def _touch(ended: Seen) -> None:
+    """A run begins: the time of the runs before is kept."""
     facts, record = ended.facts, records.read(ended.folder)
     earlier_runs_s = record.earlier_runs_s
     if facts.state != runs.CREATED:
         earlier_runs_s = status(facts, facts.state_changed_at or facts.created_at).total_s
-    if record.record != ACTIVE:
-        record = records.change_record(ended.folder, ACTIVE, run=facts.run, actor=actor, reason="a run starts")
     records.write(ended.folder, replace(record, earlier_runs_s=earlier_runs_s, last_active_at=files.stamp()))
+
+
+def _activate(folder: str, run: int, actor: str) -> None:
+    """The run runs, so the record is active."""
+    if records.read(folder).record == SUSPENDED:
+        with files.SessionLock(folder):
+            if records.read(folder).record == SUSPENDED:
+                records.change_record(folder, ACTIVE, run=run, actor=actor, reason="a run started")
