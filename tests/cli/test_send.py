@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from hitchpost.hubclient import HubRefused
 from tests.cli.live import live
 from tests.cli.places import SHAPE
 from tests.ground import Ground, Truth
+from tests.hubs import HubProcess
 from tests.support import eventually
 
 HOSTILE = [
@@ -82,6 +84,28 @@ def test_send_says_to_whom(ground: Ground) -> None:
     assert (answer.out, answer.err) == ("sent to dev\n", "")
     arrives(ground.place / "got", b"hello\n")
     ground.stop(session, "--now")
+
+
+@pytest.mark.ids("C16")
+@pytest.mark.parametrize("text", ["hello", MANY_LINES], ids=["short", "long"])
+def test_a_text_that_the_agent_does_not_read_is_told_so(ground: Ground, hub: HubProcess, text: str) -> None:
+    session = ground.begin("sleep", "1000", name="dev")
+    eventually(lambda: len(hub.ask("GET", "/api/sessions")) == 1)
+    told = ground.hitch("send", "dev", "-", stdin=text, check=1)
+    why = "dev has not read all of the text within 15 s; the rest waits until it reads again"
+    assert (told.out, told.err) == ("", f"hitch: {why}\n")
+    with pytest.raises(HubRefused) as refused:
+        hub.ask("POST", "/api/sessions/dev/prompt", {"text": text})
+    assert (refused.value.status, str(refused.value)) == (503, why)
+    assert ground.ps(session)["state"] == "running"
+    ground.stop(session, "--now")
+
+
+def test_a_text_is_sent_when_the_agent_has_read_it_and_left(ground: Ground) -> None:
+    session = ground.begin_sh("read line; echo $line > got; exit 3", name="dev")
+    assert ground.hitch("send", "dev", "hello").out == "sent to dev\n"
+    assert ground.said("got") == "hello\n"
+    session.ended()
 
 
 def test_hostile_texts_arrive_as_they_are_in_a_program_that_reads_lines(ground: Ground) -> None:

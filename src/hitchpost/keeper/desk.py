@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import time
 
 from hitchpost import lightjson, wire
 from hitchpost.keeper.clients import Client, Clients
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hitchpost.keeper.keeper import Keeper
 
 ENTER_PAUSE_S = 0.1
+FIRST_LOOK_S, LONGEST_LOOK_S = 0.002, 0.1
 UNREAD = "the agent does not read its input"
 
 
@@ -26,6 +28,8 @@ class Desk:
         self.keeper = keeper
         self.owner: Client | None = None
         self._typed = 0
+        self._receipts: list[tuple[Client, dict[str, object]]] = []
+        self._pause_s = FIRST_LOOK_S
         self.clients = Clients(keeper.run_folder, keeper.poll, self._on_gone)
 
     def on_event(self, client: Client, events: int) -> None:
@@ -137,7 +141,7 @@ class Desk:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": f"unknown request {op!r}"})
 
     def _paste(self, client: Client, number: object, request: dict[str, object]) -> None:
-        """Type a prompt as a person would paste it, then press Enter. The receipt follows the last byte."""
+        """Type a prompt as a person would paste it, then press Enter. The receipt comes when it was read."""
         text = str(request.get("text", "")).encode("utf-8", "surrogateescape")
         why = self._refusal(text, request.get("force") is True)
         if why is None:
@@ -145,13 +149,27 @@ class Desk:
             enter: tuple[bytes | float, ...] = (ENTER_PAUSE_S, b"\r") if request.get("enter", True) else ()
             offset = self.keeper.log.end
 
-            def receipt() -> None:
-                self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True, "offset": offset})
+            def typed() -> None:
+                self._receipts.append((client, {"id": number, "ok": True, "offset": offset}))
+                self._pause_s = FIRST_LOOK_S
+                self.give_receipts(time.monotonic())
 
-            if not self.keeper.type(*((body,) if text else ()), *enter, receipt):
+            if not self.keeper.type(*((body,) if text else ()), *enter, typed):
                 why = UNREAD
         if why is not None:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why})
+
+    def give_receipts(self, now: float) -> None:
+        """To those whose text the agent has read: what its terminal still holds for it was not delivered."""
+        if not self._receipts:
+            return
+        if self.keeper.unread_bytes:
+            self.keeper.timers.at("receipts", now + self._pause_s, self.give_receipts)
+            self._pause_s = min(2 * self._pause_s, LONGEST_LOOK_S)
+            return
+        for client, receipt in self._receipts:
+            self.clients.send_json(client, wire.REPLY, receipt)
+        self._receipts = []
 
     def _refusal(self, text: bytes, force: bool) -> str | None:
         keeper = self.keeper

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource  # noqa: F401 — wait4 imports it when first called; a failure then would lose the agent's exit status
 import select
@@ -201,6 +202,7 @@ class Keeper:
             if pid == 0:
                 return
             if pid == self.pid and self.wait_status is None:
+                self.desk.give_receipts(time.monotonic())
                 self.wait_status, self._usage = status, usage
                 self._ended_at = files.stamp()
                 os.close(self.slave)
@@ -266,6 +268,13 @@ class Keeper:
     def reads_lines(self) -> bool:
         """Whether the agent gets its input line by line, which limits their length."""
         return bool(termios.tcgetattr(self.master)[3] & termios.ICANON)
+
+    @property
+    def unread_bytes(self) -> int:
+        """What the terminal holds that the agent could read and has not; whole lines, where it reads by lines."""
+        if self.wait_status is not None or self.slave < 0:
+            return 0
+        return int.from_bytes(fcntl.ioctl(self.slave, termios.FIONREAD, bytes(4)), "little")
 
     def type(self, *items: bytes | float | Callable[[], None]) -> bool:
         """Type into the terminal what was waiting and then ``items``. False when they find no room."""

@@ -25,7 +25,7 @@ class NotTaken(HitchpostError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} has not taken all of the text within {RECEIPT_TIMEOUT_S:g} s; the rest waits until it reads again"
+            f"{name} has not read all of the text within {RECEIPT_TIMEOUT_S:g} s; the rest waits until it reads again"
         )
 
 
