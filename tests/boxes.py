@@ -423,8 +423,7 @@ class Boxed:
         words = ("run", "--json", "--runtime", "docker", "--image", image, "--network", "none", "--name", name)
         where = ("--workspace", str(place or self.ground.place))
         self.engine.load(image)
-        answer = self.ground.hitch(*words, *where, *options, "--", *argv)
-        return Truth(self.ground.home, answer.json()["id"])
+        return self.ground.made(*words, *where, *options, "--", *argv)
 
     def container(self, session: Truth) -> str:
         return json.loads((session.folder / "box.json").read_bytes())["id"]

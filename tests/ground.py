@@ -6,11 +6,13 @@ import json
 import os
 import signal
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hitchpost.agents import catalog
+from hitchpost.errors import EndedAtOnce
 from hitchpost.ops.create import Wish, create
 from hitchpost.ops.start import start
 from hitchpost.ops.stop import stop
@@ -125,7 +127,20 @@ class Ground:
         """Start a session with the command."""
         named = ("--name", name) if name is not None else ()
         words = ("run", "--json", "--workspace", str(place or self.place), *named, "--", *argv)
-        return Truth(self.home, self.hitch(*words, env=env).json()["id"])
+        return self.made(*words, env=env)
+
+    def made(self, *words: str, env: Mapping[str, str] | None = None) -> Truth:
+        """The session that ``hitch run --json …`` made. One whose program has ended at once is a session, too."""
+        before = set(self.ids())
+        answer = self.hitch(*words, env=env, check=False)
+        if answer.code == 1 and "ended at once" in answer.err:
+            (made,) = set(self.ids()) - before
+            return Truth(self.home, made)
+        return Truth(self.home, answer.checked(True).json()["id"])
+
+    def ids(self) -> list[str]:
+        folder = self.home / "sessions"
+        return [name for name in os.listdir(folder) if not name.startswith(".")] if folder.exists() else []
 
     def sh(self, script: str, *argv: str, **options: Any) -> Truth:
         return self.run("sh", "-c", script, "agent", *argv, **options)
@@ -142,7 +157,8 @@ class Ground:
         settings = settings or Settings()
         wish = Wish(catalog.unknown(argv), argv, str(place or self.place), name)
         record = create(str(self.home), wish, settings, actor="test")
-        start(str(self.home), record.id, settings, caller={**Hitch.environment(), **(env or {})}, actor="test")
+        with suppress(EndedAtOnce):
+            start(str(self.home), record.id, settings, caller={**Hitch.environment(), **(env or {})}, actor="test")
         return Truth(self.home, record.id)
 
     def begin_sh(self, script: str, *argv: str, **options: Any) -> Truth:

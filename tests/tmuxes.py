@@ -34,9 +34,8 @@ class Panes:
         record = create(home, Wish(catalog.unknown(argv), argv, place, runtime="tmux", **more), settings, actor="test")
         session = Truth(self.ground.home, record.id)
         self.sessions.append(session)
-        start(
-            home, record.id, settings, caller={**Hitch.environment(), "SHELL": "/bin/sh", **(env or {})}, actor="test"
-        )
+        caller = {**Hitch.environment(), "SHELL": "/bin/sh", **(env or {})}
+        start(home, record.id, settings, caller=caller, actor="test", until_ready=False)
         return session
 
     def sh(self, script: str, *argv: str, **more: Any) -> Truth:

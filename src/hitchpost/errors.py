@@ -196,6 +196,24 @@ class StartFailed(HitchpostError):
         self.why = why
 
 
+class EndedAtOnce(StartFailed):
+    """Raised when the agent was started and has ended with an error before it was ready."""
+
+    def __init__(self, name: str, why: str) -> None:
+        HitchpostError.__init__(self, f"{name} ended at once: {why}", f"hitch logs {name} shows what it printed")
+        self.why = why
+
+
+class NotDelivered(HitchpostError):
+    """Raised when a session was started and its first prompt did not reach the agent."""
+
+    http_status = 503
+    code = "not_delivered"
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name} was started, but its first prompt was not delivered: {why}", f"see hitch logs {name}")
+
+
 class HomeRefused(HitchpostError):
     """Raised when the state folder is not safe to use: a link, another owner, or open to others."""
 

@@ -91,7 +91,7 @@ def test_a_session_that_was_stopped_says_so(hitch: Hitch, tty: Terminals) -> Non
 
 
 def test_a_session_that_has_ended_cannot_be_entered(hitch: Hitch, tty: Terminals) -> None:
-    hitch("run", "--name", "dev", "--", "sh", "-c", "exit 1")
+    hitch("run", "--name", "dev", "--", "sh", "-c", "exit 1", check=False)
     eventually(lambda: state() == "failed")
     me = tty("attach", "dev", cols=200)
     assert me.ends() == 4

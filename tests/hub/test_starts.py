@@ -117,3 +117,16 @@ def test_a_suspended_record_stays_so_when_its_next_run_does_not_start(ground: Gr
     assert hub.ask("POST", "/api/sessions/dev/resume")["status"] == "active"
     assert hub.ask("GET", "/api/sessions/dev")["status"] == "running"
     ground.end(dev)
+
+
+@pytest.mark.ids("C70-9")
+def test_an_agent_that_ends_at_once_with_an_error_is_answered_with_the_failure(ground: Ground, hub: HubProcess) -> None:
+    program = tool(ground, "exit 3")
+    dev = ground.begin(str(program), name="dev")
+    dev.ended()
+    known(hub, dev, state="failed")
+    why = "dev ended at once: command exited with code 3; hitch logs dev shows what it printed"
+    for path in ("sessions/dev/resume", "sessions/dev/restart", "agents/dev/start"):
+        assert refused(hub, f"/api/{path}") == (422, why)
+    wish = {"command": [str(program)], "folder": str(ground.place), "name": "new"}
+    assert refused(hub, "/api/sessions", wish) == (422, why.replace("dev", "new"))

@@ -69,6 +69,7 @@ def test_of_an_end_that_nobody_saw_nothing_is_known() -> None:
         "ended_at": None,
         "ended_at_known": True,
         "torn_down_at": None,
+        "out_of_memory": False,
     }
 
 

@@ -1,4 +1,4 @@
-"""The catalog: what kind of program each known agent is, how it is started, and how it is asked to end."""
+"""The catalog: what kind of program each known agent is, how it is started, when it is ready, how it is ended."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class Agent:
     """One agent. ``kind`` is REPL or COMPILE; ``prompt_args`` carry a first prompt, for which ``{prompt}`` stands.
 
     ``env_flags`` are variables and the option that takes the value of each: the agent itself does not know them.
+    It is ready when it has printed something, or is alive ``ready_after_s`` after its start. One that ``shows_prompt``
+    turns bracketed paste on, or reports that it is idle, when it reads prompts.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Agent:
     quit_signal: str = "SIGTERM"
     quit_group: bool = False
     prompt_args: tuple[str, ...] = ()
+    ready_after_s: float = 0.05
+    shows_prompt: bool = False
     install: str = ""
     env_flags: tuple[tuple[str, str], ...] = ()
 
@@ -70,6 +74,8 @@ def load(name: str) -> Agent:
         quit_signal=quit_table.get("signal", "SIGTERM"),
         quit_group=quit_table.get("group", False),
         prompt_args=tuple(table.get("prompt_args", ())),
+        ready_after_s=float(table["ready_after_s"]),
+        shows_prompt=table.get("shows_prompt", False),
         install=table.get("install", ""),
         env_flags=tuple(table.get("env_flags", {}).items()),
     )

@@ -50,6 +50,6 @@ def command(sessions: tuple[str, ...], workspace: str | None, as_json: bool) -> 
         if as_json:
             print_json(session_json(begun.seen))
         else:
-            click.echo(f"{visible(name)}: running (run {begun.seen.facts.run})")
+            click.echo(f"{visible(name)}: {session_json(begun.seen)['state']} (run {begun.seen.facts.run})")
 
     each(sessions, one)

@@ -27,4 +27,5 @@ def command(session: str, as_json: bool) -> None:
     if as_json:
         print_json({**session_json(begun.seen), "resumed_conversation": False})
     else:
-        click.echo(f"{visible(begun.seen.record.name)}: running (run {begun.seen.facts.run}), a new conversation")
+        name, state = visible(begun.seen.record.name), session_json(begun.seen)["state"]
+        click.echo(f"{name}: {state} (run {begun.seen.facts.run}), a new conversation")

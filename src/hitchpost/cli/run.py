@@ -140,7 +140,7 @@ def run(
         idle_after_s=None if idle_after is None else _seconds("--idle-after", idle_after),
     )
     told = progress(branch or "workspace", "making it ready")
-    seen, notes = launch(home, request, actor="cli", caller=os.environ, progress=told)
+    seen, notes = launch(home, request, actor="cli", caller=os.environ, progress=told, until_ready=not attach)
     record = seen.record
     for note in notes:
         say(note)

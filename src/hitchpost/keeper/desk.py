@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ENTER_PAUSE_S = 0.1
 FIRST_LOOK_S, LONGEST_LOOK_S = 0.002, 0.1
+LONGEST_WAIT_S = 3600.0
 UNREAD = "the agent does not read its input"
 
 
@@ -137,6 +138,12 @@ class Desk:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True})
         elif op == "send":
             self._paste(client, number, request)
+        elif op == "ready":
+            self.keeper.readiness.wait(
+                lambda sign: self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True, "sign": sign}),
+                for_prompt=request.get("prompt") is True,
+                within_s=_seconds(request.get("within_s")),
+            )
         else:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": f"unknown request {op!r}"})
 
@@ -193,6 +200,10 @@ def _object(payload: bytes) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"expected an object, but got {type(value).__name__}")
     return value
+
+
+def _seconds(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) and 0 <= value <= LONGEST_WAIT_S else 0.0
 
 
 def _count(value: object) -> int:

@@ -33,6 +33,7 @@ from hitchpost.keeper.ending import Ending
 from hitchpost.keeper.journal import Journal
 from hitchpost.keeper.log import Log
 from hitchpost.keeper.pane import Pane
+from hitchpost.keeper.readiness import Readiness
 from hitchpost.keeper.spec import Spec
 from hitchpost.keeper.stopping import Stopping, asked_end
 from hitchpost.keeper.terminal import Scanner, parse_report
@@ -79,6 +80,7 @@ class Keeper:
         self.journal = Journal(spec, run_folder)
         self.stopping = Stopping(self)
         self.timers = Timers()
+        self.readiness = Readiness(self)
         self._last_output = 0.0
         self._report_written = 0.0
         self._sign_due = 0.0
@@ -250,6 +252,7 @@ class Keeper:
                 self.type(b"\x1b]7501;?\x1b\\")
             else:
                 self.answer(body)
+        self.readiness.printed()
 
     def answer(self, body: bytes) -> None:
         """Answer a query that the agent asks its terminal, when no client is there to do so."""

@@ -54,6 +54,8 @@ def main(argv: list[str]) -> int:
         if keeper.pane is not None:
             keeper.pane.close_with_us()
         return 1
+    if not spec.takes_over:
+        keeper.readiness.began = time.monotonic()
     _say_ready(spec, {"ok": True, "pid": keeper.pid})
     pause_s = 0.01
     while not keeper.done:

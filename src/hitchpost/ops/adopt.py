@@ -35,7 +35,9 @@ def adopt(home: str, target: Target, settings: Settings, *, actor: str, name: st
     record = create(home, wish, settings, actor=actor)
     size = (target.cols, target.rows)
     reason = f"adopted from tmux pane {target.pane}"
-    return start(home, record.id, settings, actor=actor, caller={}, size=size, argv=target.argv, reason=reason).seen
+    return start(
+        home, record.id, settings, actor=actor, caller={}, size=size, argv=target.argv, reason=reason, until_ready=False
+    ).seen
 
 
 def _is_of(home: str, shape: dict[str, object], target: Target) -> bool:

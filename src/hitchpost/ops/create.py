@@ -81,6 +81,8 @@ def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Cal
             last_active_at=now,
             idle_after_s=_idle_after_s(wish, settings),
             quiet_after_s=settings.quiet_s,
+            ready_after_s=wish.agent.ready_after_s,
+            shows_prompt=wish.agent.shows_prompt,
             grace_s=settings.grace_s,
             quit_signal=wish.agent.quit_signal,
             quit_group=wish.agent.quit_group,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hitchpost import settings as config
 from hitchpost import wire
 from hitchpost.agents import catalog
-from hitchpost.errors import StartFailed, UsageError, WorkspaceBusy
+from hitchpost.errors import HitchpostError, NotDelivered, StartFailed, UsageError, WorkspaceBusy
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.ops.create import Wish, create
 from hitchpost.ops.look import Seen
@@ -54,12 +54,19 @@ def launch(
     caller: Mapping[str, str],
     actor: str,
     progress: Progress = lambda waited_s: None,
+    until_ready: bool = True,
 ) -> tuple[Seen, list[str]]:
-    """The running session, and notes for the person. Raises what choosing, creating, starting and sending raise."""
+    """The session, whose agent is ready, and notes for the person.
+
+    A first prompt goes to the first run only. Raises what choosing, creating and starting raise, and ``NotDelivered``.
+    """
     if request.agent is None and not request.command:
         raise UsageError("say what to run: hitch run AGENT, or hitch run -- COMMAND …; hitch agents lists the agents")
     kind = catalog.load(request.agent) if request.agent is not None else catalog.unknown(request.command)
-    argv = kind.command(request.command, request.prompt) if request.agent is not None else request.command
+    argv = kind.command(request.command) if request.agent is not None else request.command
+    typed, first_argv = request.prompt, argv
+    if request.prompt is not None and kind.prompt_args:
+        typed, first_argv = None, kind.command(request.command, request.prompt)
     if request.prompt is not None and (why := wire.untypable(request.prompt.encode("utf-8", "surrogateescape"))):
         raise UsageError(f"the first prompt cannot be sent: {why}")
     settings = config.load()
@@ -96,7 +103,17 @@ def launch(
     )
     record = create(home, wish, settings, actor=actor)
     try:
-        begun = start(home, record.id, settings, caller=caller, extra_env=request.env, size=request.size, actor=actor)
+        begun = start(
+            home,
+            record.id,
+            settings,
+            caller=caller,
+            extra_env=request.env,
+            size=request.size,
+            actor=actor,
+            argv=first_argv,
+            until_ready=until_ready,
+        )
     except WorkspaceBusy:
         from hitchpost.ops.remove import remove
 
@@ -106,8 +123,12 @@ def launch(
         if kind.install and error.why.startswith("program not found") and record.runtime in WITHOUT_SANDBOX:
             raise StartFailed(record.name, f"{error.why}; to install it: {kind.install}") from None
         raise
-    if request.prompt is not None and not kind.prompt_args:
+    if typed is not None:
         from hitchpost.ops.send import send
 
-        send(begun.seen, request.prompt)
+        try:
+            send(begun.seen, typed, fresh=True)
+        except HitchpostError as error:
+            why = error.message.removeprefix(f"not sent to {record.name}: ")
+            raise NotDelivered(record.name, why) from None
     return begun.seen, [*place.notes, *begun.notes, *neighbours(home, record.id, record.folder)]

@@ -44,7 +44,7 @@ def prompt(
     if rests(seen.facts):
         check_text(seen.record.name, text)  # what is refused starts nothing
         seen, notes = _woken(home, seen, actor=actor, caller=caller, size=size)
-    offset = send(seen, text, enter=enter, force=force)
+    offset = send(seen, text, enter=enter, force=force, fresh=notes is not None)
     return Prompted(seen, offset, started=notes is not None, notes=notes or ())
 
 

@@ -9,12 +9,13 @@ from hitchpost.errors import HitchpostError, KeeperSilent, Refused
 from hitchpost.model import record as recs
 from hitchpost.model.status import lives_on, status
 from hitchpost.ops.advice import no_input, way_on
-from hitchpost.ops.look import Seen
+from hitchpost.ops.look import Seen, look
 from hitchpost.ops.takeover import take_over
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.state.home import home_of
 
 RECEIPT_TIMEOUT_S = 15.0
+PROMPT_S = 20.0
 
 
 class NotTaken(HitchpostError):
@@ -35,8 +36,21 @@ def check_text(name: str, text: str) -> None:
         raise Refused(f"not sent to {name}: {why}")
 
 
-def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False) -> int:
-    """Deliver ``text`` and press Enter. Returns the log's offset before it. Raises ``Refused`` with the reason."""
+class NotReady(HitchpostError):
+    """Raised when an agent that was started for a text has not shown its prompt in time. Nothing was typed."""
+
+    http_status = 503
+    code = "busy"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"not sent to {name}: it has not shown its prompt within {PROMPT_S:g} s")
+
+
+def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False, fresh: bool = False) -> int:
+    """Deliver ``text`` and press Enter. Returns the log's offset before it. Raises ``Refused`` with the reason.
+
+    An agent that was started only now gets it when it is ready; one that was started for it (``fresh``) must be.
+    """
     name = seen.record.name
     if seen.record.record not in recs.TAKES_INPUT:
         raise no_input(seen)
@@ -45,6 +59,8 @@ def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False) -> i
         seen = take_over(home_of(seen.folder), seen, "recovery")
     try:
         with Link.connect(seen.run_folder) as link:
+            if not force and not _is_ready(link, seen) and fresh:
+                raise NotReady(name)
             try:
                 receipt = link.request("send", text=text, enter=enter, force=force, timeout_s=RECEIPT_TIMEOUT_S)
             except Silent:
@@ -52,8 +68,25 @@ def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False) -> i
     except Silent:
         raise KeeperSilent(name, TIMEOUT_S) from None
     except NoKeeper:
+        seen = _now(seen)
         label = status(seen.facts, datetime.now(UTC)).label
         raise Refused(f"{name} is not running ({label})", way_on(seen)) from None
     if receipt.get("ok") is not True:
         raise Refused(f"not sent to {name}: {receipt.get('why')}")
     return int(receipt["offset"])
+
+
+def _is_ready(link: Link, seen: Seen) -> bool:
+    """Wait until the agent reads prompts. False when it has not shown its own in time, and cannot be known to."""
+    record = seen.record
+    within_s = PROMPT_S if record.shows_prompt else record.ready_after_s
+    answer = link.request("ready", prompt=record.shows_prompt, within_s=within_s, timeout_s=within_s + TIMEOUT_S)
+    return not record.shows_prompt or answer.get("sign") != "alive"
+
+
+def _now(seen: Seen) -> Seen:
+    """The session after its keeper has gone."""
+    try:
+        return look(home_of(seen.folder), seen.record.id)
+    except (HitchpostError, OSError):
+        return seen

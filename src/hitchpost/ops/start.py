@@ -15,6 +15,7 @@ from hitchpost.ops.advice import no_run
 from hitchpost.ops.create import sweep
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.place import current
+from hitchpost.ops.ready import ready
 from hitchpost.ops.recover import recover, say_why, wait_for_keeper_to_leave
 from hitchpost.ops.survivors import end_survivors
 from hitchpost.runtimes import base
@@ -52,8 +53,12 @@ def start(
     size: tuple[int, int] = (80, 24),
     argv: tuple[str, ...] | None = None,
     reason: str = "",
+    until_ready: bool = True,
 ) -> Begun:
-    """Start the first run, or the next one after an end. Raises ``Refused``, ``StartFailed`` or ``BadSettings``."""
+    """Start the first run, or the next one after an end. Raises ``Refused``, ``StartFailed`` or ``BadSettings``.
+
+    Returns when the agent is ready. One that has ended with an error by then is a failed start: ``EndedAtOnce``.
+    """
     sweep(home)
     seen = recover(home, session)
     record, folder = seen.record, seen.folder
@@ -95,7 +100,7 @@ def start(
                 session=record.id,
                 session_folder=folder,
                 run=run,
-                argv=argv or catalog.with_flags(flags, record.argv, env),
+                argv=catalog.with_flags(flags, argv or record.argv, env),
                 env=env,
                 folder=place.folder,
                 folder_dev=place.folder_dev,
@@ -127,7 +132,7 @@ def start(
     _activate(folder, run, actor)
     missing = environment.missing_names(folder, run - 1, env)
     notes = tuple(f"{name} was set in run {run - 1} and is not now" for name in missing)
-    return Begun(look(home, session), notes)
+    return Begun(ready(home, record, run, where) if until_ready else look(home, session), notes)
 
 
 def _may_be_copies(seen: Seen) -> bool:

@@ -37,6 +37,8 @@ class Record:
     supports_resume: bool = False
     idle_after_s: float = 30.0
     quiet_after_s: float = 3.0
+    ready_after_s: float = 0.05
+    shows_prompt: bool = False
     grace_s: float = 10.0
     quit_signal: str = "SIGTERM"
     quit_group: bool = False
