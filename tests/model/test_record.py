@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from hitchpost.errors import UsageError
 from hitchpost.model import record
 from tests.model.made import RECORDS
 
@@ -85,3 +86,25 @@ def test_the_notes_are_those_of_the_seed() -> None:
 @pytest.mark.ids("D-7", "X15")
 def test_the_words_of_the_five_state_model_have_become_active_and_archived() -> None:
     assert record.FORMER_WORDS == {"completed": "active", "cancelled": "archived"}
+
+
+@pytest.mark.ids("D-7")
+@pytest.mark.parametrize(
+    ("texts", "everything", "chosen"),
+    [
+        ((), False, ("active", "suspended")),
+        ((), True, ("active", "suspended", "archived", "error")),
+        (("archived",), False, ("archived",)),
+        (("error, active", "archived"), True, ("active", "archived", "error")),
+    ],
+)
+def test_a_list_has_the_records_that_are_named_else_the_usual_ones(
+    texts: tuple[str, ...], everything: bool, chosen: tuple[str, ...]
+) -> None:
+    assert record.chosen(texts, everything=everything) == chosen
+
+
+def test_a_word_that_names_no_record_is_refused() -> None:
+    with pytest.raises(UsageError) as refusal:
+        record.chosen(("active,gone",))
+    assert str(refusal.value) == "expected a record to be one of active, suspended, archived, error, but got 'gone'"

@@ -240,6 +240,22 @@ def test_a_process_that_was_stopped_by_a_signal_is_running_and_says_so() -> None
     assert labelled(running(keeper_stopped=True)) == ("running", "running (keeper stopped)")
 
 
+@pytest.mark.ids("C70-2", "F17")
+@pytest.mark.parametrize("state", [run.RUNNING, run.STOPPING])
+def test_an_agent_that_outlived_its_keeper_is_not_told_as_ended(state: str) -> None:
+    facts = running(runtime=DOCKER, state=state, sandbox_alive=True, session_alive=True, keeper_alive=False)
+    assert settle(facts) == facts
+    assert labelled(facts) == (state, f"{state} (keeper lost)")
+    assert status(facts, NOW).attention == "unknown"
+    for gone in ({"session_alive": False}, {"session_alive": None}, {"same_boot": False}):
+        assert settle(replace(facts, **gone)).state == run.FAILED
+
+
+def test_what_a_failed_run_left_behind_is_told() -> None:
+    end = Exit(error=run.KEEPER_LOST, survivors=1)
+    assert labelled(ended(run.FAILED, end)) == ("failed", "failed: keeper lost (left 1 process behind)")
+
+
 def test_what_is_unknown_says_what_was_seen():
     assert labelled(running(probe_failed=True)) == ("unknown", "unknown")
     stopped = running(probe_failed=True, keeper_stopped=True, doubt="keeper stopped")

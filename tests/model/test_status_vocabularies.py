@@ -354,6 +354,10 @@ def test_story_2_9_never_calls_exit_0_an_error(facts: Facts, now: datetime) -> N
         (running(keeper_alive=False), "Process crashed"),
         (running(**IN_LIVE_SANDBOX), "Process crashed"),
         (ended(run.FAILED), "Process crashed"),
+        (
+            ended(run.FAILED, Exit(error="program not found: x"), started_at=None),
+            "Failed to start: program not found: x",
+        ),
     ],
 )
 def test_story_2_9_gives_the_code_or_says_that_the_process_crashed(facts: Facts, text: str) -> None:
