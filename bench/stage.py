@@ -50,7 +50,15 @@ class Session:
 
     def start(self, *argv: str) -> None:
         """Start the next run, of another command when one is given."""
-        begun = start(self.stage.home, self.id, self.stage.settings, caller=os.environ, argv=argv or None, actor="test")
+        begun = start(
+            self.stage.home,
+            self.id,
+            self.stage.settings,
+            caller=os.environ,
+            argv=argv or None,
+            actor="test",
+            until_ready=False,
+        )
         self.run = begun.seen.facts.run
 
     def stop(self) -> None:

@@ -199,8 +199,8 @@ class StartFailed(HitchpostError):
 class EndedAtOnce(StartFailed):
     """Raised when the agent was started and has ended with an error before it was ready."""
 
-    def __init__(self, name: str, why: str) -> None:
-        HitchpostError.__init__(self, f"{name} ended at once: {why}", f"hitch logs {name} shows what it printed")
+    def __init__(self, name: str, word: str, why: str) -> None:
+        HitchpostError.__init__(self, f"{name} ended at once: {why}", f"hitch logs {word} shows what it printed")
         self.why = why
 
 
@@ -210,8 +210,8 @@ class NotDelivered(HitchpostError):
     http_status = 503
     code = "not_delivered"
 
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name} was started, but its first prompt was not delivered: {why}", f"see hitch logs {name}")
+    def __init__(self, name: str, word: str, why: str) -> None:
+        super().__init__(f"{name} was started, but its first prompt was not delivered: {why}", f"see hitch logs {word}")
 
 
 class HomeRefused(HitchpostError):

@@ -22,7 +22,7 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
 
     # told by the hub: the page's own interval is longer than this test waits
     repo.write("src/shop.py", "def price():\n    return 2\n")
-    options = page.get_by_role("option")
+    options = page.locator(".panel-body").get_by_role("option")
     expect(options).to_have_text([" def price():", "-    return 1", "+    return 2"])
     repo.write("src/<b>new.txt", "first\n")
     expect(page.locator(".changed-files")).to_contain_text("src/<b>new.txt")

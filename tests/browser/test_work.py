@@ -34,7 +34,7 @@ def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProce
     expect(window.row("fixer").locator(".where")).to_have_text("sh · fix-auth")
     made = hub.ask("GET", "/api/sessions/fixer")
     assert made["workspace"]["branch"] == "fix-auth"
-    assert {line["actor"] for line in hub.ask("GET", "/api/sessions/fixer/story")} == {"hub", "keeper"}
+    assert {line["actor"] for line in hub.ask("GET", "/api/sessions/fixer/story")} == {"browser", "keeper"}
     (Path(made["workspace"]["path"]) / "new.txt").write_text("a line\n<b>bold</b>\n")
     page.get_by_role("button", name="Diff").click()
     expect(page.locator(".changed-files")).to_contain_text("new.txt")

@@ -35,6 +35,8 @@ from tests.repos import Repo
 from tests.support import Answer, eventually
 from tests.tmuxes import Panes
 
+ONCE = "[ -e once ] && exec sleep 1000; touch once; exit 3"
+"""Fails, and works the next time."""
 SLOW_KEEPER = "the keeper of dev is alive but did not answer"
 
 
@@ -54,7 +56,7 @@ class Stage:
         self.session = self.ground.begin_sh(script, name="dev", **options)
         return self.session
 
-    def ended(self, script: str = "exit 3") -> Truth:
+    def ended(self, script: str = ONCE) -> Truth:
         session = self.begin(script)
         session.ended()
         return session
@@ -233,6 +235,20 @@ def stale(stage: Stage) -> str:
     stage.ground.hitch("send", "dev", "leave")
     eventually(lambda: boxed.label(stage.session) == STALE, what="stale")  # type: ignore[arg-type]
     return stage.err("attach", "dev")
+
+
+def ended_at_once(stage: Stage) -> str:
+    return stage.err("run", "--name", "dev", "--", "sh", "-c", "echo 3 errors; exit 1", cwd=stage.ground.place)
+
+
+def not_delivered(stage: Stage) -> str:
+    folder = stage.ground.watch.scratch / "bin"
+    folder.mkdir()
+    program = folder / "aider"
+    program.write_text("#!/bin/sh\necho bye; sleep 0.2; exit 0\n")
+    program.chmod(0o755)
+    words = ("run", "aider", "--name", "dev", "--prompt", "hello")
+    return stage.err(*words, cwd=stage.ground.place, env={"PATH": f"{folder}:{os.environ['PATH']}"})
 
 
 def unkept(stage: Stage) -> str:
@@ -539,7 +555,7 @@ WAY_ON = "ops/advice.py"
 ROWS = (
     Row(WAY_ON, "hitch restart {} starts it again", 3, ended, shows="running (run 2)"),
     Row(WAY_ON, "hitch restart {} starts it again", 3, ended_and_sent_to, shows="running (run 2)"),
-    Row(WAY_ON, "hitch restart {} starts it", 3, never_started, shows="running (run 1)"),
+    Row(WAY_ON, "hitch restart {} starts it", 3, never_started, shows="(run 1)"),
     Row(WAY_ON, "hitch resume {} starts it again", 3, suspended, shows="running (run 2)"),
     Row(WAY_ON, "hitch logs {0} shows its output", 3, archived),
     Row(WAY_ON, "hitch rm {0} deletes it", 3, archived),
@@ -547,6 +563,8 @@ ROWS = (
     Row(WAY_ON, "hitch explain {0} tells why", 3, broken, shows="the record is error"),
     Row(WAY_ON, "hitch restart {} starts a new session in it", 3, stale, shows="running (run 2)"),
     Row(WAY_ON, "hitch stop {} removes it", 3, stale),
+    Row("errors.py", "hitch logs {} shows what it printed", 3, ended_at_once, shows="3 errors"),
+    Row("errors.py", "hitch logs {}", 3, not_delivered, shows="bye"),
     Row("ops/takeover.py", "hitch doctor says why", 2, unkept, codes=(1,), shows="not a pipe any more"),
     Row("ops/takeover.py", "hitch stop {} ends it", 3, unkept),
     Row("ops/unseen.py", "hitch doctor --fix", 3, folder_deleted, shows="ended the keeper and the agent"),
@@ -701,7 +719,7 @@ def test_doctor_and_restart_give_the_same_advice_for_an_orphaned_session(stage: 
 
 @pytest.mark.parametrize("name", ["two words", "$(id)", "-x", "a;b", "ü"])
 def test_advice_names_a_session_in_a_way_that_a_shell_takes(stage: Stage, name: str) -> None:
-    session = stage.ground.begin_sh("exit 3", name=name)
+    session = stage.ground.begin_sh(ONCE, name=name)
     session.ended()
     said = stage.err("send", session.id, "hello")
     answer = follow(stage, proposed(said, "hitch restart {} starts it again", 3))

@@ -105,7 +105,7 @@ def test_a_session_that_has_ended_cannot_be_entered(hitch: Hitch, tty: Terminals
 def test_attach_wants_a_terminal(hitch: Hitch) -> None:
     shell(hitch)
     answer = hitch("attach", "dev", check=2)
-    assert "hitch logs -f SESSION follows without one" in answer.err
+    assert "hitch logs -f dev follows without one" in answer.err
 
 
 def test_an_unknown_session_is_not_found(hitch: Hitch) -> None:

@@ -357,7 +357,7 @@ def test_a_record_of_an_older_version_still_loads(ground: Ground) -> None:
     path = dev.folder / "session.json"
     value = json.loads(path.read_bytes())
     path.write_text(json.dumps({key: value[key] for key in value if key not in ("base", "share")}))
-    assert ground.hitch("restart", "dev").out == "dev: running (run 2)\n"
+    assert ground.hitch("restart", "dev").out == "dev: completed (run 2)\n"
     dev.ended(run=2)
 
 

@@ -50,6 +50,12 @@ HOSTILE = [
 BODIES = {"prompt": {"text": "x"}, "stop": {"reason": "x"}}
 
 
+def written(ground: Ground) -> dict[str, tuple[int, int, bytes]]:
+    """All but what is written by itself: the hub's log, and the keeper's signs of life."""
+    own = ("hub.log", "keeper.lock")
+    return {path: item for path, item in everything(ground.home).items() if not path.endswith(own)}
+
+
 @pytest.mark.ids("S6")
 def test_S6_a_hostile_id_touches_nothing_with_any_verb(ground: Ground, hub: HubProcess) -> None:
     dev = ground.begin_sh("exec sleep 1000", name="dev")
@@ -57,7 +63,7 @@ def test_S6_a_hostile_id_touches_nothing_with_any_verb(ground: Ground, hub: HubP
     victim.mkdir()
     (victim / "state.json").write_text("{}")
     until_running(hub, dev.id)
-    before = {path: item for path, item in everything(ground.home).items() if not path.endswith("hub.log")}
+    before = written(ground)
     verbs = [way for way in ways("{wanted}") if "{wanted}" in way[1]]
     assert len(verbs) > 15
     for hostile in HOSTILE:
@@ -70,7 +76,7 @@ def test_S6_a_hostile_id_touches_nothing_with_any_verb(ground: Ground, hub: HubP
                 (method, path, wanted[:40], status) for status in (404, 405, 422)
             ], answer
             assert set(answer.json()) == {"error"}
-    after = {path: item for path, item in everything(ground.home).items() if not path.endswith("hub.log")}
+    after = written(ground)
     assert {Path(path).name for path in before.keys() ^ after.keys()} <= {"tokens.json", "tokens.json.lock"}
     assert {path: after[path] for path in before} == before
     assert dev.state == "running"

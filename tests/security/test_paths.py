@@ -93,7 +93,7 @@ def test_S6_operations_on_an_id_that_is_gone_say_so(ground: Ground, deed) -> Non
     dev.ended()
     before = everything(ground.home)
     with pytest.raises(NoSuchSession):
-        deed(str(ground.home), "nosuchid0000")
+        deed(str(ground.home), "nosuchid0000", actor="test")
     assert everything(ground.home) == before
 
 

@@ -76,5 +76,6 @@ def each(sessions: tuple[str, ...], deed: Callable[[str], None]) -> None:
         try:
             deed(session)
         except (HitchpostError, OSError) as error:
-            worst = worst or told(error)
+            code = told(error)
+            worst = worst or code
     sys.exit(worst)

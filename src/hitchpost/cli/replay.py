@@ -33,7 +33,7 @@ class FileThere(HitchpostError):
 @click.command("replay")
 @session_argument
 @click.option("--run", type=int, metavar="N", help="Which run; the newest when missing.")
-@click.option("--speed", type=Number(0.001, 1000), default=1.0, show_default=True, metavar="X")
+@click.option("--speed", type=Number(0.00001, 1000), default=1.0, show_default=True, metavar="X")
 @click.option("--idle-limit", "idle_s", type=SECONDS, metavar="SECONDS", help="No pause is longer.")
 @click.option("--from", "from_s", type=SECONDS, default=0.0, metavar="SECONDS", help="Begin there.")
 @click.option("--export", "path", type=click.Path(), metavar="FILE", help="Write asciicast v3 to FILE (- is stdout).")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ENTER_PAUSE_S = 0.1
 FIRST_LOOK_S, LONGEST_LOOK_S = 0.002, 0.1
+HANDED_OVER_S = 0.02
+"""The kernel gives a terminal what was typed a moment after the write: until then it holds nothing unread."""
 LONGEST_WAIT_S = 3600.0
 UNREAD = "the agent does not read its input"
 
@@ -159,18 +161,21 @@ class Desk:
             def typed() -> None:
                 self._receipts.append((client, {"id": number, "ok": True, "offset": offset}))
                 self._pause_s = FIRST_LOOK_S
-                self.give_receipts(time.monotonic())
+                self.keeper.timers.at("receipts", time.monotonic() + HANDED_OVER_S, self.give_receipts)
 
             if not self.keeper.type(*((body,) if text else ()), *enter, typed):
                 why = UNREAD
         if why is not None:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why})
 
-    def give_receipts(self, now: float) -> None:
-        """To those whose text the agent has read: what its terminal still holds for it was not delivered."""
+    def give_receipts(self, now: float, *, over: bool = False) -> None:
+        """To those whose text the agent has read: what its terminal still holds for it was not delivered.
+
+        ``over``: the agent has ended since the text was typed, and nobody can know more.
+        """
         if not self._receipts:
             return
-        if self.keeper.unread_bytes:
+        if self.keeper.unread_bytes and not over:
             self.keeper.timers.at("receipts", now + self._pause_s, self.give_receipts)
             self._pause_s = min(2 * self._pause_s, LONGEST_LOOK_S)
             return

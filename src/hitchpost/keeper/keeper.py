@@ -412,6 +412,7 @@ class Keeper:
             oom_kills=self.cage.oom_kills(),
             usage=self._usage,
         )
+        self.desk.give_receipts(time.monotonic(), over=True)
         self.log.mark(wire.AT_EXIT, ending.shell_code)
         ending.write(self.run_folder)
         self.cage.remove()  # before the state: nobody looks for the groups of a run that has ended

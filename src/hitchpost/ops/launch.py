@@ -130,5 +130,5 @@ def launch(
             send(begun.seen, typed, fresh=True)
         except HitchpostError as error:
             why = error.message.removeprefix(f"not sent to {record.name}: ")
-            raise NotDelivered(record.name, why) from None
+            raise NotDelivered(record.name, record.word, why) from None
     return begun.seen, [*place.notes, *begun.notes, *neighbours(home, record.id, record.folder)]

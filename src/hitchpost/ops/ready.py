@@ -24,5 +24,5 @@ def ready(home: str, record: Record, run: int, run_folder: str) -> Seen:
     seen = look(home, record.id)
     facts = settle(seen.facts)
     if facts.run == run and facts.state == runs.FAILED:
-        raise EndedAtOnce(record.name, reason(facts))
+        raise EndedAtOnce(record.name, record.word, reason(facts))
     return seen

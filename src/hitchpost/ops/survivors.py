@@ -23,7 +23,7 @@ def end_survivors(home: str, seen: Seen, actor: str) -> Seen:
     end, run = seen.facts.exit, seen.facts.run
     if may_be(seen):
         left = base.load(seen.record.runtime).end_leftovers(seen.folder, run, session=seen.record.id)
-        if left.count:
+        if left.count or (left.unknown and end is not None and end.survivors):
             with files.SessionLock(seen.folder):
                 reason = "; ".join(filter(None, (f"{left.count} ended", left.unknown)))
                 story.tell(seen.folder, "survivors", run=run, actor=actor, reason=reason)

@@ -94,11 +94,18 @@ class Removed(HitchpostError):
         self.folder = folder
 
 
-class NotAFile(OSError):
-    """Raised when something else is in the place of a file, such as a pipe or a device, or a file of absurd size."""
+class NotAFile(HitchpostError, OSError):
+    """Raised when something else is in the place of a file, such as a pipe or a device, or a file of absurd size.
+
+    Who expects a file that cannot be read expects this, too.
+    """
+
+    http_status = 409
+    code = "unreadable"
 
     def __init__(self, path: str, what: str) -> None:
-        super().__init__(errno.EINVAL, f"expected a file, but got {what}", path)
+        OSError.__init__(self, errno.EINVAL, f"expected a file, but got {what}", path)
+        self.message = str(self)
 
 
 # Time and identity ----------------------------------------------------------------------------------------------
