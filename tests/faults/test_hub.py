@@ -50,8 +50,8 @@ def sessions(ground: Ground) -> list[Truth]:
     return [Truth(ground.home, folder.name) for folder in (ground.home / "sessions").iterdir() if folder.name[0] != "."]
 
 
-def agents(mark: str) -> list[Process]:
-    return [process for process in Process.all() if mark in process.argv and not process.is_keeper]
+def agents(ground: Ground, mark: str) -> list[Process]:
+    return [process for process in ground.processes() if mark in process.argv and not process.is_keeper]
 
 
 def hub_pid(hub: HubProcess) -> int:
@@ -195,7 +195,7 @@ def test_a_hub_killed_again_and_again_under_load_loses_and_doubles_nothing(groun
     assert {rows[session.id]["state"] for session in (*standing, talking)} == {"running"}
     for session in found:
         row = rows[session.id]
-        lives = agents(row["name"])
+        lives = agents(ground, row["name"])
         assert len(lives) == (row["state"] == "running"), f"{row['label']}: {[str(one) for one in lives]}"
         assert session.state == row["state"]
         for run in range(1, row["run"] + 1):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hitchpost.keeper import tree
+from hitchpost.state import files
 from tests.ground import alive
 from tests.support import LeakWatch, Process, eventually
 
@@ -135,3 +136,26 @@ def test_a_keeper_is_who_holds_the_lock_that_it_names(leak_watch: LeakWatch):
         os.close(held)
         claimant.kill()
         claimant.wait()
+
+
+def test_who_has_a_signal_waiting_that_ends_it_is_dying():
+    with subprocess.Popen(["sleep", "1000"]) as child:
+        assert not tree.is_dying(child.pid)
+        child.send_signal(signal.SIGSTOP)
+        eventually(lambda: (files.process_stat(child.pid) or [b""])[0] == b"T")
+        child.send_signal(signal.SIGHUP)
+        assert tree.is_dying(child.pid)
+        child.send_signal(signal.SIGCONT)
+        child.wait()
+    assert tree.is_dying(child.pid)
+
+
+def test_a_signal_that_is_ignored_or_blocked_ends_nobody():
+    script = "import signal as s; s.signal(1, s.SIG_IGN); s.pthread_sigmask(0, [15]); print(1, flush=True); s.pause()"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        child.send_signal(signal.SIGHUP)
+        child.send_signal(signal.SIGTERM)
+        assert not tree.is_dying(child.pid)
+        child.kill()

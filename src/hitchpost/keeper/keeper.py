@@ -38,7 +38,7 @@ from hitchpost.keeper.spec import Spec
 from hitchpost.keeper.stopping import Stopping, asked_end
 from hitchpost.keeper.terminal import Scanner, parse_report
 from hitchpost.keeper.timers import Timers
-from hitchpost.keeper.tree import Tree
+from hitchpost.keeper.tree import Tree, is_dying
 from hitchpost.keeper.typing_queue import TypingQueue
 from hitchpost.model import run as runs
 from hitchpost.state import files
@@ -406,7 +406,7 @@ class Keeper:
             intent=self.stopping.intent,
             error=self._why_lost(),
             ended_at=self._ended_at,
-            survivors=len(self.tree.pids()),
+            survivors=sum(not is_dying(pid) for pid in self.tree.pids()),
             attention=str(self.report["state"]) if self.report else None,
             lost_bytes=self.log.lost_bytes,
             oom_kills=self.cage.oom_kills(),

@@ -7,7 +7,7 @@ session or emptied its environment is still below the keeper.
 from __future__ import annotations
 
 import os
-from _signal import SIGCONT, SIGKILL, SIGSTOP, pidfd_send_signal
+from _signal import SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, pidfd_send_signal
 
 from hitchpost import wire
 from hitchpost.keeper.cage import Cage
@@ -78,11 +78,36 @@ def send(pid: int, number: int) -> bool:
 
 def ignores(pid: int, number: int) -> bool:
     try:
-        _, _, rest = files.read_bytes(f"/proc/{pid}/status").partition(b"SigIgn:")
+        return bool(_signals(pid, b"SigIgn") & _bit(number))
     except OSError:
         return False
+
+
+def is_dying(pid: int) -> bool:
+    """Whether a process is just ending, or a signal waits for it that will end it: a terminal's end sends one."""
+    fields = files.process_stat(pid)
+    if fields is None or int(fields[6]) & files.PF_EXITING:
+        return True
+    try:
+        waiting = _signals(pid, b"SigPnd") | _signals(pid, b"ShdPnd")
+        kept_off = _signals(pid, b"SigIgn") | _signals(pid, b"SigCgt") | _signals(pid, b"SigBlk")
+    except OSError:
+        return True
+    return bool(waiting & ~kept_off & FATAL)
+
+
+def _signals(pid: int, kind: bytes) -> int:
+    """The set of signals that ``/proc/PID/status`` has under this word. Raises ``OSError`` when the process is gone."""
+    _, _, rest = files.read_bytes(f"/proc/{pid}/status").partition(kind + b":")
     mask = rest.split(b"\n", 1)[0].strip()
-    return bool(mask) and bool(int(mask, 16) >> (number - 1) & 1)
+    return int(mask, 16) if mask else 0
+
+
+def _bit(number: int) -> int:
+    return 1 << (number - 1)
+
+
+FATAL = _bit(SIGHUP) | _bit(SIGINT) | _bit(SIGKILL) | _bit(SIGTERM)
 
 
 def is_keeper(pid: int) -> bool:
