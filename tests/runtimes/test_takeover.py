@@ -183,6 +183,6 @@ def test_doctor_ends_what_a_keeper_left_when_it_is_asked_to(ground: Ground):
     ground.hitch("doctor", check=False)
     assert alive(tool)
     said = ground.hitch("doctor", "--fix", check=False).out
-    assert "ended 1 processes that it had left behind" in said
+    assert "ended 1 process that it had left behind" in said
     assert not alive(tool)
     assert ground.ps(dev)["label"] == "failed: keeper lost"

@@ -64,7 +64,7 @@ def _session(home: str, session: str) -> list[str]:
     if before.facts.state in runs.LIVE and after.facts.state in runs.TERMINAL and may_be(after):
         left = after.facts.exit.survivors if after.facts.exit is not None else 0
         end_survivors(home, after, "doctor")
-        done += [f"{name}: ended {left} processes that it had left behind"] if left else []
+        done += [f"{name}: ended {left} process{'es' if left > 1 else ''} that it had left behind"] if left else []
     with files.SessionLock(folder):
         done += _discard(sorted({*litter, *ward.left_over(folder)}))
     return done

@@ -20,8 +20,8 @@ export function SessionList() {
         ) : null}
       </header>
       <div class="filters">
-        <select aria-label="Records" title="Records" value={record.value} onChange={(event) => (record.value = event.currentTarget.value)}>
-          <option value="">active, suspended</option>
+        <select aria-label="Records" title="Which records; current ones are active or suspended" value={record.value} onChange={(event) => (record.value = event.currentTarget.value)}>
+          <option value="">current</option>
           {RECORDS.map((one) => (
             <option key={one} value={one}>
               {one}
