@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from tests.boxes import Boxed
     from tests.hubs import HubProcess
 
-# A shell that runs this in the background lets it ignore Ctrl-C, and with it every program that a test starts.
+# A shell that runs this in the background lets it ignore Ctrl-C, nohup lets it ignore a hang-up, and every program that
+# a test starts would, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Times say nothing about correctness here: several tests share the cores.
 hypothesis.settings.register_profile("hitchpost", deadline=None, print_blob=True)

@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +19,7 @@ from hitchpost.api.tokens import create_bearer
 from hitchpost.shortpath import ShortPath
 from tests.ground import Ground
 from tests.support import Hitch, eventually
+from tests.warm import Process, spawn
 
 SNAPSHOT, OUTPUT, GAP = 0, 1, 2
 
@@ -30,7 +29,7 @@ class HubProcess:
     """The hub of a test's home. ``url`` is its TCP address, without a slash at its end."""
 
     ground: Ground
-    process: subprocess.Popen[bytes] | None = None
+    process: Process | None = None
     url: str = ""
     _tokens: dict[str, str] = field(default_factory=dict)
 
@@ -38,20 +37,21 @@ class HubProcess:
     def home(self) -> str:
         return str(self.ground.home)
 
-    def start(self, *wrapper: str, port: int = 0, **env: str) -> None:
+    def start(self, *wrapper: str, port: int = 0, warm: bool = True, **env: str) -> None:
         """Start the hub and wait until it answers. A page that is open finds it again at the same ``port``.
 
-        ``wrapper`` is a command that becomes the one behind it.
+        ``wrapper`` is a command that becomes the one behind it. With one, with ``env``, or when it is not to be
+        ``warm``, the hub starts from nothing.
         """
-        log = open(os.path.join(self.home, "hub.log"), "ab")  # noqa: SIM115 - the process keeps it
-        with log:
-            self.process = subprocess.Popen(
-                [*wrapper, sys.executable, "-m", "hitchpost.api", "127.0.0.1", str(port)],
-                env={**Hitch.environment(), **env},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+        with open(os.path.join(self.home, "hub.log"), "ab") as log, open(os.devnull) as nothing:
+            self.process = spawn(
+                "hitchpost.api",
+                ["127.0.0.1", str(port)],
+                {**Hitch.environment(), **env},
+                (nothing.fileno(), log.fileno(), log.fileno()),
+                session=True,
+                wrapper=wrapper,
+                warm=warm and not env,
             )
         eventually(self._answers, 30, what="the hub to answer")
         with open(os.path.join(self.home, "hub.json")) as file:

@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 TEMP_PREFIX = "hitchpost-"
 KEEPER = "hitchpost/keeper/__main__.py"
+THE_COMMAND = (sys.executable, "-m", "hitchpost")
+LASTING: set[int] = set()
+"""Descriptors that the test process keeps for as long as it lives."""
 
 
 def eventually(condition: Callable[[], T | None], timeout_s: float = 10, what: str = "") -> T:
@@ -75,7 +78,7 @@ class Answer:
 class Hitch:
     """Runs the command in a process of its own, with the environment that the test has at that moment."""
 
-    command: tuple[str, ...] = (sys.executable, "-m", "hitchpost")
+    command: tuple[str, ...] = THE_COMMAND
 
     def __call__(
         self,
@@ -92,25 +95,34 @@ class Hitch:
         test's environment. The call also waits for the output to be closed: a keeper that holds on to it is a timeout.
         """
         argv = tuple(os.fspath(arg) for arg in args)
+        whole = self.environment() | dict(env or {})
         try:
-            done = subprocess.run(
-                [*self.command, *argv],
-                input=stdin,
-                capture_output=True,
-                encoding="utf-8",
-                errors="surrogateescape",
-                env=self.environment() | dict(env or {}),
-                cwd=cwd,
-                timeout=timeout_s,
-                check=False,
-            )
+            code, out, err = self._call(argv, stdin.encode("utf-8", "surrogateescape"), whole, cwd, timeout_s)
         except subprocess.TimeoutExpired as late:
-            out, err = ((text or b"").decode(errors="replace") for text in (late.stdout, late.stderr))
-            command = " ".join(argv)
-            raise AssertionError(
-                f"hitch {command} did not end in {timeout_s:g} s\n--- out\n{out}\n--- err\n{err}"
-            ) from None
-        return Answer(argv, done.returncode, done.stdout, done.stderr).checked(check)
+            shown = "".join(
+                f"\n--- {name}\n{(text or b'').decode(errors='replace')}"
+                for name, text in (("out", late.stdout), ("err", late.stderr))
+            )
+            raise AssertionError(f"hitch {' '.join(argv)} did not end in {timeout_s:g} s{shown}") from None
+        texts = (part.decode("utf-8", "surrogateescape").replace("\r\n", "\n") for part in (out, err))
+        return Answer(argv, code, *texts).checked(check)
+
+    def _call(
+        self,
+        argv: tuple[str, ...],
+        stdin: bytes,
+        env: dict[str, str],
+        cwd: str | os.PathLike[str] | None,
+        timeout_s: float,
+    ) -> tuple[int, bytes, bytes]:
+        from tests import warm
+
+        if self.command == THE_COMMAND and len(stdin) < select.PIPE_BUF:
+            return warm.call(argv, stdin, env, cwd or os.curdir, timeout_s)
+        done = subprocess.run(
+            [*self.command, *argv], input=stdin, capture_output=True, env=env, cwd=cwd, timeout=timeout_s, check=False
+        )
+        return done.returncode, done.stdout, done.stderr
 
     def here(
         self, *args: str | os.PathLike[str], check: bool | int = True, cwd: str | os.PathLike[str] = "."
@@ -295,7 +307,7 @@ class LeakWatch:
         return [
             f"descriptor {number}: {target}"
             for number, target in sorted(_descriptors().items())
-            if self._descriptors.get(number) != target
+            if self._descriptors.get(number) != target and number not in LASTING
         ]
 
     def temp_files(self) -> list[str]:
@@ -316,8 +328,9 @@ class LeakWatch:
 
 def _children() -> Iterator[Process]:
     for process in Process.all():
-        # The standard library keeps this one for as long as Python runs.
-        if process.parent == os.getpid() and not any("resource_tracker" in word for word in process.argv):
+        # The standard library, and tests.warm, keep these for as long as Python runs.
+        kept = any("resource_tracker" in word or word == "tests.warm" for word in process.argv)
+        if process.parent == os.getpid() and not kept:
             yield process
 
 

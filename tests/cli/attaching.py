@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import pty
-import subprocess
 import sys
 import termios
 import time
@@ -18,6 +17,7 @@ from typing import Any
 from hitchpost.ghostty import GhosttyScreen
 from tests.ground import present
 from tests.support import Hitch, eventually
+from tests.warm import spawn
 
 PROMPT = "ready> "
 PATIENCE_S = 30
@@ -49,11 +49,9 @@ class Tty:
         self.resize(cols, rows)
         self.before = termios.tcgetattr(self.slave)
         self.screen.feed(b"outer$ hitch attach\r\n")
-        command = ["setsid", "--ctty", sys.executable, "-m", "hitchpost", *args]
         environment = Hitch.environment() | {"TERM": "xterm-256color"} | env
-        self.process = subprocess.Popen(
-            command, stdin=self.slave, stdout=self.slave, stderr=self.slave, env=environment
-        )
+        standard = (self.slave, self.slave, self.slave)
+        self.process = spawn("hitchpost", args, environment, standard, session=True)
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -106,7 +104,7 @@ class Tty:
 
         self.until(over, "the end of the command")
         self.read()
-        return self.process.returncode
+        return self.process.wait()
 
     def is_restored(self) -> bool:
         """Whether the terminal is as it was: its settings, its modes, and on its normal screen."""

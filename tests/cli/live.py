@@ -6,7 +6,6 @@ import fcntl
 import os
 import signal
 import struct
-import subprocess
 import tempfile
 import termios
 from collections.abc import Iterator
@@ -16,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import Hitch, eventually
+from tests.warm import Process, spawn
 
 
 @dataclass(slots=True)
 class Live:
     """``terminal`` and ``slave`` are the two ends of its terminal; None without one."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     out_path: Path
     err_path: Path
     terminal: int | None = None
@@ -65,7 +65,7 @@ class Live:
 
     def code(self, timeout_s: float = 20) -> int:
         """Wait for the end; a terminal is read meanwhile, so that nobody waits for it."""
-        eventually(lambda: self.out() is not None and self._over(), timeout_s, what=f"the end of {self.process.args!r}")
+        eventually(lambda: self.out() is not None and self._over(), timeout_s, what="the end of the command")
         return self.process.wait()
 
     def is_asleep(self) -> bool:
@@ -91,15 +91,9 @@ def live(*args: str, terminal: tuple[int, int] | None = None) -> Iterator[Live]:
             cols, rows = terminal
             fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
             os.set_blocking(master, False)
-        process = subprocess.Popen(
-            [*Hitch().command, *args],
-            stdin=ends[1] if ends else subprocess.DEVNULL,
-            stdout=ends[1] if ends else out,
-            stderr=err,
-            env=Hitch.environment(),
-            start_new_session=True,
-            preexec_fn=(lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) if ends else None,
-        )
+        with open(os.devnull) as nothing:
+            standard = (ends[1], ends[1], err.fileno()) if ends else (nothing.fileno(), out.fileno(), err.fileno())
+            process = spawn("hitchpost", args, Hitch.environment(), standard, session=True)
     try:
         yield Live(process, out_path, err_path, *(ends or (None, None)))
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from ast import literal_eval
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -87,18 +88,31 @@ def test_send_says_to_whom(ground: Ground) -> None:
 
 
 @pytest.mark.ids("C16")
-@pytest.mark.parametrize("text", ["hello", MANY_LINES], ids=["short", "long"])
-def test_a_text_that_the_agent_does_not_read_is_told_so(ground: Ground, hub: HubProcess, text: str) -> None:
-    session = ground.begin("sleep", "1000", name="dev")
-    eventually(lambda: len(hub.ask("GET", "/api/sessions")) == 1)
-    told = ground.hitch("send", "dev", "-", stdin=text, check=1)
-    why = "dev has not read all of the text within 15 s; the rest waits until it reads again"
-    assert (told.out, told.err) == ("", f"hitch: {why}\n")
-    with pytest.raises(HubRefused) as refused:
-        hub.ask("POST", "/api/sessions/dev/prompt", {"text": text})
-    assert (refused.value.status, str(refused.value)) == (503, why)
-    assert ground.ps(session)["state"] == "running"
-    ground.stop(session, "--now")
+def test_a_text_that_the_agent_does_not_read_is_told_so(ground: Ground, hub: HubProcess) -> None:
+    """A short and a long one, with the command and through the hub, each to an agent of its own."""
+    sessions = [ground.begin("sleep", "1000", name=name) for name in ("short", "long", "short-hub", "long-hub")]
+    eventually(lambda: len(hub.ask("GET", "/api/sessions")) == 4)
+
+    def why(name: str) -> str:
+        return f"{name} has not read all of the text within 15 s; the rest waits until it reads again"
+
+    def command(name: str, text: str) -> None:
+        told = ground.hitch("send", name, "-", stdin=text, check=1)
+        assert (told.out, told.err) == ("", f"hitch: {why(name)}\n")
+
+    def request(name: str, text: str) -> None:
+        with pytest.raises(HubRefused) as refused:
+            hub.ask("POST", f"/api/sessions/{name}/prompt", {"text": text})
+        assert (refused.value.status, str(refused.value)) == (503, why(name))
+
+    with ThreadPoolExecutor(4) as pool:
+        tries = [pool.submit(command, "short", "hello"), pool.submit(command, "long", MANY_LINES)]
+        tries += [pool.submit(request, "short-hub", "hello"), pool.submit(request, "long-hub", MANY_LINES)]
+        for one in tries:
+            one.result()
+    for session in sessions:
+        assert ground.ps(session)["state"] == "running"
+        ground.stop(session, "--now")
 
 
 def test_a_text_is_sent_when_the_agent_has_read_it_and_left(ground: Ground) -> None:

@@ -49,7 +49,7 @@ def memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def row(home: Path) -> dict[str, Any]:
-    (only,) = listing(str(home), records=ALL)
+    (only,) = listing(str(home), records=ALL, shapes=True)
     return only.shape
 
 

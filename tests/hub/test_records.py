@@ -183,15 +183,16 @@ def test_an_idle_process_is_reaped_and_the_next_prompt_starts_it_again(ground: G
     hub.stop()
     ground.configure("reap_idle_minutes = 0.01\nreap_every_minutes = 0.002")
     hub.start()
-    dev = ground.begin_sh(ECHO, name="dev")
     busy = ground.begin_sh("while :; do echo x; sleep 0.05; done", name="busy")
 
-    async def scene() -> None:
-        async with hub.ws() as client:
+    async def scene() -> Truth:
+        async with hub.ws() as client:  # before the session: idle it lives for less than a second
+            dev = await asyncio.to_thread(ground.begin_sh, ECHO, name="dev")
             told = await client.until("session.status", dev.id, status="idle")
             assert told["session"]["record"] == "active"
+            return dev
 
-    asyncio.run(scene())
+    dev = asyncio.run(scene())
     assert dev.ended() == "stopped"
     assert (dev.exit()["intent"], record_file(dev)["record"]) == ("reaper", "active")
     assert busy.state == "running"

@@ -54,7 +54,7 @@ def in_the_index(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, 
         session(home, state, index=number + 1, name=f"s{number}")
     now = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: now() + 2 * TICK_NS)
-    return [row.shape for row in listing(str(home), records=ALL)]
+    return [row.shape for row in listing(str(home), records=ALL, shapes=True)]
 
 
 @pytest.mark.ids("F41")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,6 +12,7 @@ from hitchpost.errors import HitchpostError, NoSuchSession, Refused, StartFailed
 from hitchpost.ops.look import look
 from hitchpost.ops.remove import archive, remove
 from hitchpost.ops.restart import restart
+from hitchpost.ops.resume import resume
 from hitchpost.ops.send import send
 from hitchpost.ops.start import start
 from hitchpost.ops.stop import stop
@@ -61,6 +63,24 @@ def test_what_an_ended_run_left_is_ended_before_the_next(ground: Ground) -> None
     assert not alive(daemon)
     dev.ended(run=2)
     stop(str(ground.home), dev.id, actor="test")
+
+
+@pytest.mark.ids("F8")
+@pytest.mark.parametrize("deed", [stop, remove])
+def test_what_an_earlier_run_left_is_ended_with_the_session(ground: Ground, deed: Callable[..., object]) -> None:
+    """A run that goes on with the session does not end it: nobody has asked for that."""
+    daemon = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' </dev/null >/dev/null 2>&1 &"
+    dev = ground.begin_sh(f"[ -e daemon ] && exit; {daemon} until [ -s daemon ]; do :; done")
+    dev.ended()
+    pid = int(ground.said("daemon"))
+    resume(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
+    dev.ended(run=2)
+    assert alive(pid)
+    deed(str(ground.home), dev.id, actor="test")
+    assert not alive(pid)
+    if deed is stop:
+        assert json.loads((dev.run(1) / "exit.json").read_bytes())["survivors_now"] == 0
+        assert [line["run"] for line in dev.story() if line["event"] == "survivors"] == [1]
 
 
 def test_a_running_session_takes_no_second_start(ground: Ground) -> None:

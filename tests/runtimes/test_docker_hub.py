@@ -288,3 +288,21 @@ def test_a_container_that_its_engine_kept_goes_when_the_engine_is_back(boxed: Bo
         assert f"removed the container of {dev.id}" in boxed.ground.hitch("doctor", "--fix", check=False).out
     eventually(lambda: boxed.engine.containers() == [], 20, "the container's end")
     eventually(lambda: "containers of removed" not in boxed.ground.hitch("doctor", check=False).out, what="all clear")
+
+
+@pytest.mark.ids("F62")
+def test_a_container_that_cannot_be_removed_is_there_for_everybody(boxed: Boxed, hub: HubProcess) -> None:
+    """Its engine is away, so nobody can remove it: it was not gone for the hub in between either."""
+    dev = boxed.run("sh", "-c", ECHO)
+    boxed.ground.hitch("send", "dev", "leave")
+    dev.ended()
+    eventually(lambda: agent_view(hub, dev)["state"] == "stale")
+    boxed.engine.kill()
+    try:
+        assert "engine cannot be reached" in boxed.ground.hitch("rm", "dev", check=1).err
+        assert agent_view(hub, dev)["state"] == "stale"
+        hub.stop()
+        assert boxed.ground.ps(dev)["status"] == "stale"
+    finally:
+        boxed.engine.start()
+    boxed.ground.hitch("rm", "dev")

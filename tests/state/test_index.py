@@ -50,9 +50,9 @@ def test_what_has_not_changed_is_not_read_again(indexed: Path):
 
 def test_a_change_of_state_is_seen(indexed: Path):
     folder = session(indexed, runs.RUNNING, index=4, name="s4")
-    assert [row.shape["state"] for row in listing(str(indexed))][:3] == ["completed"] * 3
+    assert [row.shape["state"] for row in listing(str(indexed), shapes=True)][:3] == ["completed"] * 3
     Manager(str(folder), actor="test").transition(runs.FAILED, run=1)
-    assert [row.shape["state"] for row in listing(str(indexed))] == ["completed"] * 3 + ["failed"]
+    assert [row.shape["state"] for row in listing(str(indexed), shapes=True)] == ["completed"] * 3 + ["failed"]
 
 
 @pytest.mark.ids("F41")
@@ -62,7 +62,7 @@ def test_a_file_that_was_replaced_behind_its_back_is_read_again(indexed: Path, n
     text = (folder / name).read_text()
     (folder / "new").write_text(text.replace('"s2"', '"t2"').replace("completed", "stopped"))
     (folder / "new").rename(folder / name)
-    row = next(row for row in listing(str(indexed)) if row.shape["id"] == folder.name)
+    row = next(row for row in listing(str(indexed), shapes=True) if row.shape["id"] == folder.name)
     assert (row.shape["name"], row.shape["state"]) == (
         ("t2", "completed") if name == "session.json" else ("s2", "stopped")
     )
@@ -97,7 +97,7 @@ def test_sessions_that_came_and_went_are_seen(indexed: Path):
     gone = indexed / "sessions" / _named(indexed, "s1")
     gone.rename(indexed / "gone")
     session(indexed, runs.FAILED, index=9, name="s9")
-    assert [row.shape["name"] for row in listing(str(indexed))] == ["s2", "s3", "s9"]
+    assert [row.shape["name"] for row in listing(str(indexed), shapes=True)] == ["s2", "s3", "s9"]
     assert len(stored(indexed)) == 3
 
 
@@ -105,7 +105,7 @@ def test_sessions_that_came_and_went_are_seen(indexed: Path):
 @pytest.mark.parametrize("content", ["", "\n", "{}", "hitchpost index 999 0 00000000\n", "x\ty\tz\n" * 100])
 def test_an_index_that_is_none_is_made_anew(indexed: Path, content: str):
     (indexed / index.INDEX).write_text(content)
-    assert [row.shape["name"] for row in listing(str(indexed))] == ["s1", "s2", "s3"]
+    assert [row.shape["name"] for row in listing(str(indexed), shapes=True)] == ["s1", "s2", "s3"]
     assert len(stored(indexed)) == 3
 
 
@@ -114,7 +114,7 @@ def test_an_index_cut_at_any_byte_is_made_anew(indexed: Path):
     whole = (indexed / index.INDEX).read_bytes()
     for length in range(0, len(whole), 61):
         (indexed / index.INDEX).write_bytes(whole[:length])
-        assert [row.shape["name"] for row in listing(str(indexed))] == ["s1", "s2", "s3"]
+        assert [row.shape["name"] for row in listing(str(indexed), shapes=True)] == ["s1", "s2", "s3"]
 
 
 @pytest.mark.ids("F36", "F39")
@@ -123,7 +123,7 @@ def test_an_index_with_a_hole_anywhere_is_made_anew(indexed: Path, hole: bytes):
     whole = (indexed / index.INDEX).read_bytes()
     for start in range(0, len(whole), 37):
         (indexed / index.INDEX).write_bytes(whole[:start] + hole * len(whole[start : start + 20]) + whole[start + 20 :])
-        assert [row.shape["name"] for row in listing(str(indexed))] == ["s1", "s2", "s3"]
+        assert [row.shape["name"] for row in listing(str(indexed), shapes=True)] == ["s1", "s2", "s3"]
 
 
 @pytest.mark.ids("F36")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -80,6 +83,16 @@ class Surfaces:
             "GET /api/agents/ID": self.api_agent,
         }
 
+    def written(self) -> dict[str, list[int]]:
+        """When something was last written about each session."""
+        found: dict[str, list[int]] = {}
+        for session in self.known:
+            folder = f"{self.home}/sessions/{session}"
+            for path in (folder, *sorted(glob.glob(f"{folder}/runs/*")), *sorted(glob.glob(f"{folder}/runs/*/*.lock"))):
+                with suppress(OSError):
+                    found.setdefault(session, []).append(os.stat(path).st_mtime_ns)
+        return found
+
     def _complete(self, said: dict[str, Words]) -> dict[str, Words]:
         return {session: said.get(session, GONE) for session in self.known} | said
 
@@ -108,7 +121,7 @@ class Surfaces:
         return self._complete(said)
 
     def files(self) -> dict[str, Words]:
-        rows = listing(self.home, records=ALL)
+        rows = listing(self.home, records=ALL, shapes=True)
         said = {row.id: words_of(row.shape) for row in rows}
         for row in rows:
             said[row.id]["agent_state"] = agent_state_of(row.line)
@@ -177,6 +190,8 @@ class Look:
 
     surface: str
     said: dict[str, Words]
+    written: dict[str, list[int]]
+    """When something was last written about each session."""
 
 
 def looks(surfaces: Surfaces, rounds: int = 2) -> list[Look]:
@@ -185,7 +200,7 @@ def looks(surfaces: Surfaces, rounds: int = 2) -> list[Look]:
     for _ in range(rounds):
         for name, ask in surfaces.all().items():
             try:
-                found.append(Look(name, ask()))
+                found.append(Look(name, ask(), surfaces.written()))
             except hubclient.NoHub:
                 continue
     return found
@@ -195,7 +210,8 @@ def contradictions(found: list[Look], *, busy: bool = False) -> list[str]:
     """Where a surface said the same before and after another one, which said something else in between.
 
     While somebody is ``busy``, a session may run, be stopped and run again between two looks: then only a surface that
-    tells the number of the run has proved by saying the same that nothing has changed.
+    tells the number of the run has proved by saying the same that nothing has changed. Nor does a surface prove it
+    of a session about which something was written meanwhile: its keeper may have been lost and replaced.
     """
     said = []
     for number, before in enumerate(found):
@@ -207,6 +223,7 @@ def contradictions(found: list[Look], *, busy: bool = False) -> list[str]:
             for session in before.said.keys() & between.said.keys() & after.said.keys():
                 words = before.said[session]
                 steady = words == after.said[session] and (not busy or "run" in words)
+                steady = steady and before.written.get(session) == after.written.get(session)
                 if steady and (told := differ(words, between.said[session])):
                     said.append(f"{session}: {before.surface} and {between.surface} differ: {told}")
     return said

@@ -86,6 +86,7 @@ class World:
         self.surfaces = Surfaces(str(ground.home), {})
         self.story: list[str] = []
         self.heard: Heard | None = Heard(str(ground.home))
+        self.engine_lives = boxed is not None
         self._deeds = ThreadPoolExecutor(4, "deed")
         for runtime in runtimes:
             self.new(runtime)
@@ -114,16 +115,20 @@ class World:
     def _happening(self) -> Future[None] | None:
         """One event. What takes its time is still going on when this returns."""
         there = [one for one in self.sessions if one.there]
+        if not there and self.boxed is not None and not self.engine_lives:
+            self._engine_comes()
         one = self.random.choice(there) if there else self.new(self.random.choice(self.runtimes))
         able: list[Callable[[], Future[None] | None]] = [lambda: self._hub_dies() if self.heard else self._hub_comes()]
         able += self._of_processes(one) * 2
-        if len(there) < MOST_SESSIONS:
+        if len(there) < MOST_SESSIONS and (one.runtime != "docker" or self.engine_lives):
             able.append(lambda: self._told(f"new {one.runtime}", self.new, one.runtime))
         if not one.stopped:
             able += [lambda: self._deed(one, self.random.choice(DEEDS))] * 4
         if one.runtime == "tmux" and (server := server_pid(str(one.truth.folder))) is not None:
             able.append(lambda: self._told(f"kill -9 of the tmux server of {one.name}", kill, server, SIGKILL))
-        if one.runtime == "docker":
+        if self.boxed is not None:
+            able += [self._engine_dies] if self.engine_lives else [self._engine_comes] * 4
+        if one.runtime == "docker" and self.engine_lives:
             able += self._of_container(one) * 2
         if one.place.exists():
             able.append(lambda: self._told(f"the folder of {one.name} is deleted", shutil.rmtree, one.place))
@@ -180,7 +185,19 @@ class World:
         except (HitchpostError, FileNotFoundError):
             return  # it has just ended
 
-    # the hub ----------------------------------------------------------------------------------------------------
+    # the engine and the hub -------------------------------------------------------------------------------------
+
+    def _engine_dies(self) -> None:
+        self.story.append("kill -9 of the engine")
+        assert self.boxed is not None
+        self.boxed.engine.kill()
+        self.engine_lives = False
+
+    def _engine_comes(self) -> None:
+        self.story.append("the engine is back")
+        assert self.boxed is not None
+        self.boxed.engine.start()
+        self.engine_lives = True
 
     def _hub_dies(self) -> None:
         self.story.append("kill -9 of the hub")
@@ -233,7 +250,7 @@ class World:
         try:
             self.hub.ask(method, path)
         except hubclient.HubRefused as refused:
-            if refused.status not in (404, 409):
+            if refused.status not in (404, 409, *([] if self.engine_lives else [422, 502, 503])):
                 raise
 
     # the end ----------------------------------------------------------------------------------------------------
@@ -243,6 +260,8 @@ class World:
             for pid in one.stopped:
                 kill(pid, signal.SIGCONT)
         self._deeds.shutdown()
+        if self.boxed is not None and not self.engine_lives:
+            self._engine_comes()
         if self.heard is not None:
             self.heard.close()
             self.hub.stop()

@@ -11,10 +11,15 @@ sys.modules["rich"] = None  # type: ignore[assignment]
 from hitchpost.api.server import Address, run  # noqa: E402
 from hitchpost.errors import HitchpostError  # noqa: E402
 
-if __name__ == "__main__":
+
+def main() -> None:
     try:
         code = run(Address(sys.argv[1], int(sys.argv[2])))
         os._exit(code)  # a thread that still waits for a session to end is not waited for: the session's keeper goes on
     except HitchpostError as error:
         print(f"hitch: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 def shapes_from_files(home: str, records: tuple[str, ...]) -> bytes:
     from hitchpost.ops.listing import as_json, listing
 
-    return as_json([row.text for row in listing(home, records=records)])
+    return as_json([row.text for row in listing(home, records=records, shapes=True)])
 
 
 def table_from_files(home: str, records: tuple[str, ...], *, colour: bool) -> bytes:

@@ -26,7 +26,7 @@ NOT_KNOWN = (
 
 def adopt(home: str, target: Target, settings: Settings, *, actor: str, name: str | None, description: str) -> Seen:
     """Watch the program as a session. Raises ``Refused`` when it is one already."""
-    for row in listing(home):
+    for row in listing(home, shapes=True):
         if row.shape["runtime"] == ADOPTED and row.shape["state"] in runs.LIVE and _is_of(home, row.shape, target):
             raise Refused(f"pane {target.pane} is adopted already, as {row.shape['name']}")
     command = target.command or "tmux"

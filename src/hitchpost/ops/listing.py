@@ -63,18 +63,24 @@ class Row:
     def shape(self) -> dict[str, Any]:
         if self._shape is None:
             assert self.known is not None
-            text = self.known.shapes.get(self.id)
-            self._shape = _shape_of(text) if text is not None else _shape_now(self.known.home, self.id)
+            self._shape = _shape_of(self.known.shapes[self.id])
         return self._shape
 
 
-def listing(home: str, *, records: tuple[str, ...] = LISTED, now: datetime | None = None) -> list[Row]:
-    """The sessions with such records, in the order of their index."""
+def listing(
+    home: str, *, records: tuple[str, ...] = LISTED, now: datetime | None = None, shapes: bool = False
+) -> list[Row]:
+    """The sessions with such records, in the order of their index. ``shapes``: the rows can tell their shapes."""
     now_s = time.time() if now is None else now.timestamp()
     try:
         known = Index(home).check()
     except FileNotFoundError:
         return []
+    if shapes:
+        # another process may just have stored a newer index: those whose shapes went with the old one are looked at
+        for session in known.lines.keys() - known.shapes.keys():
+            del known.lines[session]
+            known.changed[session] = 0
     found = [Row(line, place_in_list(line), known) for line in known.lines.values()]
     for session in known.changed:
         if (row := _looked_at(known, session, now_s)) is not None:
@@ -120,16 +126,6 @@ def _shape_of(text: str) -> dict[str, Any]:
     value = lightjson.loads(text)
     assert isinstance(value, dict)
     return value
-
-
-def _shape_now(home: str, session: str) -> dict[str, Any]:
-    """For a row whose stored shape was replaced since: another process has just stored a newer index."""
-    from datetime import UTC, datetime
-
-    from hitchpost.ops.look import look
-    from hitchpost.ops.view import shape
-
-    return shape(look(home, session), datetime.now(UTC))
 
 
 def _looked_at(known: Index, session: str, now_s: float) -> Row | None:

@@ -106,7 +106,7 @@ def _named(home: str, wanted: str) -> Workspace | None:
 
 def _refuse_neighbours(home: str, folder: str) -> None:
     """A lease keeps out who comes later; who is there already has none."""
-    for row in listing(home):
+    for row in listing(home, shapes=True):
         if row.shape["state"] in runs.LIVE and store.is_below(row.shape["workspace"]["path"], readable(folder)):
             raise Refused(f"cannot lease {folder}: session {row.shape['name']} ({row.shape['id']}) works there")
 

@@ -6,9 +6,10 @@ The hub answers with it; where there is none, ``hitch status`` and ``hitch servi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.model.status import STALE, STALE_NOTE, container_name, cr070, rests
@@ -23,13 +24,22 @@ RESTS_NOTE = "(container running, session ended because it was idle)"
 
 def overview(home: str) -> dict[str, Any]:
     """Without a hub: ``counts``, ``containers`` and ``sessions``, as ``/api/status`` has them."""
-    rows = listing(home)
-    boxed = (row.id for row in rows if row.shape["runtime"] not in (*WITHOUT_SANDBOX, ""))
+    rows = listing(home, shapes=True)
+    boxed = [row.id for row in rows if row.shape["runtime"] not in (*WITHOUT_SANDBOX, "")]
     return {
         "counts": counts(row.line for row in rows),
-        "containers": containers((look(home, session) for session in boxed), is_up=False),
+        "containers": containers(_present(home, boxed), is_up=False),
         "sessions": [row.shape for row in rows],
     }
+
+
+def _present(home: str, sessions: Iterable[str]) -> Iterator[Seen]:
+    """Those that nobody has removed since they were listed."""
+    for session in sessions:
+        try:
+            yield look(home, session)
+        except (HitchpostError, OSError):
+            continue
 
 
 def counts(lines: Iterable[str]) -> dict[str, int]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from hitchpost import wire
-from hitchpost.ops.look import Seen
+from hitchpost.ops.look import Seen, read_exit
 from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
 from hitchpost.runtimes import base
 from hitchpost.state import files, story
+from hitchpost.state.home import run_folder
 from hitchpost.state.manager import Manager
 
 
@@ -19,21 +20,31 @@ def may_be(seen: Seen) -> bool:
 
 
 def end_survivors(home: str, seen: Seen, actor: str) -> Seen:
+    """End what the session has left behind, with this run and with those before it."""
     wait_for_keeper_to_leave(seen)
-    end, run = seen.facts.exit, seen.facts.run
+    for run in range(1, seen.facts.run):
+        end = read_exit(run_folder(seen.folder, run))
+        if end is not None and end.survivors:
+            _end(seen, run, end.survivors, actor)
     if may_be(seen):
-        left = base.load(seen.record.runtime).end_leftovers(seen.folder, run, session=seen.record.id)
-        if left.count or (left.unknown and end is not None and end.survivors):
-            with files.SessionLock(seen.folder):
-                reason = "; ".join(filter(None, (f"{left.count} ended", left.unknown)))
-                story.tell(seen.folder, "survivors", run=run, actor=actor, reason=reason)
-                if end is not None and end.survivors:
-                    _write_survivors(seen, max(0, end.survivors - left.count) if left.unknown else 0)
+        _end(seen, seen.facts.run, seen.facts.exit.survivors if seen.facts.exit is not None else 0, actor)
     return recover(home, seen.record.id)
 
 
-def _write_survivors(seen: Seen, still: int) -> None:
+def _end(seen: Seen, run: int, known: int, actor: str) -> None:
+    """``known`` is how many are written down."""
+    left = base.load(seen.record.runtime).end_leftovers(seen.folder, run, session=seen.record.id)
+    if not left.count and not (left.unknown and known):
+        return
+    with files.SessionLock(seen.folder):
+        reason = "; ".join(filter(None, (f"{left.count} ended", left.unknown)))
+        story.tell(seen.folder, "survivors", run=run, actor=actor, reason=reason)
+        if known:
+            _write_survivors(seen, run, max(0, known - left.count) if left.unknown else 0)
+
+
+def _write_survivors(seen: Seen, run: int, still: int) -> None:
     """How many of those that the agent left are there now, beside how many they were. The caller holds the lock."""
-    path = os.path.join(seen.run_folder, wire.EXIT)
+    path = os.path.join(run_folder(seen.folder, run), wire.EXIT)
     files.write_object(path, {**files.read_object(path), "survivors_now": still})
     Manager(seen.folder, actor="").write_again()

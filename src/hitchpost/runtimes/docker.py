@@ -83,9 +83,10 @@ class Docker(local.Local):
         return ""
 
     def health(self, session_folder: str, run: int, *, session: str) -> Health:
-        """Nobody is asked: the container's first process is one of this machine's."""
+        """Nobody is asked: the container's first process is one of this machine's. One that is being removed is there
+        until it is not."""
         seen = super().health(session_folder, run, session=session)
-        box = read_box(session_folder)
+        box = read_box(session_folder) or read_box(session_folder, GOING)
         if box is None:
             unclear = seen.keeper_alive is True or os.path.exists(os.path.join(session_folder, wire.BOX))
             gone = None if unclear else False

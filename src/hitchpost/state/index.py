@@ -163,8 +163,8 @@ class Index:
             if os.fstat(fd).st_size > MOST_BYTES:
                 return {}
             head = os.read(fd, HEAD_BYTES)
-            word, what, version, size, sum_, *_ = head.split()
-            lines = os.read(fd, min(int(size), MOST_BYTES))
+            word, what, version, size, sum_, texts_size, _ = head.split()
+            lines = os.read(fd, min(int(size), MOST_BYTES, MOST_BYTES - int(texts_size)))
             if (word, what, version) != (*MAGIC.split(), b"%d" % VERSION) or b"%08x" % crc32(lines) != sum_:
                 return {}
             stored = lines.decode("ascii").split("\n") if lines else []
