@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import pty
 import time
@@ -12,6 +13,7 @@ from hitchpost.ops.restart import restart
 from hitchpost.state import records
 
 RESTART_P99_MS = 300.0
+TICK_S = 0.004
 
 
 def measure(*, quick: bool) -> list[Row]:
@@ -23,6 +25,7 @@ def measure(*, quick: bool) -> list[Row]:
         "restart of a live session, hitch restart": hitch_restart_ms,
     }
     took_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
+    returns_ms.clear()
     bare_ms = []
     with Stage(quick=quick) as stage:
         session = stage.session(program(), "say")
@@ -45,7 +48,13 @@ def measure(*, quick: bool) -> list[Row]:
                     at_most(RESTART_P99_MS, "ms") if share > 0.5 else None,
                 )
             )
+    for share in (0.5, 0.99):
+        rows.append(Row(f"hitch run returns, p{share * 100:g}", f"{count} times", percentile(returns_ms, share), "ms"))
     return rows
+
+
+returns_ms: list[float] = []
+"""``hitch run`` comes back when the agent is ready: some time after its first output."""
 
 
 def first_output(session: Session) -> None:
@@ -71,24 +80,29 @@ def restarted_ms(stage: Stage, session: Session) -> float:
     return (time.perf_counter() - began) * 1000
 
 
+def output_at(session: Session) -> float:
+    """When the run's only output was written to its log. Files have the time of the last tick, so one is added."""
+    first_output(session)
+    (log,) = glob.glob(f"{session.run_folder}/output/*.log")
+    return os.stat(log).st_mtime + TICK_S
+
+
 def hitch_restart_ms(stage: Stage, session: Session) -> float:
-    began = time.perf_counter()
+    began = time.time()
     command_s(hitch(), "restart", session.id)
     session.run += 1
-    first_output(session)
-    return (time.perf_counter() - began) * 1000
+    return (output_at(session) - began) * 1000
 
 
 def run_ms(stage: Stage, session: Session) -> float:
     """The whole command, from an empty shell line to the first output of a new session."""
     before = set(records.ids(stage.home))
-    began = time.perf_counter()
-    command_s(hitch(), "run", "--workspace", stage.work, "--", program(), "say")
+    began = time.time()
+    returns_ms.append(command_s(hitch(), "run", "--workspace", stage.work, "--", program(), "say") * 1000)
     (new,) = set(records.ids(stage.home)) - before
     made = Session(stage, new)
     made.run = 1
-    first_output(made)
-    took_ms = (time.perf_counter() - began) * 1000
+    took_ms = (output_at(made) - began) * 1000
     made.stop()
     return took_ms
 

@@ -35,7 +35,7 @@ from hitchpost.ops.takeover import NotTakenOver
 from hitchpost.ops.view import shape
 from hitchpost.state import files, records
 from hitchpost.state.home import is_id, session_folder, sessions_folder
-from hitchpost.state.index import NAME, NUMBER, RECORD, TICK_NS, Index, line_of, text_of
+from hitchpost.state.index import NAME, NUMBER, RECORD, TICK_NS, Index, few, line_of, text_of
 from hitchpost.values import replace
 
 ADOPTION_BUDGET_S = 10.0
@@ -187,10 +187,7 @@ class Registry:
         def store() -> list[str]:
             for one in looked_at:
                 assert one.seen is not None
-                if is_settled(one.seen):
-                    known.remember(one.id, one.line, one.shape)
-                else:
-                    known.note(one.id, one.seen.record)
+                known.remember(one.line, one.text, "" if is_settled(one.seen) else few(one.id, one.seen.record))
             known.save()
             return [name for name in known.lines if _in_sandbox(known.shapes.get(name))]
 

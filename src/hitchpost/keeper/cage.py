@@ -105,14 +105,20 @@ def leave_foreign_cage(pid: int = 0) -> None:
 
     ``pid`` names another process than this one.
     """
-    for _, base in bases():
-        _write(os.path.join(base, "cgroup.procs"), str(pid))
+    for _, place, base in _places(pid or os.getpid()):
+        if place != base:  # moving takes the kernel milliseconds, even to where one is
+            _write(os.path.join(base, "cgroup.procs"), str(pid))
 
 
 def bases() -> list[tuple[str, str]]:
     """(controller, folder) below which our groups go; the version 2 hierarchy has the empty controller name."""
+    return [(name, base) for name, _, base in _places(os.getpid())]
+
+
+def _places(pid: int) -> list[tuple[str, str, str]]:
+    """(controller, folder that the process is in, the nearest one that is no cage)."""
     try:
-        own = files.read_bytes("/proc/self/cgroup").decode().splitlines()
+        own = files.read_bytes(f"/proc/{pid}/cgroup").decode().splitlines()
         mounts = files.read_bytes("/proc/self/mounts").decode().splitlines()
     except OSError:
         return []
@@ -127,11 +133,11 @@ def bases() -> list[tuple[str, str]]:
         names = [""] if kind == "cgroup2" else ["pids", "memory"] if kind == "cgroup" else []
         for name in names:
             if name == "" or name in options.split(","):
-                base = point + paths.get(name, "/").rstrip("/")
+                base = place = point + paths.get(name, "/").rstrip("/")
                 while os.path.basename(base).startswith(PREFIX):
                     base = os.path.dirname(base)
                 if os.path.isdir(base):
-                    found.append((name, base))
+                    found.append((name, place, base))
     return found
 
 

@@ -11,7 +11,6 @@ from hitchpost.model.facts import ADOPTED
 from hitchpost.model.status import is_stale
 from hitchpost.ops.look import Seen
 from hitchpost.ops.place import current
-from hitchpost.runtimes.adopted import ADOPT_AGAIN
 from hitchpost.state.records import Record
 
 
@@ -21,6 +20,8 @@ def way_on(seen: Seen) -> str:
     if record.record in CLOSED:
         return CLOSED[record.record].format(word)
     if record.runtime == ADOPTED:
+        from hitchpost.runtimes.adopted import ADOPT_AGAIN  # with tmux and all: a start need not wait for that
+
         return ADOPT_AGAIN
     if (lost := place_lost(seen)) is not None:
         return lost.hint

@@ -14,6 +14,7 @@ from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
 from hitchpost.model.record import ALL, LISTED
+from hitchpost.ops import shares
 from hitchpost.state import files, index
 from hitchpost.state.home import ID_LENGTH, session_folder
 from hitchpost.state.index import Index
@@ -37,16 +38,16 @@ if TYPE_CHECKING:
 
 
 class Row:
-    """One session: its line as in the index, its place in the list, and its JSON shape.
+    """One session: its line as in the index, its place in the list, and its JSON shape as ``text``.
 
-    ``known`` is the index when it has the shape. ``why`` it cannot be looked at, if so.
+    ``known`` is the index that has the text. ``why`` the session cannot be looked at, if so.
     """
 
-    __slots__ = ("_shape", "known", "line", "place", "why")
+    __slots__ = ("_known", "_text", "line", "place", "why")
 
-    def __init__(self, line: str, place: int, known: Index | None, shape: dict[str, Any] | None = None) -> None:
-        self.line, self.place, self.known, self._shape = line, place, known, shape
-        self.why: Exception | None = None
+    def __init__(self, line: str, known: Index | None = None, text: str = "", why: Exception | None = None) -> None:
+        self.line, self.place, self.why = line, place_in_list(line), why
+        self._known, self._text = known, text
 
     @property
     def id(self) -> str:
@@ -55,16 +56,13 @@ class Row:
     @property
     def text(self) -> str:
         """The shape as one line of JSON."""
-        if self.known is not None and (text := self.known.shapes.get(self.id)) is not None:
-            return text
-        return lightjson.dumps(self.shape)
+        return self._text if self._known is None else self._known.shapes[self.id]
 
     @property
     def shape(self) -> dict[str, Any]:
-        if self._shape is None:
-            assert self.known is not None
-            self._shape = _shape_of(self.known.shapes[self.id])
-        return self._shape
+        value = lightjson.loads(self.text)
+        assert isinstance(value, dict)
+        return value
 
 
 def listing(
@@ -81,10 +79,12 @@ def listing(
         for session in known.lines.keys() - known.shapes.keys():
             del known.lines[session]
             known.changed[session] = 0
-    found = [Row(line, place_in_list(line), known) for line in known.lines.values()]
-    for session in known.changed:
-        if (row := _looked_at(known, session, now_s)) is not None:
-            found.append(row)
+    found = [Row(line, known) for line in known.lines.values()]
+    for looked in shares.done(list(known.changed), lambda session: _looked_at(known, session, now_s)):
+        if looked:
+            line, text, few = looked
+            found.append(Row(line, text=text))
+            known.remember(line, text, few)
     known.save()
     found = [row for row in found if is_wanted(row, records)]
     found.sort(key=lambda row: row.place)
@@ -110,26 +110,17 @@ def place_in_list(line: str) -> int:
     return int(number) if record in LISTED else (1 + int(number)) * UNLISTED + int(session, base=36)
 
 
-def _row(shape: dict[str, Any], since_s: float, total: str, colour: str, agent_state: str) -> Row:
-    """The row of a session that was looked at."""
-    line = index.line_of(shape, since_s, total, colour, agent_state, place_of(shape))
-    return Row(line, place_in_list(line), None, shape)
-
-
 def place_of(shape: dict[str, Any]) -> str:
     """What the WORKSPACE column shows: the branch, else the folder's own name."""
     path, branch = shape["workspace"]["path"], shape["workspace"]["branch"]
     return str(branch or os.path.basename(path) or path)
 
 
-def _shape_of(text: str) -> dict[str, Any]:
-    value = lightjson.loads(text)
-    assert isinstance(value, dict)
-    return value
+def _looked_at(known: Index, session: str, now_s: float) -> tuple[str, ...]:
+    """A session by its files: its line, its shape, and the few fields to remember where it has not ended.
 
-
-def _looked_at(known: Index, session: str, now_s: float) -> Row | None:
-    """The row of a session by its files; None when it is gone. What can change no more is remembered."""
+    Nothing when it is gone.
+    """
     from datetime import UTC, datetime
 
     from hitchpost.model.status import cr070, status
@@ -139,19 +130,16 @@ def _looked_at(known: Index, session: str, now_s: float) -> Row | None:
     try:
         seen = look(known.home, session)
     except FileNotFoundError:
-        return None
+        return ()
     except (HitchpostError, OSError) as error:
-        return _foreign(known, session, error)
+        row = _foreign(known, session, error)
+        return row.line, row.text, known.read(session)
     now = datetime.fromtimestamp(now_s, UTC)
     words = status(seen.facts, now)
     made = shape(seen, now, words)
-    total = duration(words.total_s)
-    row = _row(made, now_s - words.in_status_s, total, words.colour, cr070(seen.facts))
-    if is_settled(seen):
-        known.remember(session, row.line, made)
-    else:
-        known.note(session, seen.record)
-    return row
+    since_s, total = now_s - words.in_status_s, duration(words.total_s)
+    line = index.line_of(made, since_s, total, words.colour, cr070(seen.facts), place_of(made))
+    return line, lightjson.dumps(made), "" if is_settled(seen) else index.few(session, seen.record)
 
 
 def is_settled(seen: Seen) -> bool:
@@ -172,9 +160,9 @@ def _foreign(known: Index, session: str, why: Exception) -> Row:
     except OSError:
         since_s = time.time()
     known.lines[session] = known.read(session)
-    row = _row(_foreign_shape(known.row(session), why), since_s, duration(0.0), "yellow", "unknown")
-    row.why = why
-    return row
+    made = _foreign_shape(known.row(session), why)
+    line = index.line_of(made, since_s, duration(0.0), "yellow", "unknown", place_of(made))
+    return Row(line, text=lightjson.dumps(made), why=why)
 
 
 def _foreign_shape(row: dict[str, Any], why: Exception) -> dict[str, Any]:

@@ -7,9 +7,9 @@ no home is too long for it.
 
 from __future__ import annotations
 
+import _signal
 import os
 import select
-import signal
 import time
 from _socket import AF_UNIX, SCM_RIGHTS, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
@@ -99,12 +99,12 @@ class Tmux(local.Local):
         try:
             ask(session_folder, "kill-server")
         except (TmuxSilent, RuntimeMissing):
-            tree.send(pid, signal.SIGKILL)
+            tree.send(pid, _signal.SIGKILL)
         deadline = time.monotonic() + LEAVE_S
         while left := [one for one, start in starts.items() if tree.lives(one) and files.process_start(one) == start]:
             if time.monotonic() > deadline:
                 for one in left:
-                    tree.send(one, signal.SIGKILL)
+                    tree.send(one, _signal.SIGKILL)
                 return
             time.sleep(0.01)
 

@@ -119,15 +119,15 @@ class Index:
             self._shapes = self._load_shapes()
         return self._shapes
 
-    def remember(self, session: str, line: str, shape: Row) -> None:
-        """Add what was worked out about a session that has ended, whose files are as they were read."""
-        self.shapes[session] = lightjson.dumps(shape)
-        _, _, rest = line.split("\t", RECORD)
+    def remember(self, line: str, shape: str, few: str = "") -> None:
+        """Add what was worked out about a session, whose files are as they were read; its ``few`` fields when it has
+        not ended."""
+        session, _, rest = line.split("\t", RECORD)
+        if few:
+            self.lines[session] = few
+            return
+        self.shapes[session] = shape
         self.lines[session] = "\t".join((session, self._stamp(self.changed[session]), rest))
-
-    def note(self, session: str, record: Record) -> None:
-        """Add the few fields of a session that was looked at and has not ended."""
-        self.lines[session] = _few(session, record)
 
     def save(self) -> None:
         """Store the lines for the next reader. Failing to is no loss."""
@@ -211,7 +211,7 @@ class Index:
                 record = records.from_story(folder)
             except OSError:
                 record = records.NOBODY
-        return _few(name, record)
+        return few(name, record)
 
     def _stamp(self, changed_ns: int) -> str:
         """``changed_ns`` as it is stored: a change that later ones in the same tick could hide fits no file."""
@@ -249,7 +249,7 @@ def _by_number(item: tuple[str, str]) -> int:
     return int(item[1].split("\t", NAME)[NUMBER])
 
 
-def _few(session: str, record: Record) -> str:
+def few(session: str, record: Record) -> str:
     return "\t".join((session, NO_STAMP, record.record, str(record.index), _field(record.name)))
 
 
