@@ -24,6 +24,8 @@ T = TypeVar("T")
 TEMP_PREFIX = "hitchpost-"
 KEEPER = "hitchpost/keeper/__main__.py"
 THE_COMMAND = (sys.executable, "-m", "hitchpost")
+BEFORE = dict(os.environ)
+"""The environment before any test has changed it."""
 LASTING: set[int] = set()
 """Descriptors that the test process keeps for as long as it lives."""
 

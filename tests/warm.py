@@ -27,7 +27,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.support import LASTING
+from tests.support import BEFORE, LASTING
 
 COLD = ("PYTHON", "LD_", "LC_", "LANG", "TZ")
 """Variables that a process reads only when it starts begin with these."""
@@ -99,12 +99,12 @@ class Stable:
 
     def __init__(self) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.start_env = {name: value for name, value in os.environ.items() if name.startswith(COLD)}
+        self.start_env = {name: value for name, value in BEFORE.items() if name.startswith(COLD)}
         with theirs:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.warm", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
-                env={"PATH": os.environ["PATH"], **self.start_env},
+                env={"PATH": BEFORE["PATH"], **self.start_env},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
             )

@@ -143,3 +143,16 @@ def test_a_first_prompt_that_is_not_delivered_is_told_so(ground: Ground, agents:
             " see hitch logs dev\n"
         )
     only(ground).ended()
+
+
+@pytest.mark.long
+def test_a_first_prompt_is_not_typed_into_an_agent_that_never_shows_its_own(ground: Ground, agents: Path) -> None:
+    program(agents, "aider", PROMPTED)
+    words = ("--name", "dev", "--workspace", ground.place, "--prompt", "fix it")
+    answer = ground.hitch("run", "aider", *words, check=1)
+    why = "it has not shown its prompt within 20 s"
+    assert answer.err == (
+        f"hitch: dev was started, but its first prompt was not delivered: {why}; see hitch logs dev\n"
+    )
+    assert only(ground).output() == b"a banner\r\n"
+    ground.hitch("stop", "--now", "dev")
