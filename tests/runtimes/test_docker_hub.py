@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hitchpost.hubclient import HubRefused
 from hitchpost.runtimes import engine
 from hitchpost.runtimes.docker import read_box
 from tests.boxes import ECHO, STALE, Boxed
@@ -23,8 +24,6 @@ def agent_view(hub: HubProcess, session: Truth) -> dict[str, Any]:
 
 @pytest.mark.ids("C70-4", "C70-8", "C70-9", "C70-13", "C70-14")
 def test_the_hub_tells_of_stale_and_restarts_in_the_container(boxed: Boxed, hub: HubProcess):
-    from hitchpost.hubclient import HubRefused
-
     dev = boxed.run("sh", "-c", ECHO)
     container = boxed.container(dev)
     eventually(lambda: agent_view(hub, dev)["state"] == "running", what="the hub to know it")
@@ -46,6 +45,19 @@ def test_the_hub_tells_of_stale_and_restarts_in_the_container(boxed: Boxed, hub:
     eventually(lambda: agent_view(hub, dev)["state"] == "stale", what="stale a third time")
     assert hub.ask("POST", f"/api/agents/{dev.id}/stop")["state"] == "stopped"
     assert boxed.engine.containers() == []
+
+
+@pytest.mark.ids("C70-9")
+def test_a_restart_in_the_container_whose_agent_ends_at_once_is_answered_so(boxed: Boxed, hub: HubProcess) -> None:
+    dev = boxed.run("sh", "-c", f"[ -e broken ] && {{ echo no key; exit 4; }}; {ECHO}")
+    boxed.ground.hitch("send", "dev", "leave")
+    eventually(lambda: agent_view(hub, dev)["state"] == "stale", what="stale")
+    (boxed.ground.place / "broken").touch()
+    with pytest.raises(HubRefused) as refused:
+        hub.ask("POST", f"/api/agents/{dev.id}/restart-session")
+    assert (refused.value.status, refused.value.message) == (422, "dev ended at once: command exited with code 4")
+    assert agent_view(hub, dev)["state"] == "stale"
+    boxed.ground.hitch("stop", "dev")
 
 
 @pytest.mark.ids("C70-2", "C70-4", "F60", "F61")
