@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from contextlib import suppress
@@ -454,3 +455,16 @@ def test_what_was_written_down_about_an_older_container_does_not_end_the_newer_o
     assert not noted.exists()
     assert boxed.label(dev) == "running"
     assert boxed.engine.containers() == [known["id"]]
+
+
+@pytest.mark.ids("C14")
+def test_a_session_whose_folder_was_deleted_is_found_and_ended_with_its_container(boxed: Boxed) -> None:
+    dev = boxed.run("sh", "-c", ECHO)
+    container = boxed.container(dev)
+    shutil.rmtree(dev.folder)
+    assert f"the folder of {dev.id} was deleted" in boxed.ground.hitch("doctor", check=False).out
+    assert boxed.engine.containers() == [container]
+    told = boxed.ground.hitch("doctor", "--fix", check=False).out
+    assert f"ended the keeper and the agent of {dev.id}" in told
+    assert boxed.engine.containers() == []
+    assert "deleted" not in boxed.ground.hitch("doctor", check=False).out

@@ -15,7 +15,7 @@ from hitchpost.model.record import ARCHIVED
 from hitchpost.ops import machine, shelter, unseen, ward
 from hitchpost.ops.create import NEW, REMOVED
 from hitchpost.ops.finding import Finding, note, ok, problem
-from hitchpost.runtimes.docker import left
+from hitchpost.runtimes.docker import left, strays
 from hitchpost.settings import Settings
 from hitchpost.state import files, quarantine, records
 from hitchpost.state.home import SESSIONS, check_folder, session_folder, sessions_folder
@@ -191,6 +191,8 @@ def _left_over(home: str, kept: set[str]) -> Iterator[Finding]:
         yield note("left over", f"empty control groups: {_some(groups)}", FIX)
     if boxes := left(home):
         yield note("left over", f"containers of removed sessions: {_some(boxes)}", f"start their engine, then {FIX}")
+    if boxes := strays(home):
+        yield note("left over", f"containers of sessions whose folder was deleted: {_some(boxes)}", FIX)
     if away := quarantine.contents(home):
         where = os.path.join(home, "quarantine")
         yield note(

@@ -16,7 +16,7 @@ from hitchpost.ops.survivors import end_survivors, may_be
 from hitchpost.ops.unseen import end_unseen
 from hitchpost.ops.view import shape
 from hitchpost.ops.ward import TROUBLE
-from hitchpost.runtimes.docker import remove_left
+from hitchpost.runtimes.docker import remove_left, remove_strays
 from hitchpost.runtimes.link import is_kept
 from hitchpost.state import files, quarantine, records
 from hitchpost.state.home import session_folder, sessions_folder
@@ -42,7 +42,7 @@ def mend(home: str) -> list[str]:
     if index_errors(home):
         files.discard(os.path.join(home, INDEX))
         done.append("removed the index; the next command rebuilds it from the files")
-    done += [f"removed the container of {session}" for session in remove_left(home)]
+    done += [f"removed the container of {session}" for session in (*remove_left(home), *remove_strays(home))]
     return done + _groups(home)
 
 

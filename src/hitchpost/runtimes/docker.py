@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from typing import Any
 
 from hitchpost import wire
@@ -20,7 +21,7 @@ from hitchpost.runtimes.base import Health, Launch, Started
 from hitchpost.runtimes.engine import Box, EngineFailed, Users
 from hitchpost.runtimes.kept import agent_lives, read_run
 from hitchpost.state import files
-from hitchpost.state.home import home_of, new_id, run_folder
+from hitchpost.state.home import home_of, is_id, new_id, run_folder, session_folder
 from hitchpost.values import asdict, fields, replace
 
 GOING, LEFT, HOME = "box-going.json", "containers", "home"
@@ -191,6 +192,28 @@ def remove_left(home: str) -> list[str]:
         files.discard(path)
         gone.append(session)
     return gone
+
+
+def strays(home: str) -> list[str]:
+    """Sessions whose folder was deleted and whose container is still there, as far as the engine tells."""
+    try:
+        found = engine.ask(engine.address(), lambda docker: engine.sessions(docker, home), engine.PROBE_S)
+    except HitchpostError:
+        return []
+    known = set(left(home))
+    return sorted(name for name in found if is_id(name) and name not in known and not _has_folder(home, name))
+
+
+def remove_strays(home: str) -> list[str]:
+    """Remove their containers. Of which sessions."""
+    gone = strays(home)
+    for session in gone:
+        engine.ask(engine.address(), partial(engine.remove_all, home=home, session=session))
+    return gone
+
+
+def _has_folder(home: str, session: str) -> bool:
+    return os.path.isdir(session_folder(home, session))
 
 
 def _remove(path: str, url: str, home: str, session: str, timeout_s: float = engine.ANSWER_S) -> None:

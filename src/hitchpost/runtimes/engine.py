@@ -184,6 +184,12 @@ async def remove_all(docker: Any, home: str, session: str) -> None:
         await remove(docker, one.id)
 
 
+async def sessions(docker: Any, home: str) -> set[str]:
+    """Those that have a container, as its label says."""
+    listed = await docker.containers.list(all=True, filters=_labelled(home))
+    return {str(one["Labels"].get(SESSION_LABEL)) for one in listed}
+
+
 async def execute(docker: Any, box: Box, argv: list[str], *, env: Mapping[str, str]) -> None:
     """Start a program in the container and leave it alone."""
     import aiodocker
