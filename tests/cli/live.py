@@ -25,6 +25,8 @@ class Live:
     process: Process
     out_path: Path
     err_path: Path
+    before: list[Any]
+    """How the terminal was set when the command was started."""
     terminal: int | None = None
     slave: int | None = None
     _seen: bytes = b""
@@ -85,17 +87,19 @@ def live(*args: str, terminal: tuple[int, int] | None = None) -> Iterator[Live]:
     folder = Path(tempfile.mkdtemp(prefix="live-"))
     out_path, err_path = folder / "out", folder / "err"
     ends: tuple[int, int] | tuple[()] = ()
+    before: list[Any] = []
     with open(out_path, "wb") as out, open(err_path, "wb") as err:
         if terminal is not None:
             ends = master, slave = os.openpty()
             cols, rows = terminal
             fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
             os.set_blocking(master, False)
+            before = termios.tcgetattr(slave)
         with open(os.devnull) as nothing:
             standard = (ends[1], ends[1], err.fileno()) if ends else (nothing.fileno(), out.fileno(), err.fileno())
             process = spawn("hitchpost", args, Hitch.environment(), standard, session=True)
     try:
-        yield Live(process, out_path, err_path, *(ends or (None, None)))
+        yield Live(process, out_path, err_path, before, *(ends or (None, None)))
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)

@@ -185,9 +185,8 @@ def test_a_viewers_terminal_answers_nothing(asking: Truth, hitch: Hitch) -> None
 
 def test_the_terminal_is_as_before_when_the_recording_is_over(asking: Truth, hitch: Hitch) -> None:
     with live("replay", "dev", terminal=(80, 24)) as replay:
-        before = replay.settings()
         assert replay.code() == 0
-        assert replay.settings() == before
+        assert replay.settings() == replay.before
         screen = open_screen(80, 24)
         screen.feed(b"shell" + replay.out())
         assert not screen.alternate()
@@ -209,7 +208,6 @@ def test_the_terminal_is_as_before_when_somebody_stops_it(ground: Ground, key: b
     _, events = cast(ground.hitch("replay", session.id, "--export", "-").out)
     begin = ("--from", str(events[0][0] + 0.001))
     with live("replay", session.id, "--speed", "0.00001", *begin, terminal=(80, 24)) as replay:
-        before = replay.settings()
         replay.shows(b"one")
         if key:
             replay.press(key)
@@ -217,7 +215,7 @@ def test_the_terminal_is_as_before_when_somebody_stops_it(ground: Ground, key: b
             replay.signal(number)
         assert replay.code() == code
         assert replay.err() == ""
-        assert replay.settings() == before
+        assert replay.settings() == replay.before
         for needed in (b"\x1b[?1049l", b"\x1b[0m", b"\x1b[?25h"):
             assert needed in replay.out().partition(b"one")[2]
         assert b"two" not in replay.out()

@@ -51,7 +51,9 @@ def sessions(ground: Ground) -> list[Truth]:
 
 
 def agents(ground: Ground, mark: str) -> list[Process]:
-    return [process for process in ground.processes() if mark in process.argv and not process.is_keeper]
+    """Without the copies of a shell that are about to become another program."""
+    found = [process for process in ground.processes() if mark in process.argv and not process.is_keeper]
+    return [process for process in found if process.parent not in {other.pid for other in found}]
 
 
 def hub_pid(hub: HubProcess) -> int:

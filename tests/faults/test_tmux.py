@@ -192,13 +192,12 @@ def test_a_tmux_session_started_inside_a_session_survives_the_outer_stop(panes: 
 def test_F15_attach_enters_the_pane_and_detaching_changes_nothing(panes: Panes, ground: Ground) -> None:
     dev = panes.sh("while read line; do echo got:$line; done", name="dev")
     with live("attach", "dev", terminal=(80, 24)) as visit:
-        before = visit.settings()
         visit.press(b"hello\r")
         visit.shows(b"got:hello")
         visit.press(b"\x02d")
         assert visit.code() == 0
         assert b"[detached from dev; hitch attach dev comes back]" in visit.out()
-        assert visit.settings() == before
+        assert visit.settings() == visit.before
     assert dev.state == "running"
     with live("attach", "dev", terminal=(80, 24)) as visit:
         visit.shows(b"got:hello")

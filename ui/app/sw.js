@@ -28,7 +28,8 @@ addEventListener("fetch", (event) => {
   else if (FILES.includes(pathname)) event.respondWith(keptOf(pathname).then((found) => (found.ok ? found : fetch(event.request))));
 });
 
-/** An error where the browser has thrown it away. */
+/** An error where the browser has thrown it away. (To open the set would make an empty one, after the next version has
+    forgotten it.) */
 async function keptOf(path) {
-  return (await (await caches.open(KEPT)).match(path)) ?? Response.error();
+  return (await caches.match(path, { cacheName: KEPT })) ?? Response.error();
 }

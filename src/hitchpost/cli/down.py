@@ -11,6 +11,7 @@ from hitchpost import hubclient
 from hitchpost.cli.common import say
 from hitchpost.errors import HitchpostError
 from hitchpost.keeper.tree import send
+from hitchpost.state import files
 from hitchpost.state.home import open_home
 
 LEAVE_S = 60.0
@@ -30,13 +31,14 @@ def command() -> None:
     pid = hubclient.pid_of(home)
     if pid is None:
         raise StillUp("the hub is starting, or its process cannot be found; try again, or see hitch doctor")
+    start = files.process_start(pid) or 0
     send(pid, signal.SIGTERM)
     if hubclient.is_stopped(pid):
         say(f"the hub (pid {pid}) was stopped; it goes on, to end")
         send(pid, signal.SIGCONT)
     deadline = time.monotonic() + LEAVE_S
     told = time.monotonic() + 1
-    while hubclient.is_up(home):
+    while hubclient.is_up(home) or _is_there(pid, start):
         if time.monotonic() > deadline:
             raise StillUp(f"the hub does not end within {LEAVE_S:g} s; kill -9 {pid} ends it, and sessions go on")
         if time.monotonic() > told:
@@ -44,3 +46,8 @@ def command() -> None:
             told += 5
         time.sleep(0.02)
     click.echo("the hub is down")
+
+
+def _is_there(pid: int, start: int) -> bool:
+    stat = files.process_stat(pid)
+    return stat is not None and int(stat[19]) == start and stat[0] not in (b"Z", b"X")
