@@ -181,7 +181,10 @@ class NameTaken(HitchpostError):
     code = "name_taken"
 
     def __init__(self, name: str, holder: str) -> None:
-        super().__init__(f"session {holder} is already named {name!r}", "choose another --name, or archive that one")
+        super().__init__(
+            f"session {holder} is already named {name!r}",
+            f"choose another --name, or hitch cancel {holder} ends and archives that one",
+        )
         self.name, self.holder = name, holder
 
 

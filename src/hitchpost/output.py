@@ -163,6 +163,13 @@ def _line_begin(output_folder: str, begin: int, end: int, lines: int) -> int | N
     return ends[0] if len(ends) > lines else None
 
 
+def gap_text(lost: int) -> str:
+    """What is said where output is missing."""
+    if lost == wire.UNCOUNTED:
+        return "output is missing here that nobody could count"
+    return f"{lost} bytes are no longer in the log"
+
+
 def last_written(output_folder: str) -> float | None:
     """When output last came, in seconds since 1970; None when there was none."""
     for start in reversed(segments(output_folder)):

@@ -125,7 +125,7 @@ class _Tape:
 
 
 def _gap(at: float, lost: int) -> Event:
-    return Event(at, MARK, f"{lost} bytes are no longer in the log")
+    return Event(at, MARK, output.gap_text(lost))
 
 
 def _size(value: int) -> tuple[int, int]:

@@ -37,6 +37,9 @@ SHARED = "/hitchpost/run"  # that folder, in the container
 PROGRAMS = "/hitchpost/bin"  # our own programs there
 SPARES = (".spare-exit", ".spare-status", ".spare-state", ".spare-intent")
 
+UNCOUNTED = 1
+"""The bytes of a gap in the log that stands for output of which nobody knows how much it was."""
+
 # times.bin: one byte of kind, 8 bytes of microseconds since 1970, 8 bytes of value, all big endian
 TIME_RECORD_BYTES = 17
 AT_OFFSET = b"o"  # value: the log reached this offset

@@ -64,7 +64,7 @@ class Stage:
     def err(self, *words: str, **options: Any) -> str:
         """What a command says that is refused."""
         answer = self.ground.hitch(*words, check=False, **options)
-        assert answer.code in (1, 2, 3, 4), str(answer)
+        assert answer.code in (1, 2, 3, 4, 5), str(answer)
         return answer.err
 
     def doctor(self) -> str:
@@ -515,6 +515,11 @@ def nothing_to_run(stage: Stage) -> str:
     return stage.err("run")
 
 
+def name_taken(stage: Stage) -> str:
+    stage.begin("sleep 1000")
+    return stage.err("run", "--name", "dev", "--", "true")
+
+
 def unknown_agent(stage: Stage) -> str:
     return stage.err("run", "true")
 
@@ -565,6 +570,7 @@ ROWS = (
     Row(WAY_ON, "hitch stop {} removes it", 3, stale),
     Row("errors.py", "hitch logs {} shows what it printed", 3, ended_at_once, shows="3 errors"),
     Row("errors.py", "hitch logs {}", 3, not_delivered, shows="bye"),
+    Row("errors.py", "hitch cancel {} ends and archives that one", 3, name_taken, shows="cancelled"),
     Row("ops/takeover.py", "hitch doctor says why", 2, unkept, codes=(1,), shows="not a pipe any more"),
     Row("ops/takeover.py", "hitch stop {} ends it", 3, unkept),
     Row("ops/unseen.py", "hitch doctor --fix", 3, folder_deleted, shows="ended the keeper and the agent"),

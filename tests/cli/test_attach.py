@@ -247,7 +247,7 @@ def test_lost_output_is_announced(hitch: Hitch, tty: Terminals, tmp_path: Path) 
     eventually(lambda: b"flood over" in logged())
     os.kill(me.process.pid, signal.SIGCONT)
     me.shows("flood over")
-    assert me.received.count(b"bytes of output are no longer in the log]") == 1
+    assert me.received.count(b"bytes are no longer in the log]") == 1
 
 
 def test_a_terminal_that_is_too_slow_is_shown_where_the_output_led(hitch: Hitch, tty: Terminals) -> None:

@@ -115,6 +115,17 @@ def test_a_text_that_the_agent_does_not_read_is_told_so(ground: Ground, hub: Hub
         ground.stop(session, "--now")
 
 
+def test_a_text_that_the_agent_had_not_read_when_it_ended_was_not_sent(ground: Ground) -> None:
+    session = ready(ground.begin_sh("echo ready; until [ -e go ]; do sleep 0.02; done", name="dev"))
+    with live("send", "dev", "hello") as send:
+        eventually(lambda: b"hello\r\n" in session.output(), what="the echo of Enter")
+        eventually(send.is_asleep, what="a text that waits")
+        (ground.place / "go").touch()
+        assert send.code() == 4
+        assert send.err() == "hitch: not sent to dev: the agent has ended and had not read all of it\n"
+    session.ended()
+
+
 def test_a_text_is_sent_when_the_agent_has_read_it_and_left(ground: Ground) -> None:
     session = ground.begin_sh("read line; echo $line > got; exit 3", name="dev")
     assert ground.hitch("send", "dev", "hello").out == "sent to dev\n"

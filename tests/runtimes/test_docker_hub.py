@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 from typing import Any
@@ -134,8 +135,11 @@ def test_services_and_status_show_stale_and_say_what_they_do_not_know(boxed: Box
     hub.stop()
     boxed.ground.hitch("restart", "dev")
     assert boxed.ground.hitch("services").out == "Containers:\n  agent-dev    running\n"
-    dev.kill_keeper(run=2)
-    assert "agent-dev    running   session state unknown (Hub down)" in boxed.ground.hitch("services").out
+    with open(dev.run(2) / "keeper.lock") as lock:
+        dev.kill_keeper(run=2)
+        assert boxed.ground.hitch("services").out == "Containers:\n  agent-dev    running   (keeper lost)\n"
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as a process does that has inherited it
+        assert "agent-dev    running   session state unknown (Hub down)" in boxed.ground.hitch("services").out
 
 
 @pytest.mark.ids("C70-10", "C70-11", "C70-12", "C70-17")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -186,3 +187,43 @@ def test_doctor_ends_what_a_keeper_left_when_it_is_asked_to(ground: Ground):
     assert "ended 1 process that it had left behind" in said
     assert not alive(tool)
     assert ground.ps(dev)["label"] == "failed: keeper lost"
+
+
+@pytest.mark.ids("C1")
+def test_a_copy_of_a_home_leaves_the_originals_container_alone(boxed: Boxed) -> None:
+    dev = boxed.run("sh", "-c", ECHO)
+    copy = boxed.ground.watch.scratch / "copy"
+    shutil.copytree(boxed.ground.home, copy, ignore=lambda folder, names: {"ctl.sock", "out", "keys", "go", "ready"})
+    there = {"HITCHPOST_HOME": str(copy)}
+    (row,) = boxed.ground.hitch("ps", "--json", env=there).json()
+    assert (row["state"], row["session_alive"], row["sandbox_alive"]) == ("failed", False, False)
+    for words in (("stop", "dev"), ("rm", "--force", "dev")):
+        boxed.ground.hitch(*words, env=there, check=False)
+        assert boxed.label(dev) == "running"
+    boxed.ground.hitch("send", "dev", "still here")
+    eventually(lambda: b"<still here>" in dev.output(), what="the original's agent")
+
+
+@pytest.mark.ids("C1")
+def test_a_copy_of_a_home_leaves_the_originals_adopted_program_alone(ground: Ground, theirs: Theirs) -> None:  # noqa: F811
+    theirs.begin("sleep 1000")
+    dev = theirs.adopt()
+    copy = ground.watch.scratch / "copy"
+    shutil.copytree(ground.home, copy, ignore=shutil.ignore_patterns("ctl.sock"))
+    there = {"HITCHPOST_HOME": str(copy)}
+    (row,) = ground.hitch("ps", "--json", env=there).json()
+    assert (row["state"], row["label"]) == ("failed", "failed: keeper lost")
+    ground.hitch("stop", dev.id, env=there)
+    assert alive(dev.agent_pid())
+    assert ground.ps(dev)["label"] == "running"
+
+
+@pytest.mark.ids("C70-2")
+def test_an_agent_whose_tmux_died_too_is_not_taken_over(boxed: Boxed) -> None:
+    dev = boxed.run("sh", "-c", "trap '' HUP; echo ready; while :; do sleep 0.1; done")
+    eventually(lambda: b"ready" in dev.output(), what="the agent")
+    dev.kill_keeper()
+    boxed.engine.docker("exec", boxed.container(dev), "tmux", "kill-server")
+    assert "no other could take its place" in boxed.ground.hitch("send", "dev", "hello", check=4).err
+    assert boxed.label(dev) == LOST
+    boxed.ground.hitch("stop", "dev")

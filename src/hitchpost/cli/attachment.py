@@ -240,7 +240,7 @@ class Attachment:
             self._dirty = not self._raw
             return True
         if chunk.lost:
-            self._tell(f"{chunk.lost} bytes of output are no longer in the log")
+            self._tell(output.gap_text(chunk.lost))
         self._screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
         if self._raw:
             self._terminal.put(chunk.data)

@@ -77,7 +77,7 @@ class Printer:
             self._write(self._plain.finish().encode())
         sys.stdout.buffer.flush()
         if offset < end:
-            say(f"[… {end - offset} bytes are no longer in the log …]")
+            say(f"[… {output.gap_text(end - offset)} …]")
 
     @staticmethod
     def _write(data: bytes) -> None:

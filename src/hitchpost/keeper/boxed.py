@@ -72,6 +72,8 @@ class Boxed(Adopted):
         spec = self.spec
         if files.process_start(spec.adopt_pid) != spec.adopt_start or not self._watch(spec.adopt_pid):
             raise StartFailed("the agent has ended")
+        if not _comm(_parent(_parent(spec.adopt_pid))).startswith("tmux"):
+            raise StartFailed("its tmux is gone, and nobody can reach it any more")
 
     def _listen_again(self) -> None:
         """Who brought the output to a keeper that is gone may have ended with it, then it is brought again."""
@@ -316,3 +318,10 @@ def _is_marked(pid: int) -> bool:
 def _parent(pid: int) -> int:
     fields = files.process_stat(pid)
     return int(fields[1]) if fields is not None else 0
+
+
+def _comm(pid: int) -> str:
+    try:
+        return files.read_bytes(f"/proc/{pid}/comm").decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -22,6 +22,7 @@ HANDED_OVER_S = 0.02
 """The kernel gives a terminal what was typed a moment after the write: until then it holds nothing unread."""
 LONGEST_WAIT_S = 3600.0
 UNREAD = "the agent does not read its input"
+ENDED = "the agent has ended and had not read all of it"
 
 
 class Desk:
@@ -32,6 +33,7 @@ class Desk:
         self.owner: Client | None = None
         self._typed = 0
         self._receipts: list[tuple[Client, dict[str, object]]] = []
+        self._unread = False
         self._pause_s = FIRST_LOOK_S
         self.clients = Clients(keeper.run_folder, keeper.poll, self._on_gone)
 
@@ -171,17 +173,24 @@ class Desk:
     def give_receipts(self, now: float, *, over: bool = False) -> None:
         """To those whose text the agent has read: what its terminal still holds for it was not delivered.
 
-        ``over``: the agent has ended since the text was typed, and nobody can know more.
+        ``over``: the agent has ended. Whoever still waits then waits for a text that it had not read at its end.
         """
         if not self._receipts:
             return
-        if self.keeper.unread_bytes and not over:
+        over = over or self.keeper.wait_status is not None
+        if over and self._unread:
+            self._receipts = [
+                (client, {"id": told["id"], "ok": False, "why": ENDED}) for client, told in self._receipts
+            ]
+        elif self.keeper.unread_bytes and not over:
+            self._unread = True
             self.keeper.timers.at("receipts", now + self._pause_s, self.give_receipts)
             self._pause_s = min(2 * self._pause_s, LONGEST_LOOK_S)
             return
         for client, receipt in self._receipts:
             self.clients.send_json(client, wire.REPLY, receipt)
         self._receipts = []
+        self._unread = False
 
     def _refusal(self, text: bytes, force: bool) -> str | None:
         keeper = self.keeper

@@ -49,6 +49,7 @@ class Journal:
             self._path(wire.RUN),
             {
                 "schema": files.SCHEMA,
+                "home": files.home_id(spec.session_folder),
                 "run": spec.run,
                 "argv": [_readable(text) for text in spec.argv],
                 "folder": spec.folder,

@@ -89,7 +89,7 @@ class Log:
         """Output went by that nobody could count: a gap of one byte, so that every reader sees it."""
         if self._fd >= 0:
             self._close_segment()
-        self._lose(1)
+        self._lose(wire.UNCOUNTED)
         self._losing = False
 
     def close(self) -> None:

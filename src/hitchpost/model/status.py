@@ -130,7 +130,7 @@ def torn_down(facts: Facts) -> bool:
 def as_told(facts: Facts) -> Facts:
     """``as_seen``, with what a person has done since the run ended."""
     facts = as_seen(facts)
-    if facts.exit is None or not torn_down(facts):
+    if facts.exit is None or facts.state == run.STOPPED or not torn_down(facts):
         return facts
     return replace(facts, state=run.STOPPED, state_changed_at=facts.exit.torn_down_at)
 

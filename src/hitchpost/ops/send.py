@@ -10,7 +10,7 @@ from hitchpost.model import record as recs
 from hitchpost.model.status import lives_on, status
 from hitchpost.ops.advice import no_input, way_on
 from hitchpost.ops.look import Seen, look
-from hitchpost.ops.takeover import take_over
+from hitchpost.ops.takeover import NotTakenOver, take_over
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.state.home import home_of
 
@@ -57,6 +57,8 @@ def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False, fres
     check_text(name, text)
     if lives_on(seen.facts):
         seen = take_over(home_of(seen.folder), seen, "recovery")
+        if lives_on(seen.facts):
+            raise NotTakenOver(seen.record)
     try:
         with Link.connect(seen.run_folder) as link:
             if not force and not _is_ready(link, seen) and fresh:

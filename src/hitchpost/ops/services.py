@@ -12,7 +12,7 @@ from typing import Any
 from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
-from hitchpost.model.status import STALE, STALE_NOTE, container_name, cr070, rests
+from hitchpost.model.status import STALE, STALE_NOTE, container_name, cr070, lives_on, rests, session_alive
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen, look
 from hitchpost.state.index import agent_state_of
@@ -54,8 +54,10 @@ def containers(sessions: Iterable[Seen], *, is_up: bool) -> list[dict[str, Any]]
 
 def _container(seen: Seen, *, is_up: bool) -> dict[str, Any]:
     word, note = cr070(seen.facts), ""
-    if not is_up and seen.facts.state in runs.LIVE and seen.facts.keeper_alive is not True:
+    if not is_up and seen.facts.state in runs.LIVE and session_alive(seen.facts) is None:
         word, note = "running", NOBODY_KNOWS
+    elif lives_on(seen.facts):
+        note = f"({runs.KEEPER_LOST})"
     elif word == STALE:
         note = STALE_NOTE
     elif word == runs.STOPPED and rests(seen.facts):

@@ -19,7 +19,7 @@ from hitchpost.model.status import container_name
 from hitchpost.runtimes import engine, local
 from hitchpost.runtimes.base import Health, Launch, Started
 from hitchpost.runtimes.engine import Box, EngineFailed, Users
-from hitchpost.runtimes.kept import agent_lives, read_run
+from hitchpost.runtimes.kept import agent_lives, is_copied, read_run
 from hitchpost.state import files
 from hitchpost.state.home import home_of, is_id, new_id, run_folder, session_folder
 from hitchpost.values import asdict, fields, replace
@@ -89,7 +89,8 @@ class Docker(local.Local):
         seen = super().health(session_folder, run, session=session)
         box = read_box(session_folder) or read_box(session_folder, GOING)
         if box is None:
-            unclear = seen.keeper_alive is True or os.path.exists(os.path.join(session_folder, wire.BOX))
+            written = os.path.exists(os.path.join(session_folder, wire.BOX)) and not _is_copied(session_folder)
+            unclear = seen.keeper_alive is True or written
             gone = None if unclear else False
             return replace(seen, sandbox_alive=gone, session_alive=seen.keeper_alive if unclear else False)
         alive = box.alive
@@ -373,15 +374,27 @@ def holds_engine_socket(path: str) -> bool:
 
 
 def read_box(session_folder: str, name: str = wire.BOX) -> Box | None:
+    """None where there is none, and in a copy of a home: the container is the original's."""
     try:
         value = files.read_object(os.path.join(session_folder, name))
+        if name in (wire.BOX, GOING) and is_copied(str(value.get("home", "")), session_folder):
+            return None
         return Box(**{key: value[key] for key in fields(Box)})  # type: ignore[arg-type]
     except (OSError, KeyError, files.Unreadable, files.NewerSchema):
         return None
 
 
+def _is_copied(session_folder: str) -> bool:
+    try:
+        value = files.read_object(os.path.join(session_folder, wire.BOX))
+    except (OSError, files.Unreadable, files.NewerSchema):
+        return False
+    return is_copied(str(value.get("home", "")), session_folder)
+
+
 def write_box(session_folder: str, box: Box) -> None:
-    files.write_object(os.path.join(session_folder, wire.BOX), {"schema": files.SCHEMA, **asdict(box)})
+    value = {"schema": files.SCHEMA, "home": files.home_id(session_folder), **asdict(box)}
+    files.write_object(os.path.join(session_folder, wire.BOX), value)
 
 
 def _make_place(launch: Launch) -> str:

@@ -60,10 +60,15 @@ def keeper_process(run_folder: str) -> int | None:
 
 
 def agent_lives(run_folder: str) -> bool | None:
-    """Whether the agent's first process lives; None when it is not written down which one that is."""
+    """Whether the agent's first process lives; None when it is not written down which one that is.
+
+    In a copy of a home it is not this home's agent, whatever is written down.
+    """
     run = read_run(run_folder)
     if run is None:
         return None
+    if is_copied(run.home, os.path.dirname(os.path.dirname(run_folder))):
+        return False
     stat = files.process_stat(run.pid) if run.boot_id == files.boot_id() else None
     return stat is not None and stat[0] not in (b"Z", b"X") and int(stat[19]) == run.start
 
@@ -78,6 +83,8 @@ class Run:
     argv: tuple[str, ...]
     place: str
     pane: str
+    home: str
+    """The id of the home that it was started in; empty in older files."""
 
 
 def read_run(run_folder: str) -> Run | None:
@@ -90,8 +97,13 @@ def read_run(run_folder: str) -> Run | None:
     if not isinstance(agent, dict) or not isinstance(agent.get("pid"), int) or not isinstance(agent.get("start"), int):
         return None
     words = tuple(map(str, argv)) if isinstance(argv, list) else ()
-    place, pane = str(found.get("place", "")), str(found.get("pane", ""))
-    return Run(agent["pid"], agent["start"], str(found.get("boot_id")), words, place, pane)
+    place, pane, home = (str(found.get(key, "")) for key in ("place", "pane", "home"))
+    return Run(agent["pid"], agent["start"], str(found.get("boot_id")), words, place, pane, home)
+
+
+def is_copied(home: str, session_folder: str) -> bool:
+    """Whether a file that names this home by its id came here with a copy of another one."""
+    return home not in ("", files.home_id(session_folder))
 
 
 def take_lock(run_folder: str, name: str) -> int:
