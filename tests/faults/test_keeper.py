@@ -71,7 +71,11 @@ def test_F17_a_killed_keeper_is_told_at_once_and_its_tree_ended_by_the_next_comm
     tool, agent = int(ground.said("tool")), dev.agent_pid()
     dev.kill_keeper()
     row = ground.ps(dev)
-    assert (row["state"], row["status"], row["label"]) == ("failed", "failed", "failed: keeper lost")
+    assert (row["state"], row["status"], row["label"]) == (
+        "failed",
+        "failed",
+        "failed: keeper lost (left 1 process behind)",
+    )
     assert row["session_alive"] is False
     assert dev.state == "running", "a reader writes nothing"
     eventually(lambda: not alive(agent), what="the end of the agent by its parent's death")

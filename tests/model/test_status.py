@@ -253,7 +253,9 @@ def test_an_agent_that_outlived_its_keeper_is_not_told_as_ended(state: str) -> N
 
 def test_what_a_failed_run_left_behind_is_told() -> None:
     end = Exit(error=run.KEEPER_LOST, survivors=1)
-    assert labelled(ended(run.FAILED, end)) == ("failed", "failed: keeper lost (left 1 process behind)")
+    told = ("failed", "failed: keeper lost (left 1 process behind)")
+    assert labelled(ended(run.FAILED, end)) == told
+    assert labelled(running(keeper_alive=False, left=1)) == told  # and before anybody has written it down
 
 
 def test_what_is_unknown_says_what_was_seen():

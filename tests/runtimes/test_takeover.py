@@ -160,8 +160,9 @@ def test_what_a_local_keeper_left_is_counted_and_ended_when_somebody_says_so(gro
     tool, agent = int(ground.said("tool")), dev.agent_pid()
     dev.kill_keeper()
     eventually(lambda: not alive(agent), what="the end of the agent by its parent's death")
-    recover(str(ground.home), dev.id)
     label = "failed: keeper lost (left 1 process behind)"
+    assert ground.ps(dev)["label"] == label
+    recover(str(ground.home), dev.id)  # whether it is written down or not
     assert ground.ps(dev)["label"] == label
     assert alive(tool)
     said = ground.hitch("explain", "dev").out

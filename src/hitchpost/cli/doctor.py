@@ -13,7 +13,7 @@ from hitchpost.cli.common import complete_sessions, json_option, print_json
 from hitchpost.errors import UsageError
 from hitchpost.ops.checkup import checkup
 from hitchpost.ops.finding import NOTE, OK, PROBLEM, Finding
-from hitchpost.ops.mending import mend
+from hitchpost.ops.mending import FAILED, mend
 from hitchpost.ops.sessions import resolve
 from hitchpost.ops.stored import StoredFile, stored_files
 from hitchpost.state.home import home_path, open_home
@@ -49,7 +49,7 @@ def command(fix: bool, show: str | None, as_json: bool) -> None:
 
 
 def _lines(findings: list[Finding], done: list[str], *, colour: bool) -> list[str]:
-    lines = [f"fixed    {visible(text)}" for text in done]
+    lines = [f"{'failed' if FAILED in text else 'fixed':<8} {visible(text)}" for text in done]
     for one in findings:
         level = painted(f"{one.level:<8}", COLOUR[one.level], on=colour)
         about = f"{one.session}: " if one.session else ""

@@ -69,6 +69,8 @@ class Facts:
     keeper_alive: bool | None = None
     same_boot: bool | None = None
     lost: str = ""
+    left: int = 0
+    """Processes that a lost keeper's run has left behind, as long as nobody has written them down."""
     sandbox_alive: bool | None = None
     session_alive: bool | None = None
     sandbox_paused: bool = False

@@ -80,7 +80,7 @@ def settle(facts: Facts) -> Facts:
         facts,
         state=run.FAILED,
         state_changed_at=ended_at,
-        exit=Exit(error=error, ended_at=ended_at, ended_at_known=False),
+        exit=Exit(error=error, ended_at=ended_at, ended_at_known=False, survivors=facts.left),
     )
     if rebooted and facts.record == record.ACTIVE:
         return replace(ended, record=record.SUSPENDED, record_changed_at=ended_at)

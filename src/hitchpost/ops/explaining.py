@@ -13,7 +13,7 @@ from hitchpost.model import record as recs
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import LOCAL, TMUX, Exit, Facts
-from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, status
+from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, as_seen, status
 from hitchpost.ops import past
 from hitchpost.ops.look import Seen, moment
 from hitchpost.ops.place import workspace_of
@@ -97,7 +97,8 @@ def _because(facts: Facts, words: Status) -> str:
 
 def _died_with(facts: Facts, words: Status) -> str:
     """Why a lost keeper means the end, where it does."""
-    child = facts.runtime in (LOCAL, TMUX) and words.reason == runs.KEEPER_LOST
+    unseen = facts.exit is None or not facts.exit.ended_at_known
+    child = facts.runtime in (LOCAL, TMUX) and unseen and words.reason in (runs.KEEPER_LOST, runs.SHELL_GONE)
     return "; the agent, its child, got SIGKILL when it died" if child else ""
 
 
@@ -149,7 +150,7 @@ def _of_tmux(seen: Seen, run: dict[str, object], now: datetime) -> list[Fact]:
     """ADR 22's three objects, each looked at on its own, in its order."""
     server = tmux.server_pid(seen.folder)
     alive = _lives(run.get("keeper"))
-    over = seen.facts.state not in runs.LIVE
+    over = as_seen(seen.facts).state not in runs.LIVE
     what = ("the user's own now" if over else "the keeper") if alive else ""
     return [
         Fact("tmux session", f"open (server {server})" if server else "closed", wire.TMUX_SOCKET, now),

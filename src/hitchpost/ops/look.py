@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from datetime import UTC, datetime
 
 from hitchpost import output, wire
@@ -15,6 +16,7 @@ from hitchpost.state.manager import State, read_state
 from hitchpost.state.records import Record
 from hitchpost.values import fields, replace, value
 
+DYING_S = 0.3
 NEVER = datetime.fromtimestamp(0, UTC)
 SEEN_OF_HEALTH = (
     "keeper_alive",
@@ -107,12 +109,16 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
     # the lock before the exit: a keeper that ends between the two looks has written its exit by then
     health = base.load(record.runtime).health(folder, state.run, session=record.id)
     alive = health.keeper_alive
+    same_boot = run.get("boot_id") == files.boot_id() if run else None
+    exit = read_exit(where) or _seen_exit(where, health.exit) if alive is False else None
+    unseen = alive is False and exit is None and health.session_alive is not True and same_boot is not False
     return replace(
         known,
-        exit=read_exit(where) or _seen_exit(where, health.exit) if alive is False else None,
+        exit=exit,
+        left=left_behind(record.runtime, folder, state.run).count if unseen else 0,
         report=read_report(where) if alive else None,
         keeper_alive=alive,
-        same_boot=run.get("boot_id") == files.boot_id() if run else None,
+        same_boot=same_boot,
         sandbox_alive=health.sandbox_alive,
         session_alive=health.session_alive,
         sandbox_paused=health.sandbox_paused,
@@ -123,6 +129,15 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         doubt=health.doubt,
         workspace_missing=state.state == runs.ORPHANED,
     )
+
+
+def left_behind(runtime: str, folder: str, run: int) -> base.Leftovers:
+    """What a lost keeper has left. It may be dying: its parent-death signal and its terminal's end take a moment."""
+    found = base.load(runtime)
+    deadline = time.monotonic() + DYING_S
+    while (left := found.leftovers(folder, run)).count and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return left
 
 
 def moment(text: object) -> datetime | None:

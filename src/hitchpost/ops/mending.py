@@ -23,6 +23,8 @@ from hitchpost.state.home import session_folder, sessions_folder
 from hitchpost.state.index import INDEX
 from hitchpost.workspaces import worktree
 
+FAILED = ": could not be mended: "
+
 
 def mend(home: str) -> list[str]:
     """Do what can be done without losing anything. Returns what was done; the home was checked before."""
@@ -33,7 +35,8 @@ def mend(home: str) -> list[str]:
         try:
             done += _session(home, session)
         except TROUBLE as error:
-            done.append(f"{session}: could not be mended: {error}")
+            why = os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
+            done.append(f"{session}{FAILED}{why}")
     half, temps = unfinished(home), ward.temp_files(home) + ward.temp_files(sessions_folder(home))
     sweep(home)
     done += [f"removed {path}" for path in half if not os.path.lexists(path)]

@@ -17,10 +17,9 @@ from hitchpost.model.facts import Exit
 from hitchpost.model.record import ACTIVE, SUSPENDED
 from hitchpost.model.status import lives_on, settle
 from hitchpost.model.status import reason as why
-from hitchpost.ops.look import Seen, look, read_intent
+from hitchpost.ops.look import Seen, left_behind, look, read_intent
 from hitchpost.ops.takeover import take_over
 from hitchpost.ops.view import rfc3339
-from hitchpost.runtimes import base
 from hitchpost.runtimes.link import is_kept, lock_path
 from hitchpost.state import files, quarantine, records, story
 from hitchpost.state.home import make_run_folder, session_folder
@@ -28,7 +27,6 @@ from hitchpost.state.manager import Manager
 from hitchpost.values import replace
 
 KEEPER_LEAVES_S = 5.0
-DYING_S = 0.3
 
 
 def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
@@ -110,7 +108,7 @@ def _settle(seen: Seen, actor: str) -> None:
         "exit.json": facts.exit is not None,
     }
     if facts.same_boot is not False:
-        left = _leftovers(seen)
+        left = left_behind(seen.record.runtime, seen.folder, facts.run)
         evidence |= {"processes_left": left.count, "not_known": left.unknown}
         end = None if end is None else replace(end, survivors=left.count)
     if end is not None and not os.path.exists(os.path.join(where, wire.EXIT)):
@@ -122,15 +120,6 @@ def _settle(seen: Seen, actor: str) -> None:
         manager.transition(state, run=facts.run, reason=reason, evidence=evidence, since=since, locked=True)
     if settled.record != facts.record:
         records.change_record(seen.folder, settled.record, run=facts.run, actor=actor, reason=reason, since=since)
-
-
-def _leftovers(seen: Seen) -> base.Leftovers:
-    """What has just lost its keeper may be dying: its parent-death signal and its terminal's end take a moment."""
-    runtime = base.load(seen.record.runtime)
-    deadline = time.monotonic() + DYING_S
-    while (left := runtime.leftovers(seen.folder, seen.facts.run)).count and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return left
 
 
 def say_why(where: str, error: str) -> None:
