@@ -25,6 +25,7 @@ def test_what_is_typed_is_answered(ground: Ground, window: Window) -> None:
     window.page.get_by_label("Prompt for dev").fill("sent as a prompt")
     window.page.keyboard.press("Enter")
     window.expect_shown("<sent as a prompt>")
+    expect(window.page.get_by_label("Prompt for dev")).to_have_value("")
     window.page.keyboard.press("ArrowUp")
     expect(window.page.get_by_label("Prompt for dev")).to_have_value("sent as a prompt")
     ground.end(dev)
