@@ -41,6 +41,7 @@ def test_of_a_new_session_nothing_is_known_but_what_everyone_begins_with() -> No
         "keeper_alive": None,
         "same_boot": None,
         "lost": "",
+        "left": 0,
         "sandbox_alive": None,
         "session_alive": None,
         "sandbox_paused": False,

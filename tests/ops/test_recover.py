@@ -200,3 +200,13 @@ def test_F38_half_written_files_are_swept_by_the_next_command_that_writes(ground
     left.write_text("half")
     recover(str(ground.home), dev.id)
     assert not left.exists()
+
+
+def test_an_end_counts_from_the_agents_own_whatever_it_left_behind(ground: Ground) -> None:
+    """What holds its terminal open delays that it is written down, by a second."""
+    dev = ground.begin_sh("trap '' HUP; sleep 1000 & exit 0", name="dev")
+    dev.ended()
+    end = json.loads((dev.run() / "exit.json").read_bytes())
+    assert end["survivors"] == 1
+    assert dev.state_file()["state_changed_at"] == end["ended_at"]
+    ground.hitch("stop", "dev")

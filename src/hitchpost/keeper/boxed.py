@@ -33,6 +33,8 @@ ROUND_S = 0.005
 STATUS_S = 10.0
 LAST_OUTPUT_S = 5.0
 LONGEST_PIPE_PAUSE_S = 5.0
+PIPE_PATIENCE_S = 4.0
+"""How long who brings the output may take to open the pipe."""
 SMALL_BYTES = 4096
 KILLED = (SIGKILL, 128 + SIGKILL << 8)
 """Wait statuses of an agent that was killed, as a program and as a shell tell them."""
@@ -47,6 +49,7 @@ class Boxed(Adopted):
     _box_died = False
     _waiter = 0, 0
     _pipe_pause_s = 0.1
+    _pipe_due = 0.0
 
     def start(self) -> None:
         self.prepare()
@@ -184,7 +187,8 @@ class Boxed(Adopted):
             self._hung_up = False
             self.poll.register(self.master, select.EPOLLIN)
             return
-        if not self._waiting:
+        if not self._waiting and now >= self._pipe_due:
+            self._pipe_due = now + PIPE_PATIENCE_S  # a second one would draw the screen a second time
             pane, out = self.spec.adopt_pane, f"{wire.SHARED}/{os.path.basename(self.spec.box)}/out"
             self.command(f"pipe-pane -t {pane} 'exec sh {wire.PROGRAMS}/follow.sh {pane} >{out}'")
         self._pipe_pause_s = min(2 * self._pipe_pause_s, LONGEST_PIPE_PAUSE_S)

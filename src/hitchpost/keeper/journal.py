@@ -76,16 +76,19 @@ class Journal:
         run = files.read_object(self._path(wire.RUN))
         files.write_object(self._path(wire.RUN), {**run, "keeper": _this_process(), "protocol": wire.VERSION})
 
-    def change(self, new: str, reason: str, evidence: dict[str, object]) -> None:
-        """Go to ``new`` by the steps of the map, and tell of each. What is final already stays as it is."""
+    def change(self, new: str, reason: str, evidence: dict[str, object], *, since: str | None = None) -> None:
+        """Go to ``new`` by the steps of the map, and tell of each. What is final already stays as it is.
+
+        ``since`` is when that came about, where it is some time ago.
+        """
         if self.state not in runs.LIVE:
             return
         for state in runs.path(self.state, new) if new in runs.TERMINAL else (new,):
-            self.write_state(state, reason, evidence)
+            self.write_state(state, reason, evidence, since)
             self.state = state
             self.tell({"event": "state", "state": state, "reason": reason})
 
-    def write_state(self, new: str, reason: str, evidence: dict[str, object]) -> None:
+    def write_state(self, new: str, reason: str, evidence: dict[str, object], since: str | None = None) -> None:
         """A disk that refuses is tried again for a while; then the files say less than the truth, and never a lie.
 
         Raises ``NotWritten`` for ``running``: an agent that nobody could find again must not run.
@@ -96,9 +99,8 @@ class Journal:
             try:
                 with files.SessionLock(folder):
                     spare = self.spare(2)
-                    statefile.change_state(
-                        folder, run, new, actor="keeper", reason=reason, evidence=evidence, spare=spare
-                    )
+                    told = {"reason": reason, "evidence": evidence, "since": since, "spare": spare}
+                    statefile.change_state(folder, run, new, actor="keeper", **told)  # type: ignore[arg-type]
                 return
             except REFUSALS as error:
                 refusal, final = str(error), True

@@ -56,6 +56,7 @@ ACTIVITY_EVERY_S = 10.0
 ACTIVITY_BYTES = 1024
 REPORT_EVERY_S = 0.1
 DRAIN_S = 1.0
+LATE_S = 0.5
 FAREWELL_S = 1.0
 LONGEST_SIDE = 10_000
 IGNORED = (SIGHUP, SIGINT, SIGPIPE, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2)
@@ -82,6 +83,7 @@ class Keeper:
         self.timers = Timers()
         self.readiness = Readiness(self)
         self._last_output = 0.0
+        self._died = float("inf")
         self._report_written = 0.0
         self._sign_due = 0.0
         self._folder_missing = False
@@ -206,7 +208,7 @@ class Keeper:
             if pid == self.pid and self.wait_status is None:
                 self.desk.give_receipts(time.monotonic())
                 self.wait_status, self._usage = status, usage
-                self._ended_at = files.stamp()
+                self._died, self._ended_at = time.monotonic(), files.stamp()
                 os.close(self.slave)
                 self.timers.at("drain", time.monotonic() + DRAIN_S, self._drained)
 
@@ -417,7 +419,9 @@ class Keeper:
         ending.write(self.run_folder)
         self.cage.remove()  # before the state: nobody looks for the groups of a run that has ended
         new, reason = ending.verdict()
-        self.journal.change(new, reason, ending.evidence())
+        # the agent alone ended, a while ago, and what it left behind held its terminal open
+        late = self.journal.state == runs.RUNNING and time.monotonic() - self._died >= LATE_S
+        self.journal.change(new, reason, ending.evidence(), since=self._ended_at if late else None)
         self.last_words = f"{self.journal.state}: {reason}" if self.journal.state == runs.FAILED else self.journal.state
         self.desk.clients.tell_all(
             {

@@ -256,7 +256,7 @@ def status(facts: Facts, now: datetime) -> Status:
     wants = attention(facts, now)
     word = _word(facts)
     why = reason(facts)
-    ended = facts.state in run.TERMINAL
+    ended = facts.state in run.TERMINAL and not (facts.state == run.ORPHANED and facts.keeper_alive is True)
     idle_s = seconds_between(facts.last_activity_at or facts.started_at, now) if facts.state == run.RUNNING else 0.0
     ended_at = facts.exit.ended_at if facts.exit is not None else None
     since = facts.record_changed_at if word == facts.record else facts.state_changed_at

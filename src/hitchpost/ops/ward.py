@@ -200,7 +200,10 @@ def _life(home: str, seen: Seen, name: str) -> Iterator[Finding]:
         lost = seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False
     if lives_on(seen.facts):
         yield problem(
-            "keeper", "its keeper is gone and its agent lives on unseen", f"{FIX} (a new keeper takes it over)", name
+            "keeper",
+            "its keeper is gone and its agent lives on unseen",
+            f"{FIX} (starts a new keeper, where one can take it over)",
+            name,
         )
     elif lost:
         label = status(seen.facts, datetime.now(UTC)).label
