@@ -191,11 +191,13 @@ def _of_ending(seen: Seen, end: Exit | None, until: datetime | None = None) -> l
         found.append(Fact("intent", f"{intent.get('by')} asked it to end{why}", _of_run(seen, wire.INTENT), asked_at))
     if end is not None:
         late = "" if end.ended_at_known else "; nobody saw when, this was its last sign of life"
-        found.append(Fact("exit", exit_text(end) + late, _of_run(seen, wire.EXIT), end.ended_at))
+        written = os.path.exists(os.path.join(seen.run_folder, wire.EXIT))
+        source = _of_run(seen, wire.EXIT) if written else "what was seen, not written down yet"
+        found.append(Fact("exit", exit_text(end) + late, source, end.ended_at))
         used = _object(os.path.join(seen.run_folder, wire.EXIT)).get("rusage")
         if isinstance(used, dict) and until is None:
             found.append(Fact("used", used_text(used), _of_run(seen, wire.EXIT), end.ended_at))
-    elif seen.facts.state in runs.TERMINAL:
+    elif seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is not True:
         found.append(Fact("exit", "nobody saw it", _of_run(seen, wire.EXIT), None))
     return found
 
