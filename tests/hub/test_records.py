@@ -295,6 +295,7 @@ def test_a_session_of_a_newer_version_is_refused_and_stops_nobody_else(ground: G
     for method, path in (("GET", ""), ("POST", "/resume"), ("GET", "/story")):
         status, why = refused(hub, method, f"/api/sessions/{newer.id}{path}")
         assert (status, bool(why)) in ((404, True), (409, True))
+    assert refused(hub, "GET", "/api/sessions/newer") == refused(hub, "GET", f"/api/sessions/{newer.id}")
     assert hub.ask("POST", f"/api/sessions/{dev.id}/resume")["status"] == "active"
     assert (newer.folder / "session.json").read_bytes() == before
     dev.ended(run=2)

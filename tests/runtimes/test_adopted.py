@@ -86,13 +86,13 @@ def test_stop_ends_the_program_and_what_is_below_it(theirs: Theirs, ground: Grou
 
 
 @pytest.mark.ids("F17")
-def test_a_program_that_ends_while_its_keeper_is_gone_is_told_as_lost(theirs: Theirs, ground: Ground) -> None:
+def test_how_a_program_ended_while_its_keeper_was_gone_is_unknown(theirs: Theirs, ground: Ground) -> None:
     pid = theirs.begin("while read line; do echo got:$line; done")
     dev = theirs.adopt()
     dev.kill_keeper()
     assert ground.ps(dev)["label"] == "running (keeper lost)"
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: ground.ps(dev)["label"] == "failed: keeper lost")
+    eventually(lambda: ground.ps(dev)["label"] == "failed: exit status unknown")
     assert "what it ran is not known" in ground.hitch("restart", "dev", check=1).err
 
 

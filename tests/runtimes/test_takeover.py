@@ -213,7 +213,7 @@ def test_a_copy_of_a_home_leaves_the_originals_adopted_program_alone(ground: Gro
     shutil.copytree(ground.home, copy, ignore=shutil.ignore_patterns("ctl.sock"))
     there = {"HITCHPOST_HOME": str(copy)}
     (row,) = ground.hitch("ps", "--json", env=there).json()
-    assert (row["state"], row["label"]) == ("failed", "failed: keeper lost")
+    assert (row["state"], row["label"]) == ("failed", "failed: exit status unknown")
     ground.hitch("stop", dev.id, env=there)
     assert alive(dev.agent_pid())
     assert ground.ps(dev)["label"] == "running"

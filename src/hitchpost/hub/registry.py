@@ -238,7 +238,9 @@ class Registry:
         await self._freshen((one,))
 
     def _resolve(self, wanted: str) -> str:
-        return resolve_in({one.id: one.row for one in self.sessions.values() if one.line}, wanted)
+        known = {one.id: one.row for one in self.sessions.values() if one.line}
+        others = {session: Tracked.indexed(session, row.line, "").row for session, row in self.foreign.items()}
+        return resolve_in(known | others, wanted)
 
     def find(self, wanted: str) -> Tracked:
         """By id, then name, then index, then the unique beginning of an id, as the command line does."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from hitchpost import wire
-from hitchpost.errors import KeeperSilent, NotStopped, Refused, UsageError
+from hitchpost.errors import HitchpostError, KeeperSilent, NotStopped, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.model.status import lives_on
@@ -30,6 +30,16 @@ KEEPERS = 2
 """How many are asked: one that is lost meanwhile may be followed by another, which has taken its agent over."""
 LISTENS_AGAIN_S = 3.0
 """A keeper whose socket was removed makes it again within a second."""
+
+
+class NotTornDown(HitchpostError):
+    """Raised when a session was stopped and what it ran in is still there."""
+
+    http_status = 502
+    code = "engine_failed"
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name} is stopped, but its container could not be removed: {why}")
 
 
 def check_grace(grace_s: float) -> float:
@@ -185,8 +195,15 @@ def _without_sandbox(home: str, seen: Seen, by: str) -> Seen:
     the end of that."""
     if by in (runs.RESTART, runs.REAPER):
         return seen
-    base.load(seen.record.runtime).tear_down(seen.folder)
-    return seen if seen.record.runtime in WITHOUT_SANDBOX else recover(home, seen.record.id)
+    runtime = base.load(seen.record.runtime)
+    if seen.record.runtime in WITHOUT_SANDBOX:
+        runtime.tear_down(seen.folder)
+        return seen
+    try:
+        runtime.tear_down(seen.folder)
+    except HitchpostError as error:
+        raise NotTornDown(seen.record.name, str(error)) from None
+    return recover(home, seen.record.id)
 
 
 def _write_teardown(seen: Seen, actor: str, reason: str) -> None:

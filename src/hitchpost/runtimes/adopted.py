@@ -6,6 +6,7 @@ import os
 
 from hitchpost import wire
 from hitchpost.errors import Refused
+from hitchpost.model.run import UNSEEN
 from hitchpost.runtimes import local, tmux
 from hitchpost.runtimes.base import Health, Launch, Leftovers, Started
 from hitchpost.runtimes.kept import agent_lives, read_run
@@ -74,7 +75,8 @@ class AdoptedPane(local.Local):
         seen = super().health(session_folder, run, session=session)
         if seen.keeper_alive is not False:
             return seen
-        return replace(seen, session_alive=agent_lives(run_folder(session_folder, run)))
+        lives = agent_lives(run_folder(session_folder, run))
+        return replace(seen, session_alive=lives, lost=UNSEEN if lives is False else "")
 
     def take_over(self, launch: Launch) -> Started:
         """The pane must still be there, with the same program in it."""
