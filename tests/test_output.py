@@ -132,3 +132,8 @@ def test_the_told_end_is_that_of_a_last_record_which_is_an_offset(tmp_path: Path
     assert output.told_end(str(tmp_path)) == 0
     (tmp_path / wire.TIMES).write_bytes(records + wire.time_record(wire.AT_OFFSET, 2, 50))
     assert output.told_end(str(tmp_path)) == 50
+
+
+def test_a_gap_that_nobody_could_count_has_no_number() -> None:
+    assert output.gap_text(wire.UNCOUNTED) == "some output is missing here; nobody knows how much"
+    assert output.gap_text(8) == "8 bytes are no longer in the log"

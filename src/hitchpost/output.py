@@ -166,7 +166,7 @@ def _line_begin(output_folder: str, begin: int, end: int, lines: int) -> int | N
 def gap_text(lost: int) -> str:
     """What is said where output is missing."""
     if lost == wire.UNCOUNTED:
-        return "output is missing here that nobody could count"
+        return "some output is missing here; nobody knows how much"
     return f"{lost} bytes are no longer in the log"
 
 

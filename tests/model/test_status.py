@@ -636,3 +636,14 @@ def test_time_in_which_nothing_ran_is_no_work() -> None:
 )
 def test_a_prompt_wakes_what_was_done_or_ended_for_being_idle_and_nothing_else(facts: Facts, wakes: bool) -> None:
     assert rests(facts) is wakes
+
+
+def test_a_teardown_is_no_second_stop_of_what_was_stopped_already() -> None:
+    end = Exit(code=0, intent="user", ended_at=ago(60), torn_down_at=ago(5))
+    stopped = ended(run.STOPPED, end, runtime="docker", sandbox_alive=False, state_changed_at=ago(60))
+    assert status(stopped, NOW).in_status_s == 60
+
+
+def test_an_orphan_that_lives_still_works() -> None:
+    orphan = running(state=run.ORPHANED, workspace_missing=True, last_activity_at=ago(30), last_alive_at=ago(20))
+    assert status(orphan, NOW).total_s == 600

@@ -38,7 +38,7 @@ def command() -> None:
         send(pid, signal.SIGCONT)
     deadline = time.monotonic() + LEAVE_S
     told = time.monotonic() + 1
-    while hubclient.is_up(home) or _is_there(pid, start):
+    while hubclient.is_up(home) or files.process_lives(pid, start):
         if time.monotonic() > deadline:
             raise StillUp(f"the hub does not end within {LEAVE_S:g} s; kill -9 {pid} ends it, and sessions go on")
         if time.monotonic() > told:
@@ -46,8 +46,3 @@ def command() -> None:
             told += 5
         time.sleep(0.02)
     click.echo("the hub is down")
-
-
-def _is_there(pid: int, start: int) -> bool:
-    stat = files.process_stat(pid)
-    return stat is not None and int(stat[19]) == start and stat[0] not in (b"Z", b"X")

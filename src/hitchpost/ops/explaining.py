@@ -163,8 +163,7 @@ def _lives(process: object) -> bool:
     """Whether a process of ``run.json`` still runs: the same one, and not only its entry in the table."""
     if not isinstance(process, dict) or not isinstance(process.get("pid"), int):
         return False
-    stat = files.process_stat(process["pid"])
-    return stat is not None and stat[0] not in (b"Z", b"X") and int(stat[19]) == process.get("start")
+    return files.process_lives(process["pid"], process.get("start", 0))
 
 
 def _past(seen: Seen, at: datetime) -> list[Fact]:

@@ -206,10 +206,14 @@ def strays(home: str) -> list[str]:
 
 
 def remove_strays(home: str) -> list[str]:
-    """Remove their containers. Of which sessions."""
-    gone = strays(home)
-    for session in gone:
-        engine.ask(engine.address(), partial(engine.remove_all, home=home, session=session))
+    """Remove their containers. Which sessions have none any more; the engine may refuse some."""
+    gone = []
+    for session in strays(home):
+        try:
+            engine.ask(engine.address(), partial(engine.remove_all, home=home, session=session))
+        except HitchpostError:
+            continue
+        gone.append(session)
     return gone
 
 

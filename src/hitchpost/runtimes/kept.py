@@ -69,8 +69,7 @@ def agent_lives(run_folder: str) -> bool | None:
         return None
     if is_copied(run.home, os.path.dirname(os.path.dirname(run_folder))):
         return False
-    stat = files.process_stat(run.pid) if run.boot_id == files.boot_id() else None
-    return stat is not None and stat[0] not in (b"Z", b"X") and int(stat[19]) == run.start
+    return run.boot_id == files.boot_id() and files.process_lives(run.pid, run.start)
 
 
 @value

@@ -145,6 +145,12 @@ def process_runs(pid: int, start: int) -> bool:
     return fields is not None and int(fields[19]) == start and not int(fields[6]) & PF_EXITING
 
 
+def process_lives(pid: int, start: int) -> bool:
+    """Whether a process is the same one, and more than its entry in the table."""
+    fields = process_stat(pid)
+    return fields is not None and int(fields[19]) == start and fields[0] not in (b"Z", b"X")
+
+
 def process_stat(pid: int) -> list[bytes] | None:
     """``/proc/PID/stat`` from the state letter on; None when there is no such process or it is a zombie's ghost."""
     try:
