@@ -25,6 +25,8 @@ MEASUREMENTS = {
     "hub": "the hub: streams, crashes told, resumes, adoption, stalled clients",
     "containers": "sessions in containers: exit → stale, removal → stopped, twenty at once",
     "page": "the page: frames beside 50 talking sessions, and a key until its echo is painted",
+    "signin": "signing in: a link and a reload until the page can be used, and a request",
+    "diffs": "hitch diff of a worktree with 10,000 files, against git diff",
     "tmux": "200 sessions in tmux: one round of status, idle forks, and 1,000 exits",
 }
 

@@ -57,6 +57,8 @@ PROGRAMS = (
     "ln",
     "touch",
     "wc",
+    "cp",
+    "mkfifo",
 )
 
 

@@ -44,6 +44,7 @@ LONGEST = (
     "api/test_schema.py",
     "security/test_workspace_injection.py",
     "faults/test_crash_consistency.py",
+    "fuzz/test_terminal.py",
     "browser/",
     "hub/",
     "faults/",

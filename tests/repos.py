@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from hitchpost.workspaces.tree import Tree, discover
+
 SETTINGS = """[user]
 name = Tester
 email = tester@localhost
@@ -32,6 +34,13 @@ class Repo:
         )
         assert not check or done.returncode == 0, f"git {' '.join(map(str, words))}: {done.stderr}"
         return done.stdout.rstrip("\n")
+
+    @property
+    def tree(self) -> Tree:
+        """As it is written down before an agent works there."""
+        found = discover(str(self.path))
+        assert found is not None
+        return found
 
     def write(self, name: str, text: str = "text\n") -> Path:
         path = self.path / name

@@ -136,4 +136,15 @@ def test_the_told_end_is_that_of_a_last_record_which_is_an_offset(tmp_path: Path
 
 def test_a_gap_that_nobody_could_count_has_no_number() -> None:
     assert output.gap_text(wire.UNCOUNTED) == "some output is missing here; nobody knows how much"
+    assert [output.counted(lost) for lost in (0, wire.UNCOUNTED, 8)] == [0, None, 8]
     assert output.gap_text(8) == "8 bytes are no longer in the log"
+
+
+def test_who_must_not_wait_for_a_disk_is_told_the_end_from_not_knowing_it(tmp_path: Path) -> None:
+    segment(tmp_path, 0, b"one")
+    with Reader(str(tmp_path)) as reader:
+        assert reader.read_at_once() is None
+        assert reader.read() == Chunk(0, b"one")
+        assert reader.read_at_once() == Chunk(3, b"")
+        segment(tmp_path, 0, b"one more")
+        assert reader.read_at_once() == Chunk(3, b" more")

@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FILES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore", "script/ui", "ui/package.json")
+FILES = (
+    "pyproject.toml",
+    "hatch_build.py",
+    "README.md",
+    "LICENSE",
+    ".gitignore",
+    "script/help",
+    "script/ui",
+    "ui/package.json",
+)
 WEB = "src/hitchpost/web"
 PAGE = {"web/index.html", "web/assets/index.js"}
 

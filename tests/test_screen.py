@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import base64
 import os
-import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitchpost import wire
-from hitchpost.ghostty import GhosttyScreen
-from hitchpost.screen import PlainScreen, Screen, open_screen, restore
+from hitchpost.emulator.ghostty import GhosttyScreen
+from hitchpost.emulators import Emulators
+from hitchpost.screen import Losses, PlainScreen, RunScreen, Screen
 
 COLS, ROWS = 40, 10
 
@@ -151,7 +153,7 @@ def test_the_emulator_reads_and_deletes_no_file_for_the_agent(tmp_path: Path) ->
 
 def test_replies_come_to_whoever_wants_them() -> None:
     replies: list[bytes] = []
-    screen = open_screen(COLS, ROWS)
+    screen = GhosttyScreen(COLS, ROWS, 10)
     screen.on_reply(replies.append)
     screen.feed(b"ab\x1b[6n")
     screen.on_reply(None)
@@ -184,13 +186,11 @@ def test_the_screen_takes_a_new_size() -> None:
 
 
 @pytest.fixture
-def plain(monkeypatch: pytest.MonkeyPatch) -> Screen:
-    monkeypatch.setitem(sys.modules, "hitchpost.ghostty", None)
-    return open_screen(COLS, ROWS)
+def plain() -> Screen:
+    return PlainScreen(COLS, ROWS)
 
 
-def test_without_the_emulator_there_is_a_plain_screen(plain: Screen) -> None:
-    assert isinstance(plain, PlainScreen)
+def test_a_plain_screen_shows_the_text(plain: Screen) -> None:
     plain.feed(b"\x1b[1mone\x1b[m\r\ntwo\r\n\x1b]0;t\x07three\x1b[?2004h")
     assert plain.text() == "one\ntwo\nthree"
     assert plain.snapshot() == b"\x1b[1mone\x1b[m\r\ntwo\r\nthree\x1b[?2004h"
@@ -244,27 +244,42 @@ def written(folder: Path, *pieces: bytes | tuple[int, int]) -> int:
     return len(data)
 
 
-def test_the_screen_of_a_run_is_restored_with_the_sizes_that_it_had(tmp_path: Path) -> None:
+Restore = Callable[..., RunScreen]
+
+
+@pytest.fixture
+def restore() -> Iterator[Restore]:
+    with Emulators() as emulators, ExitStack() as opened:
+
+        def restored(folder: Path, end: int, cols: int = 80, rows: int = 24) -> RunScreen:
+            screen = opened.enter_context(closing(RunScreen(str(folder), emulators, Losses(), cols, rows)))
+            screen.advance(end)
+            return screen
+
+        yield restored
+
+
+def test_the_screen_of_a_run_is_restored_with_the_sizes_that_it_had(restore: Restore, tmp_path: Path) -> None:
     end = written(tmp_path / "output", (20, 5), b"\x1b[5;1Hlow", (30, 8), b"\x1b[8;1Hlower")
-    screen = restore(str(tmp_path / "output"), end)
+    screen = restore(tmp_path / "output", end)
     assert (screen.cols, screen.rows) == (30, 8)
     assert screen.text().split() == ["low", "lower"]
     assert screen.cursor() == (5, 7)
 
 
-def test_what_comes_behind_the_end_is_not_restored(tmp_path: Path) -> None:
+def test_what_comes_behind_the_end_is_not_restored(restore: Restore, tmp_path: Path) -> None:
     written(tmp_path / "output", (20, 5), b"one", b"two", (30, 8), b"three")
-    screen = restore(str(tmp_path / "output"), 3)
+    screen = restore(tmp_path / "output", 3)
     assert (screen.text(), screen.cols) == ("one", 20)
 
 
-def test_a_run_without_a_log_has_an_empty_screen(tmp_path: Path) -> None:
-    screen = restore(str(tmp_path / "output"), 0, 33, 11)
+def test_a_run_without_a_log_has_an_empty_screen(restore: Restore, tmp_path: Path) -> None:
+    screen = restore(tmp_path / "output", 0, 33, 11)
     assert (screen.text(), screen.cols, screen.rows) == ("", 33, 11)
 
 
-def test_a_gap_in_the_log_does_not_swallow_what_follows(tmp_path: Path) -> None:
+def test_a_gap_in_the_log_does_not_swallow_what_follows(restore: Restore, tmp_path: Path) -> None:
     folder = tmp_path / "output"
     written(folder, (20, 5), b"one\x1b]2;never ended")
     (folder / wire.segment_name(100)).write_bytes(b"two")
-    assert restore(str(folder), 103).text() == "onetwo"
+    assert restore(folder, 103).text() == "onetwo"

@@ -66,7 +66,8 @@ class Reader:
         return self._find(most)
 
     def read_at_once(self, most: int = READ_BYTES) -> Chunk | None:
-        """``read`` for who must not wait for a disk: None when the bytes, if there are any, are not in memory."""
+        """``read`` for who must not wait for a disk, in the segment that is open. Empty at its end; None when there is
+        no such segment yet, or its bytes are not in memory."""
         if self._fd < 0:
             return None
         buffer = bytearray(most)
@@ -74,7 +75,7 @@ class Reader:
             size = os.preadv(self._fd, [buffer], self.offset - self._start, os.RWF_NOWAIT)
         except OSError:
             return None
-        return self._took(bytes(buffer[:size]), 0) if size else None
+        return self._took(bytes(buffer[:size]), 0)
 
     def _took(self, data: bytes, lost: int) -> Chunk:
         chunk = Chunk(self.offset, data, lost)
@@ -163,9 +164,14 @@ def _line_begin(output_folder: str, begin: int, end: int, lines: int) -> int | N
     return ends[0] if len(ends) > lines else None
 
 
+def counted(lost: int) -> int | None:
+    """How many bytes a gap stands for; None when nobody knows."""
+    return None if lost == wire.UNCOUNTED else lost
+
+
 def gap_text(lost: int) -> str:
     """What is said where output is missing."""
-    if lost == wire.UNCOUNTED:
+    if counted(lost) is None:
         return "some output is missing here; nobody knows how much"
     return f"{lost} bytes are no longer in the log"
 

@@ -42,9 +42,11 @@ class Settings:
     memory: str = "4g"
     env: Mapping[str, str] = NOTHING
     env_files: tuple[str, ...] = ()
+    pass_env: tuple[str, ...] = ()
 
 
 CHOICES = {"survivors": ("keep", "kill"), "on_shutdown": ("keep", "suspend"), "restart": ("never", "on-failure")}
+LISTS = {"env_files": "paths", "pass_env": "names"}
 YEAR_S, MANY = 366 * 86400, 1 << 30
 BOUNDS = {
     "grace_s": (0, YEAR_S),
@@ -112,9 +114,9 @@ def _checked(path: str, key: str, value: object) -> object:
         if any(not name or "=" in name or "\0" in name + text for name, text in value.items()):
             raise BadSettings(f"{path}: expected env to be names without =, and texts without NUL")
         return value
-    if key == "env_files":
+    if key in LISTS:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise wrong("a list of paths")
+            raise wrong(f"a list of {LISTS[key]}")
         return tuple(value)
     if key == "idle_after":
         if not isinstance(value, dict):

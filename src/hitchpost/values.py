@@ -27,6 +27,10 @@ def value(cls: type[T]) -> type[T]:
     set_item = object.__setattr__
 
     def begin(self: object, *items: object, **named: object) -> None:
+        if len(items) == len(names) and not named:
+            for name, item in zip(names, items, strict=True):
+                set_item(self, name, item)
+            return
         given = dict(zip(names, items, strict=False)) if items else {}
         found = {**defaults, **given, **named}
         if found.keys() != every or len(items) > len(names) or (items and not given.keys().isdisjoint(named)):

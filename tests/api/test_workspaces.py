@@ -26,7 +26,7 @@ def test_a_workspace_is_made_used_and_removed(ground: Ground, hub: HubProcess, r
     diff = hub.ask("GET", f"/api/sessions/{session['id']}/diff")
     assert [one["path"] for one in diff["files"]] == ["new"]
     hub.ask("POST", f"/api/sessions/{session['id']}/stop")
-    with pytest.raises(HubRefused, match="1 untracked"):
+    with pytest.raises(HubRefused, match="1 new file"):
         hub.ask("DELETE", f"/api/workspaces/{made['id']}")
     gone = hub.ask("DELETE", f"/api/workspaces/{made['id']}?force=true")
     assert gone["snapshot"].startswith("refs/hitchpost/snapshots/")

@@ -43,7 +43,6 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
     # by keyboard, and refused: the agent asks for a permission
     page.keyboard.press("Home")
     page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     comment.fill("now block")
     page.keyboard.press("Enter")

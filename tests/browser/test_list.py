@@ -68,11 +68,11 @@ def test_the_list_is_live_and_counts_active_and_suspended_sessions(ground: Groun
     expect(page.get_by_label("Prompt for dev")).to_be_disabled()
     ground.hitch("rm", "dev")
     expect(window.row("dev")).to_have_count(0)
-    expect(page.locator(".nothing")).to_have_text("Nothing fits the filter.")
+    expect(page.locator(".nothing")).to_have_text("No matches.")
     page.get_by_label("Records").select_option("")
     expect(page.locator(".tab")).to_have_count(0)
     page.get_by_label("Filter sessions").fill("nobody")
-    expect(page.locator(".nothing")).to_have_text("Nothing fits the filter.")
+    expect(page.locator(".nothing")).to_have_text("No matches.")
     page.get_by_label("Filter sessions").fill("OTH run")
     assert window.names() == ["other"]
     ground.end(other)

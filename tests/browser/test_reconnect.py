@@ -89,7 +89,7 @@ def test_a_page_that_was_signed_out_is_let_in_by_a_link_in_another_tab(
     other.goto(window.hub.url)
     other.get_by_role("button", name="Sign out").click()
     expect(other.locator("main")).to_contain_text("hitch up prints a link")
-    expect(window.page.locator(".lost-link")).to_contain_text("hitch up prints a link")
+    expect(window.page.locator(".lost-link")).to_contain_text("You are signed out. Run `hitch up` for a new link")
     window.expect_shown("1 <one>")
     other.goto(window.link())
     expect(window.page.locator(".lost-link")).to_be_hidden()

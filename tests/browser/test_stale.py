@@ -28,8 +28,8 @@ def test_a_stale_session_offers_its_owner_a_restart_and_a_teardown(
     expect(window.label("dev")).to_have_text(STALE)
     assert colour(window.row("dev").locator(".dot")) == YELLOW
     expect(page.locator(".end-bar")).to_contain_text(STALE)
-    looks = windows(extra_http_headers={"Authorization": f"Bearer {hub.token('viewer')}"})
-    looks.page.goto(hub.url)
+    looks = windows()
+    looks.sign_in(role="viewer")
     looks.open_session("dev")
     expect(looks.page.locator(".end-bar")).to_have_text(STALE)
     expect(looks.page.get_by_role("button", name="Restart session")).to_have_count(0)

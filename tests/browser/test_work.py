@@ -104,7 +104,7 @@ def test_the_recording_is_downloaded(ground: Ground, window: Window) -> None:
     window.expect_shown("hello")
     window.page.get_by_label("More for dev").click()
     with window.page.expect_download() as waited:
-        window.page.get_by_role("link", name="Download the recording").click()
+        window.page.get_by_role("button", name="Download the recording").click()
     assert waited.value.suggested_filename == "dev.cast"
     head, *events = Path(waited.value.path()).read_text().splitlines()
     assert json.loads(head)["version"] == 3

@@ -87,11 +87,11 @@ class Window:
 
     # signing in -------------------------------------------------------------------------------------------------
 
-    def link(self) -> str:
-        return self.hub.ask("POST", "/api/launch-code")["launch_url"]
+    def link(self, **wish: Any) -> str:
+        return self.hub.ask("POST", "/api/launch-code", wish or None)["launch_url"]
 
-    def sign_in(self) -> None:
-        self.page.goto(self.link())
+    def sign_in(self, **wish: Any) -> None:
+        self.page.goto(self.link(**wish))
         expect(self.page.locator(".link.open")).to_be_attached()
 
     # the list and the tabs --------------------------------------------------------------------------------------

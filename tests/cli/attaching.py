@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hitchpost.ghostty import GhosttyScreen
+from hitchpost.emulator.ghostty import GhosttyScreen
 from tests.ground import present
 from tests.support import Hitch, eventually
 from tests.warm import spawn

@@ -31,6 +31,7 @@ SHAPE = {
     "sandbox_alive",
     "session_alive",
     "exit",
+    "survivors",
     "created_at",
     "started_at",
     "state_changed_at",

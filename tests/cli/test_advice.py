@@ -461,6 +461,11 @@ def stopped_hub(stage: Stage) -> str:
     return stage.ground.hitch("status").out
 
 
+def up_with_more_variables(stage: Stage) -> str:
+    stage.ground.hitch("up", "--port", "0")
+    return stage.ground.hitch("up", "--keep-env", "PATH").err
+
+
 def hub_of_nobody(stage: Stage) -> str:
     stage.ended()
     held = os.open(stage.ground.home, os.O_RDONLY)
@@ -617,6 +622,7 @@ ROWS = (
     Row("ops/checkup.py", "chmod 700 {}", 3, open_home(0o755), then=("ps",)),
     Row("state/home.py", "chmod 700 {}", 3, open_home(0o777), then=("ps",)),
     Row("cli/down.py", "hitch doctor", 2, hub_of_nobody, SEEN),
+    Row("cli/up.py", "hitch down ends it", 2, up_with_more_variables, shows="the hub is down"),
     Row("cli/up.py", "hitch up prints another", 2, up_twice, shows="#code="),
     Row("api/server.py", "hitch status tells of it", 2, second_hub, shows="running   pid "),
     Row("api/gate.py", "hitch up prints", 2, refused_by_the_hub("/", Host="elsewhere"), shows="#code="),
@@ -758,7 +764,26 @@ def test_what_is_archived_cannot_be_put_away_again(stage: Stage, verb: str) -> N
     stage.ground.hitch("archive", "dev")
     words = (verb, session.id) if verb == "archive" else (verb, session.id, "--yes")
     answer = stage.ground.hitch(*words, check=4)
-    assert answer.err.startswith("hitch: cannot go from archived to archived; ")
+    advice = f"hitch logs {session.id} shows its output, hitch rm {session.id} deletes it"
+    assert answer.err == f"hitch: dev is archived already; {advice}\n"
     with hub.http() as client:
         refused = client.post(f"/api/sessions/{session.id}/{verb}")
-    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "wrong_state")
+    told = {"code": "wrong_state", "message": "dev is archived already", "hint": advice}
+    assert (refused.status_code, refused.json()["error"]) == (409, told)
+
+
+MOVES = ("archive", "cancel", "restart", "resume")
+
+
+@pytest.mark.ids("D-4", "D-12")
+@pytest.mark.parametrize("record", ["archived", "error"])
+def test_every_move_of_a_final_record_is_refused_in_plain_words_and_changes_nothing(stage: Stage, record: str) -> None:
+    session = stage.ended()
+    stage.record(session, record=record)
+    before = (session.story(), session.state_file())
+    for move in MOVES:
+        said = stage.err(move, session.id, *(["--yes"] if move == "cancel" else []))
+        assert said.startswith(f"hitch: dev is {record}"), said
+        assert "hitch rm" in said
+        assert not any(word in said for word in ("cannot go from", "transition", "cannot become")), said
+    assert (session.story(), session.state_file()) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -114,7 +115,7 @@ def test_what_cannot_be_compared_is_said(ground: Ground, dev: Truth, tree: Repo)
     plain = ground.run("true", name="plain")
     plain.ended()
     assert ground.hitch("diff", "plain", check=4).err == (
-        f"hitch: {ground.place} is not in a git repository; go to one, or make one with git init\n"
+        f"hitch: {ground.place} was in no git repository when plain began there: nothing to compare with\n"
     )
     tree.path.rename(ground.place / "moved")
     assert ground.hitch("diff", "dev", check=4).err == (
@@ -132,3 +133,26 @@ def test_without_a_base_the_last_commit_is_compared_with_and_a_note_says_so(grou
     answer = ground.hitch("diff", session.id)
     assert "+++ b/new" in answer.out
     assert answer.err == ("it is not known which commit the session started from; compared with the last commit\n")
+
+
+def test_records_of_an_older_version_are_compared_too(ground: Ground, dev: Truth, tree: Repo, repo: Repo) -> None:
+    tree.write("new")
+    here = ground.run("true", name="here", place=repo.path)
+    here.ended()
+    repo.write("made")
+    added = {"own", "repo_id", "objects_id", "inside", "contained", "git"}
+    for path in (*ground.home.glob("workspaces/*/workspace.json"), *ground.home.glob("sessions/*/session.json")):
+        stored = json.loads(path.read_text())
+        path.write_text(json.dumps({key: item for key, item in stored.items() if key not in added}))
+    for path in (*ground.home.glob("workspaces/*/.seen-index*"), *ground.home.glob("sessions/*/.seen-index*")):
+        path.unlink()
+    assert "b/new" in ground.hitch("diff", "dev").out
+    assert "b/made" in ground.hitch("diff", "here").out
+
+
+def test_an_index_in_which_the_agent_hides_a_change_hides_nothing(ground: Ground, dev: Truth, tree: Repo) -> None:
+    tree.git("update-index", "--assume-unchanged", "README")
+    tree.git("update-index", "--skip-worktree", "README")
+    tree.write("README", "changed\n")
+    assert tree.git("status", "--porcelain") == ""
+    assert "+changed" in ground.hitch("diff", "dev").out

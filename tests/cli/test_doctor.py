@@ -29,8 +29,8 @@ def checks(hitch: Hitch, *words: str) -> list[dict[str, str]]:
     """The findings, after checking that the exit code fits them."""
     answer = hitch("doctor", "--json", *words, check=False)
     value = answer.json()
-    assert set(value) == {"ok", "home", "checks", "fixed"}
-    assert value["ok"] == all(one["level"] != "problem" for one in value["checks"])
+    assert set(value) == {"ok", "home", "checks", "fixed", "failed"}
+    assert value["ok"] == (not value["failed"] and all(one["level"] != "problem" for one in value["checks"]))
     assert answer.code == (0 if value["ok"] else 1)
     assert answer.err == ""
     return value["checks"]
@@ -222,7 +222,11 @@ def test_a_session_of_which_nothing_can_be_read_stays_a_problem_and_is_kept(grou
     session = session_of(ground, name="dev")
     for name in ("state.json", "session.json", "story.jsonl"):
         (session / name).write_bytes(GARBAGE)
-    assert any("could not be mended" in text for text in fixed(ground.hitch))
+    answer = ground.hitch("doctor", "--fix", "--json", check=1).json()
+    assert [text.startswith(f"{session.name}: could not be mended: ") for text in answer["failed"]] == [True]
+    assert not any("could not" in text for text in answer["fixed"])
+    lines = ground.hitch("doctor", "--fix", check=1).out.splitlines()
+    assert [line.split()[:2] for line in lines if "could not be mended" in line] == [["failed", f"{session.name}:"]]
     assert all((session / name).read_bytes() == GARBAGE for name in ("state.json", "session.json", "story.jsonl"))
     assert {one["level"] for one in trouble(ground.hitch)} == {"problem"}
 

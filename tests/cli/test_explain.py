@@ -16,7 +16,7 @@ import pytest
 
 from hitchpost.cli.explain import parse_time
 from hitchpost.errors import UsageError
-from hitchpost.model.facts import Facts, Report
+from hitchpost.model.facts import Exit, Facts, Report
 from hitchpost.model.status import status
 from hitchpost.ops.explaining import rule
 from tests.cli.places import HOSTILE, SHAPE, is_harmless, new_session, tree
@@ -70,7 +70,7 @@ def test_a_running_session_is_explained_by_its_files_and_its_keeper_s_lock(groun
     }
     sources = {fact["fact"]: fact["source"] for fact in found["facts"]}
     assert (sources["state"], sources["keeper"]) == ("state.json", "runs/1/keeper.lock")
-    assert found["rule"] == "the run's own state counts: its process is alive"
+    assert found["rule"] == "its process is alive"
     assert found["story"] == session.story()
     ground.stop(session, "--now")
 
@@ -81,9 +81,7 @@ def test_the_text_has_the_label_the_rule_the_facts_and_the_story(ground: Ground)
     out = ground.hitch("explain", "dev").out
     assert out.splitlines()[0].startswith(f"dev (session 1, id {session.id}, run 1) at 2")
     assert "\n  failed: command exited with code 3, for " in out
-    assert (
-        "because the run's own state counts: it could not start, or it ended with an error: command exited with" in out
-    )
+    assert "\n  because the run failed: the command exited with code 3\n" in out
     assert "command exited with code 3, nobody asked" in out
     assert "Story, from its creation:" in out
     assert out.splitlines()[-1].endswith("running → failed by keeper: command exited with code 3")
@@ -119,8 +117,9 @@ def test_a_lost_keeper_is_explained_before_anybody_has_written_it_down(ground: G
     before = tree(session.folder)
     found = explain(ground, session)
     assert (found["session"]["label"], values(found)["state"]) == ("failed: keeper lost", "running (run 1)")
-    assert "; running is written down, but its keeper is gone, which means: keeper lost; " in found["rule"]
-    assert found["rule"].endswith("; the agent, its child, got SIGKILL when it died")
+    written = "running is written down, but its keeper is gone"
+    died = "the agent, its child, got SIGKILL when it died"
+    assert found["rule"] == f"the run failed: keeper lost; {written}; {died}"
     assert tree(session.folder) == before
 
 
@@ -218,6 +217,11 @@ def test_hostile_texts_in_the_story_are_escaped(ground: Ground) -> None:
         (Facts(NOON, state="running", started_at=NOON), "silent for longer than 30s, which counts as idle"),
         (Facts(NOON, state="running", process_stopped=True), "a signal has stopped it (it can still be ended)"),
         (Facts(NOON, state="running", keeper_stopped=True), "hears and writes nothing until it gets SIGCONT"),
+        (Facts(NOON, state="failed", exit=Exit(signal="SIGKILL")), "failed: the command was killed by SIGKILL"),
+        (
+            Facts(NOON, state="running", probe_failed=True, keeper_stopped=True, doubt="keeper stopped"),
+            "which alone can tell how it ended, so nothing is claimed; its last known state is running",
+        ),
         (
             Facts(NOON, state="running", probe_failed=True, doubt="keeper stopped"),
             "keeper stopped, so nothing is claimed; its last known state is running",
@@ -310,6 +314,24 @@ def test_after_the_last_sign_of_a_keeper_that_was_lost_nothing_is_claimed(ground
     found = at(ground, session, after)
     assert (found["session"]["label"], found["session"]["session_alive"]) == ("unknown", None)
     assert values(found)["keeper"].startswith("not known")
+
+
+def test_after_the_last_sign_before_an_end_that_a_stopped_keeper_missed_nothing_is_claimed(ground: Ground) -> None:
+    session = ground.sh("echo one; exec sleep 1000", name="dev")
+    eventually(lambda: session.output() == b"one\r\n")
+    os.kill(session.keeper_pid(), signal.SIGSTOP)
+    eventually(lambda: ground.ps(session)["label"] == "running (keeper stopped)")
+    os.kill(session.agent_pid(), signal.SIGKILL)
+    eventually(lambda: ground.ps(session)["label"] == "unknown (keeper stopped)")
+    after = datetime.now(UTC)
+
+    def then(moment: datetime) -> str:
+        return at(ground, session, moment)["session"]["label"]
+
+    assert (then(moment_of(session, "running")), then(after)) == ("running", "unknown")
+    os.kill(session.keeper_pid(), signal.SIGCONT)
+    assert session.ended() == "failed"
+    assert (then(moment_of(session, "running")), then(after)) == ("running", "unknown")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import pytest
 
 from hitchpost import hubclient
 from tests.ground import Ground, Truth, alive
+from tests.signing import launched
 from tests.support import eventually
 
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
@@ -33,17 +34,11 @@ def hub_file(ground: Ground) -> dict[str, Any]:
     return json.loads((ground.home / "hub.json").read_bytes())
 
 
-def sign_in(launch_url: str) -> int:
-    url, _, code = launch_url.partition("#code=")
-    origin = url.rstrip("/")
-    return httpx2.post(f"{origin}/api/launch", json={"code": code}, headers={"Origin": origin}).status_code
-
-
 def test_up_prints_a_url_that_signs_in_once(ground: Ground, up: dict[str, Any]) -> None:
     assert set(up) == {"url", "launch_url"}
     assert up["url"] == hub_file(ground)["url"]
     assert up["launch_url"].startswith(f"{up['url']}#code=")
-    assert [sign_in(up["launch_url"]) for _ in range(2)] == [200, 401]
+    assert [launched(up["launch_url"]) for _ in range(2)] == [200, 0]
 
 
 def test_up_again_is_the_same_hub_with_a_fresh_url(ground: Ground, up: dict[str, Any]) -> None:
@@ -55,7 +50,7 @@ def test_up_again_is_the_same_hub_with_a_fresh_url(ground: Ground, up: dict[str,
     assert url.startswith(up["url"])
     assert url != up["launch_url"]
     assert "works once" in again.err
-    assert sign_in(url) == 200
+    assert launched(url) == 200
 
 
 def test_down_ends_the_hub_and_leaves_sessions_alone(ground: Ground) -> None:
@@ -79,7 +74,7 @@ def test_up_works_after_a_kill(ground: Ground) -> None:
     eventually(lambda: not alive(pid) and not hubclient.is_up(str(ground.home)))
     assert ground.hitch("down").out == "the hub is not running\n"
     assert ground.hitch("status", "--json").json()["hub"] is None
-    assert sign_in(ground.hitch("up", "--port", "0", "--json").json()["launch_url"]) == 200
+    assert launched(ground.hitch("up", "--port", "0", "--json").json()["launch_url"]) == 200
     assert hub_file(ground)["pid"] != pid
     ground.hitch("down")
 
@@ -145,7 +140,7 @@ def test_status_has_three_sections_with_a_hub_and_without(ground: Ground) -> Non
     assert ground.hitch("status").out.splitlines() == [
         "Services:",
         "  hub       stopped   (hitch up starts it)",
-        "Sandboxes:",
+        "Containers:",
         "  none",
         "Sessions:",
         "  none",
@@ -157,8 +152,8 @@ def test_status_has_three_sections_with_a_hub_and_without(ground: Ground) -> Non
     lines = ground.hitch("status").out.splitlines()
     pid = hub_file(ground)["pid"]
     assert lines[1].startswith(f"  hub       running   pid {pid}, up ")
-    assert lines[1].endswith("(1 error, 1 stopped)")
-    assert lines[2:] == ["Sandboxes:", "  none", "Sessions:", "  1 completed", "  1 failed", "  1 running"]
+    assert lines[1].endswith("(1 failed, 1 completed)")
+    assert lines[2:] == ["Containers:", "  none", "Sessions:", "  1 completed", "  1 failed", "  1 running"]
     status = ground.hitch("status", "--json").json()
     assert (status["hub"]["pid"], status["hub"]["sessions"], status["hub"]["live"]) == (pid, 3, 1)
     assert status["counts"] == {"running": 1, "error": 1, "stopped": 1}

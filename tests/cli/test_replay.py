@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hitchpost.cli.replay import play
+from hitchpost.emulator.ghostty import GhosttyScreen
 from hitchpost.harmless import Harmless
 from hitchpost.recording import Event
-from hitchpost.screen import open_screen
 from tests.cli.live import live
 from tests.ground import Ground, Truth
 from tests.support import Hitch, eventually
@@ -166,7 +166,7 @@ def asking(ground: Ground) -> Truth:
 def test_a_viewers_terminal_answers_nothing(asking: Truth, hitch: Hitch) -> None:
     def replies(data: bytes) -> list[bytes]:
         found: list[bytes] = []
-        screen = open_screen(80, 24)
+        screen = GhosttyScreen(80, 24, 10)
         screen.on_reply(found.append)
         screen.feed(data)
         screen.close()
@@ -187,7 +187,7 @@ def test_the_terminal_is_as_before_when_the_recording_is_over(asking: Truth, hit
     with live("replay", "dev", terminal=(80, 24)) as replay:
         assert replay.code() == 0
         assert replay.settings() == replay.before
-        screen = open_screen(80, 24)
+        screen = GhosttyScreen(80, 24, 10)
         screen.feed(b"shell" + replay.out())
         assert not screen.alternate()
         assert "shell" in screen.text()

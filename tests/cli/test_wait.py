@@ -92,7 +92,7 @@ def test_what_is_not_waited_for_does_not_end_the_wait(ground: Ground, until: str
     session = ground.begin_sh(f"{REPORT} report {state}; exec sleep 1000", name="dev")
     eventually(lambda: (session.run() / "attention.json").exists(), what="the report")
     answer = ground.hitch("wait", "dev", "--until", until, "--timeout", "0.3", check=1)
-    assert answer.err.startswith(f"hitch: waited 0.3 s in vain for dev to be {until}; it is running")
+    assert answer.err.startswith(f"hitch: dev was not {until} after 0.3 s (it is running")
     ground.stop(session, "--now")
 
 
@@ -143,7 +143,7 @@ def test_an_orphaned_run_ends_when_its_process_does(ground: Ground) -> None:
 def test_the_time_can_be_limited(ground: Ground) -> None:
     session = ground.begin_sh("exec sleep 1000", name="dev")
     answer = ground.hitch("wait", "dev", "--timeout", "0.2", check=1)
-    assert (answer.out, answer.err) == ("", "hitch: waited 0.2 s in vain for dev to end; it is running\n")
+    assert (answer.out, answer.err) == ("", "hitch: dev had not ended after 0.2 s (it is running)\n")
     ground.stop(session, "--now")
 
 

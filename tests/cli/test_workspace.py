@@ -264,7 +264,7 @@ def test_rm_with_work_is_refused_force_says_the_snapshot_and_restore_brings_it_b
     ground.hitch("workspace", "create", "fix", cwd=repo.path)
     work = tree(ground)
     work.write("new", "work\n")
-    assert "it has 1 untracked file; commit the work" in ground.hitch("workspace", "rm", "fix", check=4).err
+    assert "it has 1 new file; commit the work" in ground.hitch("workspace", "rm", "fix", check=4).err
     answer = ground.hitch("workspace", "rm", "--force", "fix")
     (ref,) = _listing(ground, "--all")[0]["snapshots"]
     assert answer.err == f"its work is kept in {ref}; hitch workspace restore fix brings it back\n"
@@ -290,7 +290,7 @@ def test_prune_tells_each_decision_and_dry_run_removes_nothing(ground: Ground, r
     told = ground.hitch("workspace", "prune", "--dry-run").out
     assert told.splitlines() == [
         "empty: would be removed: clean, and its branch has no commits of its own",
-        "dirty: kept: it has 1 untracked file",
+        "dirty: kept: it has 1 new file",
     ]
     assert len(_listing(ground)) == 2
     found = ground.hitch("workspace", "prune", "--json").json()

@@ -43,6 +43,7 @@ def shape(ground: Ground, session: Truth, **words: Any) -> dict[str, Any]:
         "run": 1,
         "sandbox_alive": None,
         "session_alive": False,
+        "survivors": 0,
         "idle_after_s": 30.0,
         "supports_resume": False,
         **words,
@@ -275,6 +276,7 @@ def test_F8_a_daemon_that_the_agent_leaves_is_counted_and_kept_until_somebody_sa
     assert dev.exit() == left_with(0, survivors=1)
     assert alive(daemon)
     assert ground.ps(dev)["label"] == "completed (left 1 process behind)"
+    assert ", nobody asked, 1 process still there" in ground.hitch("explain", dev.id).out
     ground.stop(dev)
     assert not alive(daemon)
     assert dev.exit() == left_with(0, survivors=1, survivors_now=0)

@@ -130,7 +130,7 @@ def test_F53_work_of_every_kind_survives_removal_by_force(ground: Ground, repo: 
     assert dev.ended() == "completed"
     work = tree(ground)
     before = work.files()
-    assert "2 untracked" in ground.hitch("workspace", "rm", "fix", check=4).err
+    assert "3 new" in ground.hitch("workspace", "rm", "fix", check=4).err
     assert work.files() == before
     ground.hitch("workspace", "rm", "--force", "fix")
     assert not work.path.exists()

@@ -145,10 +145,10 @@ def test_a_read_only_viewer_types_nothing(ground: Ground, hub: HubProcess) -> No
 
     async def scene() -> None:
         async with hub.ws() as client, hub.ws("viewer") as viewer:
-            for one, fields in ((client, {"readOnly": True}), (viewer, {})):
+            for one, fields, words in ((client, {"readOnly": True}, "only look"), (viewer, {}, "only the owner")):
                 await one.attach(dev.id, **fields)
                 await one.say("terminal.input", sessionId=dev.id, data="x\r")
-                assert "only look" in (await one.until("error", dev.id))["message"]
+                assert words in (await one.until("error", dev.id))["message"]
             await viewer.say("session.resume", sessionId=dev.id)
             assert "only the owner" in (await viewer.until("error"))["message"]
 

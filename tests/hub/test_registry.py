@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from hitchpost.hub.registry import Registry
 from hitchpost.model import run as runs
 from hitchpost.model.record import ALL
 from hitchpost.ops.listing import listing
+from hitchpost.ops.look import look
 from hitchpost.state.index import INDEX, TICK_NS, Index
+from hitchpost.values import replace
 from tests.ground import Ground
 from tests.hubs import hub_of
 from tests.state.made import session
@@ -112,3 +115,41 @@ def test_what_happens_to_a_session_of_the_index_is_told(ground: Ground, monkeypa
         assert ("session.created", rows[0]["id"]) not in told
         assert not [kind for kind, _ in told if kind == "terminal.exit"]
         assert [row["name"] for row in hub.ask("GET", "/api/sessions")] == ["s0", "s3"]
+
+
+def test_an_end_is_told_by_its_keepers_word_and_a_look_finds_the_same(ground: Ground) -> None:
+    """No look is made meanwhile: whatever holds the files up, the word of who has written them is enough."""
+    told: list[dict[str, Any]] = []
+    dev = ground.begin_sh("echo hello; read code; exit $code", name="dev")
+
+    def is_told() -> bool:
+        return [event["type"] for event in told] == ["terminal.exit", "session.status"]
+
+    async def scene() -> None:
+        known, held_up = Registry(str(ground.home)), threading.Event()
+        await known.open()
+        one = known.get(dev.id)
+        alive = look(str(ground.home), dev.id)
+        try:
+            await asyncio.to_thread(eventually, lambda: one.watch is not None and one.watch.end > 0, what="the watch")
+            await known.look_at(dev.id)
+            known.subscribe(told.append)
+            for _ in range(8):
+                known._threads.submit(held_up.wait)
+            await asyncio.to_thread(ground.hitch, "send", "dev", "3")
+            await asyncio.to_thread(eventually, is_told, what="the end to be told")
+            by_word = one.seen
+        finally:
+            held_up.set()
+        await asyncio.to_thread(dev.ended)
+        assert registry._is_late(one, alive)
+        await known.look_at(dev.id)
+        assert by_word is not None
+        assert one.seen is not None
+        assert replace(by_word.facts, last_alive_at=None) == replace(one.seen.facts, last_alive_at=None)
+        await known.close()
+
+    asyncio.run(scene())
+    assert is_told()
+    assert told[0]["exitCode"] == 3
+    assert told[1]["session"]["label"] == "failed: command exited with code 3"

@@ -420,12 +420,17 @@ def test_a_read_only_client_changes_nothing(ground: Ground, hub: HubProcess) -> 
         async with AsyncExitStack() as stack:
             typist = await stack.enter_async_context(hub.ws())
             channel = (await typist.attach(dev.id, cols=90, rows=25))["channel"]
-            for client in [await stack.enter_async_context(hub.ws(role)) for role in ("owner", "viewer")]:
+            told = {
+                "owner": ("wrong_state", "this client may only look"),
+                "viewer": ("forbidden", "only the owner may do that"),
+            }
+            for role, words in told.items():
+                client = await stack.enter_async_context(hub.ws(role))
                 await client.attach(dev.id, cols=40, rows=10, readOnly=True)
                 await client.say("terminal.resize", sessionId=dev.id, cols=41, rows=11)
                 await client.say("terminal.input", sessionId=dev.id, data="x\r")
                 refused = await client.until("error", dev.id)
-                assert (refused["code"], refused["message"]) == ("wrong_state", "this client may only look")
+                assert (refused["code"], refused["message"]) == words
             await typist.say("terminal.input", sessionId=dev.id, data="y\r")
             await typist.until_shown(channel, b"y\r\n")
             assert size_of(dev) == (90, 25)

@@ -49,4 +49,4 @@ def test_what_git_ignores_is_not_watched(repo: Repo) -> None:
     for name in ("node_modules/a/b.js", "src/deep/c.py", "src/node_modules/d.js"):
         repo.write(name)
     top = str(repo.path)
-    assert sorted(_folders(f"{top}/src")) == [top, f"{top}/src", f"{top}/src/deep"]
+    assert sorted(_folders(Repo(repo.path / "src").tree)) == [top, f"{top}/src", f"{top}/src/deep"]

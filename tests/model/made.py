@@ -42,7 +42,10 @@ def reported(state: str) -> Report:
     return Report(state=state, source="osc 7501", at=ago(1))
 
 
-moments = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+# as any moment from 2020 to 2030, and several times as fast to draw as st.datetimes
+moments = st.integers(0, 10 * 365 * 86_400_000_000).map(
+    lambda microseconds: datetime(2020, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+)
 perhaps = st.none() | st.booleans()
 signals = st.sampled_from((("SIGKILL", 9), ("SIGSEGV", 11), ("SIGTERM", 15)))
 intents = st.none() | st.sampled_from(run.INTENTS)

@@ -54,6 +54,7 @@ def test_of_a_new_session_nothing_is_known_but_what_everyone_begins_with() -> No
         "idle_after_s": 30,
         "quiet_after_s": 3,
         "earlier_runs_s": 0,
+        "earlier_survivors": 0,
     }
 
 

@@ -51,6 +51,7 @@ def test_a_status_says_everything_about_a_running_session() -> None:
         idle_s=1,
         in_status_s=600,
         total_s=923,
+        total_grows=True,
     )
 
 
@@ -68,6 +69,7 @@ def test_a_status_says_everything_about_a_failed_session() -> None:
         idle_s=0,
         in_status_s=185,
         total_s=415,
+        total_grows=False,
     )
 
 
@@ -338,8 +340,25 @@ def test_only_bad_ends_are_red_and_doubt_is_yellow() -> None:
 
 
 def test_time_in_status_counts_from_the_last_change_or_from_creation() -> None:
-    times = [status(facts, NOW).in_status_s for facts in (running(), running(state_changed_at=None))]
+    new = running(state=run.CREATED, state_changed_at=None, started_at=None)
+    times = [status(facts, NOW).in_status_s for facts in (running(), new)]
     assert times == [600, 700]
+
+
+@pytest.mark.ids("A31-14")
+def test_a_session_that_has_run_since_its_start_has_been_running_for_all_of_its_time() -> None:
+    facts = running(started_at=ago(600.9), state_changed_at=ago(600.1))
+    words = status(facts, NOW)
+    assert (words.in_status_s, words.total_s, words.total_grows) == (600.9, 600.9, True)
+
+
+@pytest.mark.ids("A31-14")
+def test_an_agent_that_is_gone_unseen_has_worked_until_its_last_sign_of_life() -> None:
+    facts = running(keeper_stopped=True, last_activity_at=ago(100), last_alive_at=ago(90))
+    assert status(facts, NOW).total_s == 600, "only its keeper is stopped"
+    words = status(replace(facts, probe_failed=True, doubt="keeper stopped"), NOW)
+    assert (words.label, words.total_s, words.in_status_s) == ("unknown (keeper stopped)", 510, 90)
+    assert not words.total_grows
 
 
 def test_total_time_stands_still_once_the_run_has_ended() -> None:

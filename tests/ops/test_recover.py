@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -74,6 +75,43 @@ def test_writing_down_a_lost_keeper_changes_no_time(ground: Ground) -> None:
     assert earlier_s == pytest.approx(total_s)
     assert json.loads((dev.run() / "exit.json").read_bytes())["ended_at_known"] is False
     ground.end(dev)
+
+
+@pytest.mark.ids("A31-14")
+def test_an_end_that_a_stopped_keeper_missed_changes_no_time_when_it_goes_on(ground: Ground) -> None:
+    dev = ground.begin_sh("echo hello; exec sleep 1000")
+    began = time.time()
+    keeper = dev.keeper_pid()
+    eventually(lambda: b"hello" in dev.output())
+    os.kill(keeper, signal.SIGSTOP)
+    eventually(lambda: look(str(ground.home), dev.id).facts.keeper_stopped)
+    eventually(lambda: time.time() > began + 1.5)
+    os.kill(dev.agent_pid(), signal.SIGKILL)
+    eventually(lambda: look(str(ground.home), dev.id).facts.probe_failed, what="the agent's end to be seen")
+    found_at = datetime.now(UTC) + timedelta(minutes=5)
+    in_status_s, total_s, _ = times(ground, dev, found_at)
+    os.kill(keeper, signal.SIGCONT)
+    assert dev.ended() == "failed"
+    after = times(ground, dev, found_at)
+    assert after[:2] == pytest.approx((in_status_s, total_s), abs=0.1)
+    assert total_s < 1.5, "it may have ended as soon as nobody watched"
+    written = json.loads((dev.run() / "exit.json").read_bytes())
+    assert (written["signal"], written["ended_at_known"]) == ("SIGKILL", False)
+
+
+@pytest.mark.ids("A31-14")
+def test_an_agent_works_while_only_its_keeper_is_stopped(ground: Ground) -> None:
+    dev = ground.begin_sh("read line; exit 0")
+    os.kill(dev.keeper_pid(), signal.SIGSTOP)
+    eventually(lambda: look(str(ground.home), dev.id).facts.keeper_stopped)
+    stopped_at = datetime.now(UTC)
+    eventually(lambda: datetime.now(UTC) > stopped_at + timedelta(seconds=1))
+    os.kill(dev.keeper_pid(), signal.SIGCONT)
+    ground.hitch("send", dev.id, "go on")
+    assert dev.ended() == "completed"
+    end = json.loads((dev.run() / "exit.json").read_bytes())
+    assert end["ended_at_known"] is True
+    assert datetime.fromisoformat(end["ended_at"]) > stopped_at + timedelta(seconds=1)
 
 
 @pytest.mark.ids("A31-14", "F40")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -76,11 +77,33 @@ def test_what_an_earlier_run_left_is_ended_with_the_session(ground: Ground, deed
     resume(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
     dev.ended(run=2)
     assert alive(pid)
+    assert look(str(ground.home), dev.id).record.earlier_survivors == 1
     deed(str(ground.home), dev.id, actor="test")
     assert not alive(pid)
     if deed is stop:
         assert json.loads((dev.run(1) / "exit.json").read_bytes())["survivors_now"] == 0
         assert [line["run"] for line in dev.story() if line["event"] == "survivors"] == [1]
+        assert look(str(ground.home), dev.id).record.earlier_survivors == 0
+
+
+@pytest.mark.ids("F8")
+def test_what_an_earlier_run_left_is_told_while_the_next_one_lives(ground: Ground) -> None:
+    daemon = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' </dev/null >/dev/null 2>&1 &"
+    dev = ground.begin_sh(f"[ -e daemon ] && exec sleep 1000; {daemon} until [ -s daemon ]; do :; done", name="dev")
+    dev.ended()
+    resume(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
+
+    def told() -> tuple[str, int, list[str]]:
+        found = ground.hitch("explain", "dev", "--json").json()
+        facts = [fact["value"].partition(" (")[0] for fact in found["facts"] if fact["fact"] == "left behind"]
+        assert ground.ps(dev)["survivors"] == found["session"]["survivors"]
+        return found["session"]["label"], found["session"]["survivors"], facts
+
+    assert told() == ("running", 1, ["1 process by run 1; 1 of them alive now"])
+    os.kill(int(ground.said("daemon")), signal.SIGKILL)
+    eventually(lambda: told()[2] == ["1 process by run 1; 0 of them alive now"], what="the end of the daemon")
+    stop(str(ground.home), dev.id, actor="test", grace_s=0)
+    assert told()[0] == "stopped"
 
 
 def test_a_running_session_takes_no_second_start(ground: Ground) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def test_a_worktree_that_is_gone_and_a_file_that_is_broken_are_named(home: Path,
 
 def test_a_worktree_that_git_has_forgotten_is_named(home: Path, repo: Repo) -> None:
     made = worktree.make(str(home), str(repo.path), "fix").workspace
-    shutil.rmtree(str(worktree.admin_folder(made)))
+    shutil.rmtree(os.path.join(str(made.repo), store.own_folder(made)))
     assert findings(home)[0] == (NOTE, "workspaces", f"fix: git's notes about {made.path} are gone")
 
 

@@ -7,17 +7,25 @@ from typing import Any
 import pytest
 
 from hitchpost.ops.table import HEADER, as_table
-from hitchpost.state.index import line_of
+from hitchpost.state.index import line_of, total_field
 from hitchpost.text import width
 from tests.cli.places import HOSTILE
 
 NOW_S = 1_790_000_000.5
 
 
-def session(number: int = 1, *, place: str = "shop", since_s: float = 5, colour: str = "green", **told: Any) -> str:
+def session(
+    number: int = 1,
+    *,
+    place: str = "shop",
+    since_s: float = 5,
+    total: str = "1h 1m",
+    colour: str = "green",
+    **told: Any,
+) -> str:
     shape = {"id": "k3v9q0x2m7ab", "index": number, "name": "dev", "description": "", "agent": "claude"}
     shape |= {"record": "active", "label": "running", **told}
-    return line_of(shape, NOW_S - since_s, "1h 1m", colour, "running", place)
+    return line_of(shape, NOW_S - since_s, total, colour, "running", place)
 
 
 def lines(*sessions: str, colour: bool = False) -> list[str]:
@@ -36,6 +44,16 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
         "1        a-long-name               claude  shop       running     5s         1h 1m",
         "20       dev                       claude  main       failed: no  5s         1h 1m",
     ]
+
+
+@pytest.mark.ids("A31-14")
+@pytest.mark.parametrize("looked_s", [0.0, 0.7, 60.0])
+def test_both_times_of_a_session_are_of_one_moment_however_long_ago_it_was_looked_at(looked_s: float) -> None:
+    began_s = NOW_S - 185
+    total = total_field(NOW_S - looked_s - began_s, NOW_S - looked_s, grows=True)
+    assert lines(session(since_s=185, total=total))[1].split()[-4:] == ["3m", "5s", "3m", "5s"]
+    ended = total_field(3.9, NOW_S - looked_s, grows=False)
+    assert lines(session(since_s=185, total=ended))[1].split()[-3:] == ["3m", "5s", "3s"]
 
 
 def test_the_status_alone_is_painted_and_its_padding_with_it() -> None:

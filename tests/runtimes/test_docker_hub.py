@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 from typing import Any
 
@@ -125,6 +126,29 @@ def test_reaping_ends_the_agent_and_keeps_its_container_and_files(boxed: Boxed, 
 
 
 @pytest.mark.ids("C70-10", "C70-11", "C70-12", "C70-17", "C70-18")
+def test_services_and_status_have_the_words_of_ps(boxed: Boxed, hub: HubProcess):
+    dev = boxed.run("sh", "-c", ECHO)
+    keeper = dev.keeper_pid()
+
+    def words() -> set[tuple[str, str]]:
+        row = boxed.ground.ps(dev)
+        said = row["status"], row["label"].removeprefix(row["status"]).strip(": ")
+        lines = [line for command in ("services", "status") for line in boxed.ground.hitch(command).out.splitlines()]
+        return {said, *((line.split()[1], " ".join(line.split()[2:])) for line in lines if "agent-dev" in line)}
+
+    assert words() == {("running", "")}
+    os.kill(keeper, signal.SIGSTOP)
+    eventually(lambda: words() == {("running", "(keeper stopped)")}, what="the stopped keeper")
+    os.kill(keeper, signal.SIGCONT)
+    eventually(lambda: words() == {("running", "")}, what="the keeper that goes on")
+    shutil.rmtree(boxed.ground.place)
+    eventually(lambda: words() == {("orphaned", "workspace no longer exists")}, what="the orphan")
+    assert "(1 orphaned)" in boxed.ground.hitch("status").out
+    boxed.ground.place.mkdir()
+    boxed.ground.hitch("stop", "dev")
+
+
+@pytest.mark.ids("C70-10", "C70-11", "C70-12", "C70-17", "C70-18")
 def test_services_and_status_show_stale_and_say_what_they_do_not_know(boxed: Boxed, hub: HubProcess):
     dev = boxed.run("sh", "-c", ECHO)
     boxed.ground.hitch("send", "dev", "leave")
@@ -157,7 +181,7 @@ def test_status_services_and_the_api_know_the_same_containers_and_counts(boxed: 
         """By ``status``, which has to say the same as ``services``."""
         status, services = hitch("status", "--json").json(), hitch("services", "--json").json()
         assert services["containers"] == status["containers"]
-        section = hitch("status").out.partition("Sandboxes:\n")[2].partition("Sessions:\n")[0]
+        section = hitch("status").out.partition("Containers:\n")[2].partition("Sessions:\n")[0]
         assert f"Containers:\n{section}" == hitch("services").out
         return status["counts"], status["containers"]
 

@@ -16,6 +16,7 @@ import pytest
 
 from hitchpost import wire
 from hitchpost.errors import UsageError
+from hitchpost.output import last_written
 from hitchpost.runtimes import base
 from hitchpost.runtimes.base import Health, Launch, Started
 from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event, is_kept
@@ -329,6 +330,8 @@ def test_a_client_hears_of_the_end_with_the_whole_exit(yard: Yard):
         "event": "exit",
         "state": "failed",
         "reason": "command exited with code 4",
+        "changed_at": yard.truth.state_file()["state_changed_at"],
+        "written_at": last_written(str(yard.truth.run() / "output")),
         "end": len(b"go\r\nbye\r\n"),
         "exit": exit_file,
     }

@@ -19,10 +19,11 @@ from hitchpost.api.app import build
 from hitchpost.api.tokens import Tokens
 from hitchpost.hub.core import Hub
 from tests.hubs import HubProcess
+from tests.signing import challenged, proved, taken_apart
 from tests.support import eventually
 
 JSON = ("Content-Type", "application/json")
-LAUNCH = ("POST", "/api/launch")
+SIGN_IN = (("POST", "/api/sign-in/challenge"), ("POST", "/api/sign-in"))
 PAGES = ("/", "/favicon.svg", "/manifest.webmanifest", "/sw.js")
 UPGRADE = (
     ("Connection", "Upgrade"),
@@ -107,45 +108,48 @@ def bearer(hub: HubProcess, role: str = "owner") -> tuple[str, str]:
     return "Authorization", f"Bearer {hub.token(role)}"
 
 
-def cookie_name(hub: HubProcess) -> str:
-    return f"hitchpost-{hub.url.rpartition(':')[2]}"
-
-
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A browser's page that has signed in."""
+    """A browser's page that has signed in. ``name`` and ``secret`` are what the browser keeps."""
 
     hub: HubProcess
-    cookie: str
-    csrf: str
+    token: str
+    name: str
+    secret: bytes
 
     @property
     def signed(self) -> Headers:
-        return (("Cookie", f"{cookie_name(self.hub)}={self.cookie}"),)
+        return (("Authorization", f"Bearer {self.token}"),)
 
     @property
     def ours(self) -> Headers:
         """Everything that our own page sends with a change."""
-        return (*self.signed, ("Origin", self.hub.url), ("X-Hitchpost-CSRF", self.csrf), JSON)
+        return (*self.signed, ("Origin", self.hub.url), JSON)
 
     def ticket(self) -> str:
         return str(ask(self.hub, "POST", "/api/ws-ticket", self.ours).json()["ticket"])
 
+    def again(self) -> Page | None:
+        """Another load of the page, in the same browser; None when the hub does not know it any more."""
+        exchange = challenged(self.hub.url, self.name, self.secret)
+        if not exchange.is_the_hub:
+            return None
+        status, answer = proved(exchange)
+        assert status == 200, answer
+        assert answer["id"] == self.name
+        return Page(self.hub, answer["token"], self.name, self.secret)
 
-def launch_code(hub: HubProcess) -> str:
-    return str(hub.ask("POST", "/api/launch-code")["launch_url"].partition("#code=")[2])
+
+def launch_code(hub: HubProcess, **wish: Any) -> str:
+    return str(hub.ask("POST", "/api/launch-code", wish or None)["launch_url"].partition("#code=")[2])
 
 
-def launch(hub: HubProcess, code: str, headers: Headers = (JSON,)) -> Reply:
-    return ask(hub, "POST", "/api/launch", headers, json.dumps({"code": code}).encode())
-
-
-def sign_in(hub: HubProcess) -> Page:
-    answer = launch(hub, launch_code(hub))
-    assert answer.status == 200, answer
-    given = re.match(rf"{cookie_name(hub)}=([^;]+);", answer.header("Set-Cookie") or "")
-    assert given is not None, answer
-    return Page(hub, given[1], answer.json()["csrf"])
+def sign_in(hub: HubProcess, **wish: Any) -> Page:
+    exchange = challenged(hub.url, *taken_apart(launch_code(hub, **wish)))
+    assert exchange.is_the_hub
+    status, answer = proved(exchange)
+    assert status == 200, answer
+    return Page(hub, answer["token"], answer["id"], exchange.browser_secret)
 
 
 def ways(session: str = "nobody") -> list[tuple[str, str]]:
@@ -162,7 +166,7 @@ def ways(session: str = "nobody") -> list[tuple[str, str]]:
         assert route.methods, f"{path} answers to methods that nobody has listed"
         found += [(method, path) for method in sorted(route.methods)]
     assert ("WS", "/ws") in found
-    assert LAUNCH in found
+    assert set(SIGN_IN) <= set(found)
     assert len(found) > 25
     return [way for way in found if way[1] not in PAGES and not way[1].startswith("/assets")]
 

@@ -10,19 +10,31 @@ import pytest
 
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
-from tests.security.attacks import JSON, Reply, ask, bearer, knock, launch, launch_code, raw, sign_in
+from tests.security.attacks import JSON, SIGN_IN, Reply, ask, bearer, knock, launch_code, raw, sign_in
 from tests.security.test_secrets import holders, written
+from tests.signing import encoded
 from tests.support import Process, eventually
 
 
 @pytest.mark.ids("S5")
 def test_S5_what_signs_somebody_in_is_written_nowhere(ground: Ground, hub: HubProcess) -> None:
     dev = ground.begin_sh("exec sleep 1000", name="dev")
-    page, code, wrong = sign_in(hub), launch_code(hub), f"wrong-{secrets.token_hex(16)}"
+    page, wrong = sign_in(hub), f"wrong-{secrets.token_hex(16)}"
+    code = launch_code(hub).partition(".")[2]
     ticket, used = page.ticket(), page.ticket()
     ours = ("Origin", hub.url)
-    assert knock(hub, f"/ws?ticket={used}", [*page.signed, ours]).status == 101
-    canaries = [page.cookie, page.csrf, code, ticket, used, wrong, hub.token("owner"), hub.token("viewer")]
+    assert knock(hub, f"/ws?ticket={used}", [ours]).status == 101
+    canaries = [
+        page.token,
+        encoded(page.secret),
+        page.secret.hex(),
+        code,
+        ticket,
+        used,
+        wrong,
+        hub.token("owner"),
+        hub.token("viewer"),
+    ]
     answers: list[Reply] = []
     for canary in canaries:
         told = [("Referer", f"{hub.url}/#code={canary}"), ("User-Agent", canary), ("X-Request-Id", canary)]
@@ -34,14 +46,14 @@ def test_S5_what_signs_somebody_in_is_written_nowhere(ground: Ground, hub: HubPr
             ask(hub, "GET", "/api/health", [("Origin", f"http://{canary}.example")]),
             ask(hub, "POST", "/api/sessions", [bearer(hub), JSON], b'{"' + canary.encode()),
             ask(hub, "POST", "/api/sessions", [bearer(hub), ("Content-Type", canary)], b"{}"),
-            ask(hub, "POST", "/api/launch", [JSON], json.dumps({"code": [canary]}).encode()),
-            knock(hub, f"/ws?ticket=x{canary}", [*page.signed, ours]),
+            ask(hub, "POST", "/api/sign-in", [JSON], json.dumps({"nonce": [canary], "proof": canary}).encode()),
+            ask(hub, "POST", "/api/sign-in/challenge", [JSON], json.dumps({"id": canary * 9}).encode()),
+            knock(hub, f"/ws?ticket=x{canary}", [ours]),
             raw(hub, f"{canary}\r\n\r\n".encode()),
             raw(hub, f"GET /{canary} HTTP/9.9\r\n\r\n".encode()),
         ]
-    answers += [launch(hub, code), launch(hub, code), launch(hub, wrong)]
     for answer in answers:
-        heads = [value for name, value in answer.headers if name.lower() != "set-cookie"]
+        heads = [value for _, value in answer.headers]
         said = "".join([answer.text if answer.status != 200 else "", *heads])
         assert [canary for canary in canaries if canary in said] == []
     for canary in canaries:
@@ -53,7 +65,7 @@ def test_S5_what_signs_somebody_in_is_written_nowhere(ground: Ground, hub: HubPr
 @pytest.mark.ids("S5")
 def test_S5_no_address_is_told_to_another_site_and_nothing_is_cached(hub: HubProcess) -> None:
     page = sign_in(hub)
-    for answer in (ask(hub, "GET", "/"), ask(hub, "GET", "/api/me", page.signed), launch(hub, launch_code(hub))):
+    for answer in (ask(hub, "GET", "/"), ask(hub, "GET", "/api/me", page.signed), ask(hub, *SIGN_IN[1], [JSON], b"{}")):
         assert (answer.header("Referrer-Policy"), answer.header("Cache-Control")) == ("no-referrer", "no-store")
 
 

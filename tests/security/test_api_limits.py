@@ -11,8 +11,8 @@ import pytest
 import websockets
 
 from hitchpost.api.gate import MOST_BODY_BYTES
-from hitchpost.api.tokens import GUESS_S, MOST_GUESSES, Tokens
-from hitchpost.api.ws import MOST_CLIENTS
+from hitchpost.api.tokens import GUESS_S, MOST_GUESSES, Tokens, create_bearer
+from hitchpost.api.ws import KEPT_FOR_OWNERS, MOST_CLIENTS, MOST_OF_ONE
 from hitchpost.hubclient import HubRefused
 from tests.ground import Ground
 from tests.hubs import HubProcess, hub_of
@@ -21,35 +21,33 @@ from tests.security.attacks import (
     ask,
     bearer,
     connected,
-    cookie_name,
     knock,
-    launch,
-    launch_code,
     raw,
     sign_in,
     until_running,
 )
+from tests.signing import challenged, proved
 from tests.support import eventually
 
 
 @pytest.mark.ids("S14")
 def test_S14_too_many_wrong_secrets_are_slowed_down_and_right_ones_are_not(hub: HubProcess) -> None:
-    page, code = sign_in(hub), launch_code(hub)
+    page = sign_in(hub)
     for number in range(MOST_GUESSES):
         assert ask(hub, "GET", "/api/me", [("Authorization", f"Bearer wrong{number}")]).status == 401
     for answer in (
         ask(hub, "GET", "/api/me", [("Authorization", "Bearer another")]),
-        ask(hub, "GET", "/api/me", [("Cookie", f"{cookie_name(hub)}=another")]),
         knock(hub, "/ws?ticket=another", [("Origin", hub.url)]),
     ):
         assert (answer.status, answer.code, answer.header("Retry-After")) == (429, "too_many_guesses", "60")
-    late = launch(hub, "another")
-    assert (late.status, late.code) == (429, "too_many_guesses")
+    late = challenged(hub.url, page.name, bytes(32))
+    assert proved(late)[0] == 429
     assert ask(hub, "GET", "/api/me", [("Authorization", "Bearer wrong1")]).status == 401
     assert ask(hub, "GET", "/api/me").status == 401
     assert ask(hub, "GET", "/api/me", [bearer(hub)]).status == 200
     assert ask(hub, "GET", "/api/me", page.signed).status == 200
-    assert launch(hub, code).status == 200
+    assert page.again() is not None
+    assert sign_in(hub).again() is not None
 
 
 @pytest.mark.ids("S14")
@@ -66,12 +64,12 @@ def test_S14_guesses_are_forgotten_after_a_minute_and_take_no_memory(home: Path)
 @pytest.mark.ids("S14")
 def test_S14_a_body_that_is_too_large_is_not_taken(ground: Ground, hub: HubProcess) -> None:
     size = ("Content-Length", str(MOST_BODY_BYTES + 1))
-    for path in ("/api/launch", "/api/sessions"):
+    for path in ("/api/sign-in", "/api/sessions"):
         answer = ask(hub, "POST", path, [bearer(hub), JSON, size])
         assert (answer.status, answer.code) == (413, "too_large")
-    endless = ask(hub, "POST", "/api/launch", [JSON, ("Content-Length", "9" * 100)])
+    endless = ask(hub, "POST", "/api/sign-in", [JSON, ("Content-Length", "9" * 100)])
     assert endless.status in (400, 413)
-    head = f"POST /api/launch HTTP/1.1\r\nHost: {hub.url[7:]}\r\nContent-Type: application/json\r\n"
+    head = f"POST /api/sign-in HTTP/1.1\r\nHost: {hub.url[7:]}\r\nContent-Type: application/json\r\n"
     piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
     pieces = piece * (MOST_BODY_BYTES // 0x10000) + b"1\r\n \r\n"
     answer = raw(hub, f"{head}Transfer-Encoding: chunked\r\n\r\n".encode() + pieces, "POST")
@@ -169,26 +167,45 @@ def test_S14_nonsense_on_a_websocket_ends_nobody_elses_view(ground: Ground, hub:
 
 
 @pytest.mark.ids("S14")
-def test_S14_more_clients_than_the_hub_takes_are_turned_away(hub: HubProcess) -> None:
-    address, signed = hub.url.replace("http", "ws") + "/ws", dict([bearer(hub, "viewer")])
+def test_S14_no_viewer_and_not_all_of_them_together_keep_the_owner_out(hub: HubProcess) -> None:
+    address = hub.url.replace("http", "ws") + "/ws"
+    viewers = [
+        create_bearer(hub.home, f"viewer {number}", "viewer") for number in range(MOST_CLIENTS // MOST_OF_ONE + 1)
+    ]
+
+    async def opened(token: str) -> websockets.ClientConnection:
+        signed = {"Authorization": f"Bearer {token}"}
+        return await websockets.connect(address, additional_headers=signed, compression=None, open_timeout=60)
+
+    async def refused(token: str) -> str:
+        with pytest.raises(websockets.InvalidStatus) as told:
+            await opened(token)
+        assert told.value.response.status_code == 503
+        error = json.loads(told.value.response.body or b"")["error"]
+        assert error["code"] == "too_many_clients"
+        return str(error["message"])
 
     async def scene() -> None:
-        async def opened() -> websockets.ClientConnection:
-            return await websockets.connect(address, additional_headers=signed, compression=None, open_timeout=60)
-
         clients: list[websockets.ClientConnection] = []
+        most = MOST_CLIENTS - KEPT_FOR_OWNERS
         try:
-            while len(clients) < MOST_CLIENTS:
-                wanted = min(50, MOST_CLIENTS - len(clients))
-                clients += await asyncio.gather(*(opened() for _ in range(wanted)))
-            with pytest.raises(websockets.InvalidStatus) as refused:
-                await opened()
-            assert refused.value.response.status_code == 503
-            assert json.loads(refused.value.response.body or b"")["error"]["code"] == "too_many_clients"
+            for token in viewers:
+                wanted = min(MOST_OF_ONE, most - len(clients))
+                clients += await asyncio.gather(*(opened(token) for _ in range(wanted)))
+                if wanted == MOST_OF_ONE:
+                    assert (
+                        await refused(token)
+                        == f"{MOST_OF_ONE} clients are connected with this sign-in; try again later"
+                    )
+            assert await refused(viewers[-1]) == f"{most} clients are connected; try again later"
+            clients += await asyncio.gather(*(opened(hub.token()) for _ in range(MOST_OF_ONE)))
+            async with hub.ws() as own:
+                await own.say("nonsense")
+                assert (await own.until("error"))["code"] == "bad_input"
             assert hub.ask("GET", "/api/health")["ok"]
         finally:
             await asyncio.gather(*(client.close() for client in clients))
-        last = await opened()
+        last = await opened(viewers[0])
         await last.close()
 
     asyncio.run(scene())

@@ -12,17 +12,28 @@ from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from hitchpost.api.tokenfile import BROWSER, BROWSER_S, MOST_BROWSERS, SCRIPT, TokenFile
-from hitchpost.api.tokens import OWNER, VIEWER, Tokens
+from hitchpost.api.grants import OWNER, VIEWER, Grant
+from hitchpost.api.proof import Verifier
+from hitchpost.api.tokenfile import BROWSER, BROWSER_S, MOST_BROWSERS, SCRIPT, Known, TokenFile
+from hitchpost.api.tokens import USED_EVERY_S, Tokens, create_bearer
 from tests.ground import Ground
 from tests.hubs import HubProcess, hub_of
-from tests.security.attacks import Page, ask, bearer, cookie_name, knock, sign_in
+from tests.security.attacks import Page, ask, bearer, knock, sign_in
+from tests.security.test_api_handshake import asked
+from tests.signing import decoded, taken_apart
 from tests.support import Hitch
 
 
 def socket_of(page: Page) -> ClientConnection:
     address = f"{page.hub.url.replace('http', 'ws')}/ws?ticket={page.ticket()}"
-    return connect(address, origin=Origin(page.hub.url), additional_headers=list(page.signed))
+    return connect(address, origin=Origin(page.hub.url))
+
+
+def signed_in(tokens: Tokens) -> Known:
+    exchange = asked(tokens, *taken_apart(tokens.new_code()))
+    known = tokens.sign_in(exchange.hub_nonce, decoded(exchange.page_proof))
+    assert known is not None
+    return known
 
 
 def closed_with(socket: ClientConnection) -> int:
@@ -33,29 +44,32 @@ def closed_with(socket: ClientConnection) -> int:
 
 
 @pytest.mark.ids("S1", "S15", "F30")
-def test_a_cookie_outlives_a_killed_hub_and_only_its_digest_is_on_disk(hub: HubProcess) -> None:
+def test_a_sign_in_outlives_a_killed_hub_and_its_tokens_do_not(hub: HubProcess) -> None:
     page = sign_in(hub)
-    port = int(hub.url.rpartition(":")[2])
+    ticket, port = page.ticket(), int(hub.url.rpartition(":")[2])
     hub.kill()
     hub.start(port=port)
-    assert ask(hub, "GET", "/api/me", page.signed).json() == {"role": "owner", "csrf": page.csrf}
-    assert knock(hub, f"/ws?ticket={page.ticket()}", [*page.signed, ("Origin", hub.url)]).status == 101
+    assert ask(hub, "GET", "/api/me", page.signed).status == 401
+    assert knock(hub, f"/ws?ticket={ticket}", [("Origin", hub.url)]).status == 401
+    again = page.again()
+    assert again is not None
+    assert ask(hub, "GET", "/api/me", again.signed).json()["role"] == "owner"
+    assert knock(hub, f"/ws?ticket={again.ticket()}", [("Origin", hub.url)]).status == 101
     kept = Path(hub.home) / "tokens.json"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    files_there = [path for path in Path(hub.home).rglob("*") if path.is_file()]
-    assert not [path for path in files_there if page.cookie.encode() in path.read_bytes()]
 
 
 @pytest.mark.ids("S1")
-def test_signing_out_is_for_good_and_closes_what_the_page_had_open(hub: HubProcess) -> None:
+def test_signing_out_is_for_good_and_closes_what_the_browser_had_open(hub: HubProcess) -> None:
     page, other = sign_in(hub), sign_in(hub)
-    with socket_of(page) as socket:
-        assert ask(hub, "POST", "/api/sign-out", [*page.signed, ("Origin", hub.url)]).status == 403
-        answer = ask(hub, "POST", "/api/sign-out", page.ours)
-        assert answer.status == 204
-        assert (answer.header("Set-Cookie") or "").startswith(f'{cookie_name(hub)}=""; ')
-        assert closed_with(socket) == 1008
-    assert ask(hub, "GET", "/api/me", page.signed).status == 401
+    tab = page.again()
+    assert tab is not None
+    with socket_of(page) as socket, socket_of(tab) as second:
+        assert ask(hub, "POST", "/api/sign-out", page.ours).status == 204
+        assert (closed_with(socket), closed_with(second)) == (1008, 1008)
+    assert page.again() is None
+    for signed in (page.signed, tab.signed):
+        assert ask(hub, "GET", "/api/me", signed).status == 401
     assert ask(hub, "GET", "/api/me", other.signed).status == 200
     assert ask(hub, "POST", "/api/sign-out", [bearer(hub)]).status == 204
     assert ask(hub, "GET", "/api/me", [bearer(hub)]).status == 200
@@ -69,7 +83,17 @@ def test_the_command_lists_who_is_let_in_and_takes_it_back(hub: HubProcess, hitc
         "script": ("test", "viewer"),
         "browser": ("", "owner"),
     }
-    assert hitch("token", "ls").out.splitlines()[0].split() == ["ID", "KIND", "NAME", "ROLE", "CREATED", "EXPIRES"]
+    assert hitch("token", "ls").out.splitlines()[0].split() == [
+        "ID",
+        "KIND",
+        "NAME",
+        "ROLE",
+        "SESSIONS",
+        "CREATED",
+        "EXPIRES",
+        "LAST",
+        "USED",
+    ]
     address = f"{hub.url.replace('http', 'ws')}/ws"
     with socket_of(page) as browsers, connect(address, additional_headers=[script]) as scripts:
         hitch("token", "rm", found["browser"]["id"])
@@ -85,66 +109,105 @@ def test_the_command_lists_who_is_let_in_and_takes_it_back(hub: HubProcess, hitc
 
 
 @pytest.mark.ids("S1")
-def test_two_hubs_on_one_machine_leave_each_others_cookies_alone(
+def test_two_hubs_on_one_machine_know_their_own_browsers_only(
     ground: Ground, hub: HubProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = sign_in(hub)
     monkeypatch.setenv("HITCHPOST_HOME", str(tmp_path))
     with hub_of(Ground(tmp_path, ground.place, ground.watch, ground.hitch)) as second_hub:
         second = sign_in(second_hub)
-        jar = [("Cookie", f"{first.signed[0][1]}; {second.signed[0][1]}")]
-        assert ask(hub, "GET", "/api/me", jar).json()["csrf"] == first.csrf
-        assert ask(second_hub, "GET", "/api/me", jar).json()["csrf"] == second.csrf
+        assert ask(hub, "GET", "/api/me", second.signed).status == 401
+        assert ask(second_hub, "GET", "/api/me", first.signed).status == 401
+        assert Page(second_hub, "", first.name, first.secret).again() is None
+
+
+def browser(name: str, ends: TokenFile) -> Known:
+    return Known(name, BROWSER, Grant(OWNER, None, ends.in_s(BROWSER_S)), verifier=Verifier(b"x", b"y"))
 
 
 @pytest.mark.ids("S1")
 def test_expired_sign_ins_are_swept_and_their_number_is_bounded(home: Path) -> None:
     now = 1.8e9
     kept = TokenFile(str(home), wall=lambda: now)
-    kept.add(SCRIPT, "for scripts", VIEWER, "backup")
-    kept.add(BROWSER, "early", OWNER)
+    kept.add(Known("for scripts", SCRIPT, Grant(VIEWER), "backup"))
+    kept.add(browser("early", kept))
     now += BROWSER_S
-    assert kept.role(BROWSER, "early") is None
+    assert kept.find("early") is None
     for number in range(MOST_BROWSERS + 1):
         now += 1
-        kept.add(BROWSER, f"cookie {number}", OWNER)
+        kept.add(browser(f"browser {number}", kept))
     value = json.loads((home / "tokens.json").read_bytes())
     assert {key: len(item) for key, item in value.items() if key != "schema"} == {
         "tokens": 1,
-        "browsers": MOST_BROWSERS,
+        "signed_in": MOST_BROWSERS,
     }
-    assert [kept.role(BROWSER, f"cookie {number}") for number in (0, 1)] == [None, OWNER]
-    assert kept.role(SCRIPT, "for scripts") == VIEWER
-    assert kept.role(BROWSER, "for scripts") is None
+    assert [kept.find(f"browser {number}") is not None for number in (0, 1)] == [False, True]
+    assert kept.find("for scripts") is not None
+
+
+@pytest.mark.ids("S1")
+def test_a_sign_in_is_renewed_by_use_and_a_token_is_not(home: Path) -> None:
+    now = 1.8e9
+    tokens = Tokens(str(home), clock=lambda: now, wall=lambda: now)
+    ends = tokens.file.in_s(BROWSER_S)
+    page = signed_in(tokens)
+    script = tokens.of_bearer(create_bearer(str(home), "test", OWNER, None, ends))
+    assert script is not None
+    now += BROWSER_S - 1
+    for known in (page, script):
+        assert tokens.is_use_due(known)
+        assert not tokens.is_use_due(known), "one use in ten minutes is enough"
+        tokens.note_use(known.key)
+    used = [one.used_at[:19] for one in tokens.file.all()]
+    assert used == [used[0]] * 2 != [""] * 2
+    now += 2
+    assert tokens.find(page.key) is not None
+    assert tokens.find(script.key) is None
+    now += USED_EVERY_S
+    assert tokens.is_use_due(page)
 
 
 @pytest.mark.ids("S1")
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"schema": 99}', '{"schema": 1, "browsers": [1], "tokens": {"a": 1}}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"schema": 99}',
+        '{"schema": 1, "signed_in": [1], "tokens": {"a": 1}}',
+        '{"schema": 1, "tokens": {"a": {"role": "owner", "sessions": 7}}}',
+        '{"schema": 1, "tokens": {"a": {"role": "owner", "expires_at": "soon"}}}',
+        '{"schema": 1, "signed_in": {"a": {"role": "owner", "stored_key": "zz", "hub_key": ""}}}',
+        '{"schema": 1, "browsers": {"a": {"role": "owner", "expires_at": "2999-01-01T00:00:00.000000Z"}}}',
+    ],
 )
 def test_a_file_that_makes_no_sense_knows_nobody_and_does_not_keep_a_person_out(home: Path, text: str) -> None:
     kept = home / "tokens.json"
     kept.write_text(text)
     tokens = Tokens(str(home))
-    assert (tokens.of_cookie("any"), tokens.of_bearer("any")) == (None, None)
-    cookie = tokens.redeem(tokens.new_code())
-    assert cookie is not None
-    assert tokens.of_cookie(cookie) == OWNER
-    if '"tokens"' not in text:
+    assert tokens.find("a") is None
+    known = signed_in(tokens)
+    assert tokens.find(known.key) is not None
+    if '"schema": 1' not in text:
         assert kept.read_text() == text
-    tokens.sign_out(cookie)
-    assert tokens.of_cookie(cookie) is None
+    tokens.sign_out(known.key)
+    assert tokens.find(known.key) is None
 
 
 @pytest.mark.ids("S1")
-def test_a_file_that_cannot_be_read_now_is_no_wrong_cookie(home: Path) -> None:
-    tokens = Tokens(str(home))
-    cookie = tokens.redeem(tokens.new_code()) or ""
+def test_a_file_that_cannot_be_read_now_is_no_wrong_token(home: Path) -> None:
+    tokens, token = Tokens(str(home)), create_bearer(str(home), "test", OWNER)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
     try:
         with pytest.raises(OSError, match="Too many open files"):
-            tokens.of_cookie(cookie)
+            tokens.of_bearer(token)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert tokens.of_cookie(cookie) == OWNER
+    assert tokens.of_bearer(token) is not None
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        assert tokens.of_bearer(token) is not None, "what has not changed is not read again"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -142,3 +142,22 @@ def test_S7_programs_that_a_repository_names_in_its_settings_are_not_run_by_read
         ground.hitch(*words)
     assert not canary.exists()
     assert git.head(str(repo.path)) is not None
+
+
+@pytest.mark.ids("S7")
+@pytest.mark.parametrize("where", ["worktree", "repository inside", "plain folder"])
+def test_S7_filters_that_an_agent_names_without_a_container_are_not_run(ground: Ground, repo: Repo, where: str) -> None:
+    canary = repo.path.parent / CANARY
+    evil = f"git config filter.x.clean 'touch {canary}; cat'; echo '* filter=x' > .gitattributes; echo new > README"
+    place = {"repository inside": "git init -q evil; cd evil; ", "plain folder": "git init -q .; "}.get(where, "")
+    branch = ("--branch", "fix") if where != "plain folder" else ()
+    words = ("run", "--json", "--name", "dev", *branch, "--", "sh", "-c", place + evil)
+    folder = repo.path if branch else ground.place
+    session = Truth(ground.home, ground.hitch(*words, cwd=folder).json()["id"])
+    assert session.ended() == "completed"
+    ground.hitch("diff", "dev", check=0 if branch else 4)
+    ground.hitch("workspace", "ls")
+    ground.hitch("restart", "dev")
+    session.ended(2)
+    ground.hitch("workspace", "rm", "--force", "fix", check=False)
+    assert not canary.exists()

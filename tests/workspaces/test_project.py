@@ -72,17 +72,40 @@ def test_trust_is_for_one_content_in_one_repository(home: Path, repo: Repo) -> N
 
 
 def test_a_command_that_fails_is_told_with_its_code_and_log_and_is_tried_again(home: Path, repo: Repo) -> None:
-    workspace = made(home, repo, "[workspace]\nsetup = [\"sh -c 'echo broken; test -e made || exit 7'\"]\n")
+    workspace = made(home, repo, "[workspace]\nsetup = [\"sh -c 'echo broken; test -e ../made || exit 7'\"]\n")
     with pytest.raises(SetupFailed) as raised:
         project.set_up(str(home), workspace)
     where = home / "workspaces" / workspace.id / "setup.log"
     assert str(raised.value) == (
-        f"setup failed: sh -c 'echo broken; test -e made || exit 7' exited with code 7; its output is in {where}"
+        f"setup failed: sh -c 'echo broken; test -e ../made || exit 7' exited with code 7; its output is in {where}"
     )
     assert "broken\n" in log(home, workspace)
     assert lease.holders(str(home), workspace) == []
-    (Path(workspace.path) / "made").touch()
+    (Path(workspace.path).parent / "made").touch()
     assert project.set_up(str(home), workspace)[0].setup_done
+
+
+@pytest.mark.ids("S7")
+def test_trust_covers_the_files_that_the_commands_name(home: Path, repo: Repo) -> None:
+    repo.write("script/up.sh", "touch first\n")
+    repo.git("add", ".")
+    workspace = made(home, repo, '[workspace]\nsetup = [["sh", "-c", ". ./script/up.sh"]]\n')
+    told = project.read(workspace.path)
+    assert told is not None
+    assert told.named == ("script/up.sh",)
+    trust.trust(str(home), str(workspace.repo), told.content)
+    script = Path(workspace.path) / "script/up.sh"
+    script.write_text("touch second\n")
+    assert "it is not trusted" in project.set_up(str(home), workspace)[1][0]
+    script.unlink()
+    script.symlink_to("/dev/zero")
+    with pytest.raises(BadSettings, match=r"script/up\.sh, which \.hitchpost\.toml names"):
+        project.set_up(str(home), workspace)
+    script.unlink()
+    script.write_text("touch first\n")
+    assert project.set_up(str(home), workspace)[0].setup_done
+    assert (Path(workspace.path) / "first").exists()
+    assert not (Path(workspace.path) / "second").exists()
 
 
 @pytest.mark.parametrize(

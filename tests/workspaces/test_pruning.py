@@ -47,7 +47,7 @@ def test_only_what_holds_nothing_goes_and_each_decision_has_its_reason(
     expected = {
         "empty": (True, "clean, and its branch has no commits of its own"),
         "used": (False, "in use by dev (x)"),
-        "dirty": (False, "it has 1 untracked file"),
+        "dirty": (False, "it has 1 new file"),
         "ahead": (False, "branch ahead has commits that no other branch has"),
         "merged": (True, "clean, and its branch has no commits of its own"),
         "removed": (False, f"its folder is gone, and {snapshot.listing(kept)[0].ref} holds its work"),

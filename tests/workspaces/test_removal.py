@@ -59,7 +59,7 @@ def test_uncommitted_work_is_refused_with_what_it_is(home: Path, workspace: Work
     with pytest.raises(Refused) as raised:
         gone(home, workspace)
     assert str(raised.value) == (
-        "cannot remove workspace 'fix': it has 1 changed and 2 untracked files; "
+        "cannot remove workspace 'fix': it has 1 changed and 2 new files; "
         "commit the work, or use --force, which keeps it in a snapshot"
     )
     assert tree.files() == {"README": "changed\n", "a/new": "text\n", "a/newer": "text\n"}
@@ -122,19 +122,21 @@ def test_work_in_a_submodule_is_refused_because_no_snapshot_holds_it(
         tree.git("commit", "-q", "-a", "-m", "newer lib")
     else:
         lib.write("README" if work == "changed" else "new", "mine\n")
-    with pytest.raises(Refused, match="work in the submodule lib, which a snapshot cannot hold"):
+    with pytest.raises(Refused, match="the submodule lib is checked out, and a snapshot cannot hold what is in it"):
         gone(home, workspace, force=force)
     assert "mine\n" in lib.files().values()
 
 
 @pytest.mark.ids("F52")
-def test_a_clean_submodule_is_not_in_the_way(home: Path, repo: Repo) -> None:
+def test_a_submodule_that_is_not_checked_out_any_more_is_not_in_the_way(home: Path, repo: Repo) -> None:
     inner = Repo(repo.path.parent / "inner")
     repo.git("clone", "-q", repo.path, inner.path)
     repo.git("submodule", "add", "-q", inner.path, "lib")
     repo.git("commit", "-q", "-m", "lib")
     workspace = worktree.make(str(home), str(repo.path), "fix").workspace
-    Repo(Path(workspace.path)).git("submodule", "update", "-q", "--init")
+    tree = Repo(Path(workspace.path))
+    tree.git("submodule", "update", "-q", "--init")
+    tree.git("submodule", "deinit", "-q", "--all")
     gone(home, workspace)
     assert not Path(workspace.path).exists()
 
@@ -199,12 +201,12 @@ def test_a_worktree_whose_git_folder_is_gone_goes_with_its_work_in_a_snapshot(
     home: Path, repo: Repo, workspace: Workspace, tree: Repo
 ) -> None:
     tree.write("new")
-    admin = worktree.admin_folder(workspace)
+    admin = os.path.join(str(workspace.repo), store.own_folder(workspace))
     assert admin is not None
     shutil.rmtree(admin)
-    with pytest.raises(Refused, match="it has 1 untracked file"):
+    with pytest.raises(Refused, match="it has 1 new file"):
         gone(home, workspace)
-    shutil.rmtree(str(worktree.admin_folder(workspace)))
+    shutil.rmtree(os.path.join(str(workspace.repo), store.own_folder(workspace)))
     answer = gone(home, workspace, force=True)
     assert answer.notes == (f"git's notes about {tree.path} were gone and are made again; it is on branch fix",)
     assert repo.worktrees == [str(repo.path)]
@@ -213,7 +215,7 @@ def test_a_worktree_whose_git_folder_is_gone_goes_with_its_work_in_a_snapshot(
 
 
 def test_a_clean_worktree_whose_git_folder_is_gone_goes(home: Path, repo: Repo, workspace: Workspace) -> None:
-    shutil.rmtree(str(worktree.admin_folder(workspace)))
+    shutil.rmtree(os.path.join(str(workspace.repo), store.own_folder(workspace)))
     gone(home, workspace)
     assert repo.worktrees == [str(repo.path)]
     assert store.listed(str(home)) == []

@@ -45,7 +45,7 @@ def test_the_newest_snapshot_comes_back_with_it_deleted_files_stay_deleted(
     tree.write("new")
     (tree.path / "other").unlink()
     before, status = tree.files(), tree.git("status", "--porcelain")
-    snapshot.take(workspace, "a test")
+    snapshot.take(str(home), workspace, "a test")
     shutil.rmtree(tree.path)
     restore(str(home), workspace)
     assert (tree.files(), tree.git("status", "--porcelain")) == (before, status)
@@ -56,7 +56,7 @@ def test_a_snapshot_of_an_older_commit_is_named_and_does_not_undo_later_ones(
     home: Path, workspace: Workspace, tree: Repo
 ) -> None:
     tree.write("README", "old\n")
-    snapshot.take(workspace, "a test")
+    snapshot.take(str(home), workspace, "a test")
     tree.commit("README", "newer\n")
     shutil.rmtree(tree.path)
     back = restore(str(home), workspace)
@@ -76,7 +76,7 @@ def test_what_is_there_is_stored_before_a_snapshot_takes_its_place(
     home: Path, workspace: Workspace, tree: Repo
 ) -> None:
     tree.write("README", "first\n")
-    first = snapshot.take(workspace, "a test")
+    first = snapshot.take(str(home), workspace, "a test")
     tree.write("README", "second\n")
     tree.write("new")
     back = restore(str(home), workspace, first)
@@ -112,7 +112,7 @@ def test_a_copy_of_the_worktree_takes_its_place_with_its_work(
     shutil.rmtree(tree.path)
     (leak_watch.scratch / "backup").rename(tree.path)
     back = restore(str(home), workspace)
-    assert back.notes == ("the folder was there, with 1 untracked file",)
+    assert back.notes == ("the folder was there, with 1 new file",)
     assert back.workspace.is_present
     assert tree.files() == {"README": "shop\n", "new": "text\n"}
 
@@ -180,7 +180,7 @@ def test_a_worktree_whose_git_folder_is_gone_gets_another_and_keeps_its_files(
 
 
 def lose_admin(workspace: Workspace) -> None:
-    admin = worktree.admin_folder(workspace)
+    admin = os.path.join(str(workspace.repo), store.own_folder(workspace))
     assert admin is not None
     shutil.rmtree(admin)
 

@@ -21,8 +21,12 @@ def tree(workspace: Workspace) -> Repo:
     return Repo(Path(workspace.path))
 
 
+def home_of(workspace: Workspace) -> str:
+    return str(Path(workspace.path).parents[2])
+
+
 def taken(workspace: Workspace) -> str:
-    ref = snapshot.take(workspace, "a test")
+    ref = snapshot.take(home_of(workspace), workspace, "a test")
     assert ref is not None
     return ref
 
@@ -74,7 +78,7 @@ def test_index_head_branch_and_stash_stay_as_they_are(workspace: Workspace, tree
 
 
 def test_a_clean_worktree_needs_no_snapshot(workspace: Workspace) -> None:
-    assert snapshot.take(workspace, "a test") is None
+    assert snapshot.take(home_of(workspace), workspace, "a test") is None
     assert snapshot.listing(workspace) == []
 
 
@@ -129,7 +133,7 @@ def test_in_a_sparse_checkout_the_other_files_are_still_in_the_snapshot(home: Pa
 def test_a_repository_inside_is_refused_because_its_files_would_not_be_stored(workspace: Workspace, tree: Repo) -> None:
     tree.git("clone", "-q", ".", "inner")
     with pytest.raises(Refused, match="inner is a git repository of its own; move it elsewhere first"):
-        snapshot.take(workspace, "a test")
+        snapshot.take(home_of(workspace), workspace, "a test")
 
 
 def test_no_name_or_address_is_needed(workspace: Workspace, tree: Repo, repo: Repo) -> None:

@@ -2,8 +2,8 @@
  * Keeps the page's own files, so that it opens when the hub does not answer, and says so. Nothing else is kept: no
  * answer of the hub, and no request that carries who asks.
  *
- * Each version keeps a whole set of files, and takes over from the last one at once. While the hub answers, the page
- * itself comes from there: so an upgraded hub is never shown with an old page.
+ * The page always comes from here, and never from whatever answers at the hub's address: only a hub that has proved
+ * itself brings another version. Each version keeps a whole set of files, and takes over from the last one at once.
  */
 
 const KEPT = `page ${"VERSION"}`;
@@ -12,7 +12,7 @@ const FILES = ["FILES"];
 
 addEventListener("install", (event) => {
   skipWaiting();
-  const wanted = [PAGE, ...FILES].map((path) => new Request(path, { credentials: "omit" }));
+  const wanted = [PAGE, ...FILES].map((path) => new Request(path, { credentials: "omit", cache: "reload" }));
   event.waitUntil(caches.open(KEPT).then((kept) => kept.addAll(wanted)));
 });
 
@@ -24,8 +24,8 @@ addEventListener("activate", (event) => {
 addEventListener("fetch", (event) => {
   const { pathname, origin } = new URL(event.request.url);
   if (event.request.method !== "GET" || origin !== location.origin) return;
-  if (event.request.mode === "navigate" && pathname === PAGE) event.respondWith(fetch(event.request).catch(() => keptOf(PAGE)));
-  else if (FILES.includes(pathname)) event.respondWith(keptOf(pathname).then((found) => (found.ok ? found : fetch(event.request))));
+  const isPage = event.request.mode === "navigate" && pathname === PAGE;
+  if (isPage || FILES.includes(pathname)) event.respondWith(keptOf(pathname).then((found) => (found.ok ? found : fetch(event.request))));
 });
 
 /** An error where the browser has thrown it away. (To open the set would make an empty one, after the next version has

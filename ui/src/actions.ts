@@ -1,9 +1,13 @@
 /** What a person can do with a session. Errors become notices; what changes is told by the hub. */
 
 import { signal } from "@preact/signals";
-import { ApiError, ask, sessionPath } from "./api";
+import { ApiError, ask, fetchFile, sessionPath } from "./api";
 import type { Session } from "./shapes";
+import { endSignIn } from "./signin";
 import { notify } from "./store";
+
+/** A browser has begun to save a file by then. */
+const FORGET_MS = 60_000;
 
 export interface Question {
   title: string;
@@ -54,6 +58,24 @@ export function remove(session: Session): void {
 /** Whether the prompt was delivered. */
 export async function prompt(session: Session, text: string): Promise<boolean> {
   return attempt(() => ask("POST", sessionPath(session.id, "prompt"), { text }));
+}
+
+export async function downloadRecording(session: Session): Promise<void> {
+  await attempt(async () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await fetchFile(sessionPath(session.id, "recording")));
+    link.download = `${session.name.replace(/[^\w.-]+/g, "-")}.cast`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), FORGET_MS);
+  });
+}
+
+/** Sign every tab of this browser out. */
+export async function signOut(): Promise<void> {
+  await attempt(async () => {
+    await endSignIn();
+    location.reload();
+  });
 }
 
 async function attempt(work: () => Promise<unknown>): Promise<boolean> {

@@ -1,46 +1,29 @@
-/** REST. A cookie says who asks; the token in a header proves that it is this page that asks. */
+/** REST, as who is signed in. */
 
-export class ApiError extends Error {
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    message: string,
-    readonly hint: string,
-  ) {
-    super(message);
-  }
-}
+import { ApiError, request, type Method } from "./request";
+import { entered, leave } from "./signin";
 
-let csrf = "";
+export { ApiError } from "./request";
 
-export function useToken(token: string): void {
-  csrf = token;
-}
-
-export async function ask<T>(method: "GET" | "POST" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<T> {
-  const headers: Record<string, string> = { accept: "application/json" };
-  const wanted: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };
-  if (method !== "GET") {
-    headers["content-type"] = "application/json";
-    headers["x-hitchpost-csrf"] = csrf;
-    if (body !== undefined) wanted.body = JSON.stringify(body);
-  }
-  let answer: Response;
-  try {
-    answer = await fetch(path, wanted);
-  } catch {
-    throw new ApiError(0, "no_hub", "the hub does not answer", "hitch up starts it");
-  }
-  if (!answer.ok) throw await errorOf(answer);
+export async function ask<T>(method: Method, path: string, body?: unknown): Promise<T> {
+  const answer = await fetched(method, path, body);
   return (answer.status === 204 ? undefined : await answer.json()) as T;
 }
 
-async function errorOf(answer: Response): Promise<ApiError> {
+/** The answer as a file. A browser takes it to its disk while it comes, however large it is. */
+export async function fetchFile(path: string): Promise<Blob> {
+  return (await fetched("GET", path)).blob();
+}
+
+/** A token that the hub does not know any more is replaced once: that of a page which slept for long may be. */
+async function fetched(method: Method, path: string, body?: unknown): Promise<Response> {
+  const me = await entered();
   try {
-    const { error } = (await answer.json()) as { error: { code: string; message: string; hint?: string } };
-    return new ApiError(answer.status, error.code, error.message, error.hint ?? "");
-  } catch {
-    return new ApiError(answer.status, "failed", `the hub answered ${answer.status}`, "");
+    return await request(method, path, body, me.token);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 401) throw error;
+    if ((await entered()) === me) leave();
+    return request(method, path, body, (await entered()).token);
   }
 }
 

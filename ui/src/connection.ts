@@ -1,13 +1,22 @@
 /** The one WebSocket. It comes back by itself, with growing pauses, and tells when it is there again. */
 
-import { ApiError, ask } from "./api";
+import { ApiError } from "./api";
 import type { WatchWish, WorkspaceChanged } from "./changes";
 import type { HubMessage, PageMessage } from "./messages";
+import { entered, forget, leave, takeTicket } from "./signin";
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 8000;
+const NOT_ALLOWED = 1008;
 
-export type Link = "connecting" | "open" | "lost" | "refused";
+/** `refused`: not signed in. `stranger`: what answers is not our hub, as far as it has shown. */
+export type Link = "connecting" | "open" | "lost" | "refused" | "stranger";
+
+export function linkAfter(error: unknown): Link {
+  if (!(error instanceof ApiError)) return "lost";
+  if (error.code === "not_the_hub") return "stranger";
+  return [401, 403, 429].includes(error.status) ? "refused" : "lost";
+}
 
 export interface Listener {
   link(state: Link): void;
@@ -51,15 +60,17 @@ export class Connection {
     clearTimeout(this.timer);
     this.timer = undefined;
     try {
-      const { ticket } = await ask<{ ticket: string }>("POST", "/api/ws-ticket");
+      const ticket = await takeTicket();
       const address = new URL("/ws", location.href);
       address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
       address.searchParams.set("ticket", ticket);
       this.take(new WebSocket(address));
     } catch (error) {
       this.trying = false;
-      if (error instanceof ApiError && (error.status === 401 || error.status === 403)) this.listener.link("refused");
-      else this.later();
+      leave();
+      const link = linkAfter(error);
+      if (link === "lost") this.later();
+      else this.listener.link(link);
     }
   }
 
@@ -75,10 +86,12 @@ export class Connection {
       if (typeof event.data === "string") this.listener.message(JSON.parse(event.data) as HubMessage | WorkspaceChanged);
       else this.listener.frame(event.data);
     };
-    socket.onclose = () => {
+    socket.onclose = (event) => {
       this.trying = false;
       if (this.socket !== socket) return;
       this.socket = undefined;
+      if (event.code === NOT_ALLOWED) void entered().then(({ id }) => forget(id), () => undefined);
+      leave();
       this.later();
     };
   }

@@ -23,6 +23,14 @@ export function frameOf(buffer: ArrayBuffer): Frame | null {
   };
 }
 
+/** The size of a gap that stands for output of which nobody knows how much it was. */
+const UNCOUNTED = 1;
+
+/** What is said where output is missing. */
+export function gapText(lost: number): string {
+  return lost === UNCOUNTED ? "some output is missing here; nobody knows how much" : `${lost} bytes are no longer in the log`;
+}
+
 /** How many bytes a gap frame says are lost. */
 export function lostIn(frame: Frame): number {
   if (frame.data.byteLength < 8) return 0;

@@ -2,12 +2,12 @@
 
 import { batch } from "@preact/signals";
 import { ask } from "./api";
-import { updateWorker } from "./app";
+import { keepPage } from "./app";
 import { connectChanges, onChanged, watchAgain } from "./changes";
-import { Connection } from "./connection";
+import { Connection, linkAfter } from "./connection";
 import type { HubMessage } from "./messages";
 import type { Session } from "./shapes";
-import { signIn } from "./signin";
+import { entered } from "./signin";
 import * as store from "./store";
 import { attachAll, connectViews, linkLost, onAttached, onFrame, onSize } from "./views";
 
@@ -18,6 +18,7 @@ const AGAIN_MS = 1500;
 
 let waiting: HubMessage[] | undefined;
 let changes = 0;
+let isFresh = true;
 let retry: ReturnType<typeof setTimeout> | undefined;
 
 const connection = new Connection({
@@ -27,7 +28,7 @@ const connection = new Connection({
     else {
       linkLost();
       store.link.value = state;
-      if (state === "refused") void enter();
+      if (state === "refused" || state === "stranger") void enter();
     }
   },
   message(message) {
@@ -55,17 +56,15 @@ export async function begin(): Promise<void> {
  */
 async function enter(): Promise<void> {
   clearTimeout(retry);
-  const role = await signIn().catch(() => undefined);
-  if (role) {
+  try {
+    const { role } = await entered();
     if (!store.role.value) store.restoreCurrent();
     store.role.value = role;
     connection.open();
     return;
-  }
-  if (role === undefined) store.link.value = "lost";
-  else {
-    store.link.value = "refused";
-    store.role.value ??= null;
+  } catch (error) {
+    store.link.value = linkAfter(error);
+    if (store.link.value === "refused") store.role.value ??= null;
   }
   retry = setTimeout(() => void enter(), AGAIN_MS);
 }
@@ -74,7 +73,10 @@ function arrived(): void {
   store.link.value = "open";
   attachAll();
   watchAgain();
-  void updateWorker();
+  void entered().then(({ page }) => {
+    void keepPage(page, isFresh);
+    isFresh = false;
+  }, () => undefined);
 }
 
 /** Everything anew. What is told meanwhile comes after the answer, so nothing older replaces it. */

@@ -6,12 +6,12 @@ import "./style/session.css";
 import "./style/panels.css";
 import "./style/help.css";
 import { render } from "preact";
-import { installWorker } from "./app";
 import { App } from "./components/App";
 import { begin } from "./hub";
 import { listenForShortcuts } from "./shortcuts";
+import { showHidden } from "./visible";
 
+showHidden();
 render(<App />, document.getElementById("app")!);
 listenForShortcuts();
-installWorker();
 void begin();

@@ -158,7 +158,7 @@ export class Player {
     const { data, cols, rows } = event;
     if (cols && rows) this.term.write("", () => this.resize(cols, rows));
     if (!data) return;
-    if (event.lost) this.term.write(AFTER_A_GAP);
+    if (event.lost === null || event.lost) this.term.write(AFTER_A_GAP);
     const bytes = bytesOf(data);
     this.pending += bytes.length;
     this.term.write(bytes, () => (this.pending -= bytes.length));

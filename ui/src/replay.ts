@@ -19,7 +19,7 @@ export interface Outline {
 export interface Event {
   at_s: number;
   data?: string | null;
-  lost?: number;
+  lost?: number | null;
   cols?: number | null;
   rows?: number | null;
 }

@@ -36,6 +36,13 @@ export interface CatalogRuntime {
   missing: string;
 }
 
+/** `origin` is where the page was loaded from, and has to be ours. */
+export interface Challenge {
+  id: string;
+  nonce: string;
+  origin: string;
+}
+
 /** Lines are counted for text only. `status` is git's letter. */
 export interface ChangedFile {
   path: string;
@@ -64,6 +71,7 @@ export interface Container {
   container: string;
   session: string;
   state: string;
+  status: string;
   note: string;
 }
 
@@ -73,6 +81,7 @@ export interface Difference {
   branch: string | null;
   files: ChangedFile[];
   patch: string;
+  cut: boolean;
 }
 
 export interface Error {
@@ -140,19 +149,34 @@ export interface Health {
   problems?: string[];
 }
 
+/** The hub's nonce, and its proof that it knows the secret that belongs to the id. */
+export interface HubProof {
+  nonce: string;
+  proof: string;
+}
+
 /** Nothing was shown between the two, in seconds since the beginning. */
 export interface IdleStretch {
   from_s: number;
   to_s: number;
 }
 
-export interface Launch {
-  code: string;
+/** Whom a launch code is to sign in. */
+export interface LaunchWish {
+  role?: string;
+  sessions?: string[] | null;
 }
 
 export interface Made {
   workspace: WorkspaceView;
   notes: string[];
+}
+
+/** `sessions` are the ids of those that are seen; null for all. */
+export interface Me {
+  role: string;
+  sessions: string[] | null;
+  expires_at: string | null;
 }
 
 /** An agent of the catalog, or any command; `folder` is where a branch or a relative path is looked for. */
@@ -179,6 +203,12 @@ export interface NewSession {
 export interface NewWorkspace {
   folder: string;
   branch: string;
+}
+
+/** The hub's nonce, and the page's proof. */
+export interface PageProof {
+  nonce: string;
+  proof: string;
 }
 
 export interface Prompt {
@@ -209,11 +239,11 @@ export interface Removed {
   snapshot: string | null;
 }
 
-/** Bytes of the terminal (base64), after `lost` ones that are not in the log any more; or another size. */
+/** Bytes of the terminal (base64), after `lost` ones that are not in the log any more (null: nobody knows how */
 export interface ReplayEvent {
   at_s: number;
   data?: string | null;
-  lost?: number;
+  lost?: number | null;
   cols?: number | null;
   rows?: number | null;
 }
@@ -281,6 +311,7 @@ export interface Session {
   sandbox_alive: boolean | null;
   session_alive: boolean | null;
   exit: Exit | null;
+  survivors: number | null;
   created_at: string | null;
   started_at: string | null;
   state_changed_at: string | null;
@@ -295,9 +326,15 @@ export interface SessionWithNotes {
   notes?: string[];
 }
 
+/** `token` is for `Authorization: Bearer` and dies with the hub; `ticket` is for the first WebSocket. */
 export interface SignedIn {
   role: string;
-  csrf: string;
+  sessions: string[] | null;
+  expires_at: string | null;
+  id: string;
+  page: string;
+  token: string;
+  ticket: string;
 }
 
 /** `counts` says how many agents are in which state; all are of the sessions that `hitch ps` lists. */

@@ -1,52 +1,112 @@
-/** Signing in: a code in the address, once; after that the cookie. */
+/**
+ * Signing in: by the code of a link, once; after that by a secret that this browser keeps for this very address, port
+ * included. The hub proves itself before it is told anything, each time that the connection is made anew.
+ */
 
-import { ApiError, ask, useToken } from "./api";
-import { notify } from "./store";
+import { browserSecret, decoded, encoded, isTheHub, newNonce, pageProof, type Exchange } from "./proof";
+import { ApiError, request } from "./request";
+import type { HubProof, SignedIn } from "./shapes";
 
-interface SignedIn {
-  role: string;
-  csrf: string;
+const KEPT = "sign-in";
+const SIGNED_OUT = new ApiError(401, "not_signed_in", "this page is not signed in", "hitch up prints a link");
+const NOT_THE_HUB = new ApiError(0, "not_the_hub", "what answers at this address has not proved to be your hub", "");
+
+interface Kept {
+  id: string;
+  secret: string;
 }
 
-/** Our role, or null when the page has to be opened by a new link. Raises `ApiError` when the hub does not answer. */
-export async function signIn(): Promise<string | null> {
-  const code = takeCode();
-  try {
-    return remember(code ? await launched(code) : await ask<SignedIn>("GET", "/api/me"));
-  } catch (error) {
-    if (error instanceof ApiError && (error.status === 401 || error.status === 429)) return null;
-    throw error;
+let entry: Promise<SignedIn> | undefined;
+
+/** Who we are, and a token for it; from this moment until `leave`. Raises `ApiError`. */
+export function entered(): Promise<SignedIn> {
+  if (!entry) {
+    const made = enter();
+    entry = made;
+    made.catch(() => entry === made && leave());
   }
+  return entry;
+}
+
+/** The hub is gone, or may be: who answers next has to prove itself before it is sent anything. */
+export function leave(): void {
+  entry = undefined;
+}
+
+/** A ticket for a WebSocket: the one that came with the sign-in, while it was not used. */
+export async function takeTicket(): Promise<string> {
+  const me = await entered();
+  const ticket = me.ticket;
+  me.ticket = "";
+  return ticket || ((await (await request("POST", "/api/ws-ticket", undefined, me.token)).json()) as { ticket: string }).ticket;
+}
+
+export async function endSignIn(): Promise<void> {
+  const me = await entered();
+  await request("POST", "/api/sign-out", undefined, me.token);
+  forget(me.id);
+}
+
+/** The hub has said that this browser is not known any more. A tab may have signed it in anew by now. */
+export function forget(id: string): void {
+  if (kept()?.id === id) localStorage.removeItem(KEPT);
 }
 
 /** A link that was used before still opens the page for who is signed in already. */
-async function launched(code: string): Promise<SignedIn> {
-  try {
-    return await ask<SignedIn>("POST", "/api/launch", { code });
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 401) return ask<SignedIn>("GET", "/api/me");
-    throw error;
+async function enter(): Promise<SignedIn> {
+  const code = takeCode();
+  if (code) {
+    try {
+      return await byCode(code);
+    } catch (error) {
+      if (!kept() && error !== NOT_THE_HUB) throw error;
+    }
   }
+  const known = kept();
+  if (!known) throw SIGNED_OUT;
+  return (await proved(known.id, decoded(known.secret))).answer;
 }
 
-/** Sign every tab of this browser out. */
-export async function signOut(): Promise<void> {
-  try {
-    await ask("POST", "/api/sign-out");
-    location.reload();
-  } catch (error) {
-    notify((error as Error).message);
-  }
+async function byCode({ id, secret }: Kept): Promise<SignedIn> {
+  const { answer, exchange } = await proved(id, decoded(secret));
+  const made: Kept = { id: answer.id, secret: encoded(await browserSecret(decoded(secret), exchange)) };
+  localStorage.setItem(KEPT, JSON.stringify(made));
+  return answer;
 }
 
-function remember(answer: SignedIn): string {
-  useToken(answer.csrf);
-  return answer.role;
+async function proved(id: string, secret: Uint8Array): Promise<{ answer: SignedIn; exchange: Exchange }> {
+  const asked = { id, nonce: newNonce(), origin: location.origin };
+  const hub = await challenged(asked);
+  const exchange = { id, pageNonce: asked.nonce, hubNonce: hub.nonce, origin: asked.origin };
+  if (!(await isTheHub(secret, exchange, hub.proof))) throw NOT_THE_HUB;
+  const proof = { nonce: hub.nonce, proof: await pageProof(secret, exchange) };
+  const answer = (await (await request("POST", "/api/sign-in", proof)).json()) as SignedIn;
+  return { answer, exchange };
+}
+
+/** Our hub always answers this, unless it cannot read its files: any other answer is somebody else's. */
+async function challenged(asked: object): Promise<HubProof> {
+  try {
+    const found = (await (await request("POST", "/api/sign-in/challenge", asked)).json()) as Partial<HubProof>;
+    if (typeof found.nonce === "string" && typeof found.proof === "string") return { nonce: found.nonce, proof: found.proof };
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 0 || error.status === 503)) throw error;
+  }
+  throw NOT_THE_HUB;
+}
+
+function kept(): Kept | undefined {
+  try {
+    const found = JSON.parse(localStorage.getItem(KEPT) ?? "null") as Partial<Kept> | null;
+    return found?.id && found.secret ? { id: found.id, secret: found.secret } : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The code of the address, which is then gone from it and from the history. */
-function takeCode(): string {
-  const code = new URLSearchParams(location.hash.slice(1)).get("code") ?? "";
-  if (code) history.replaceState(null, "", location.pathname);
-  return code;
+function takeCode(): Kept | undefined {
+  const [id, secret] = (new URLSearchParams(location.hash.slice(1)).get("code") ?? "").split(".");
+  if (id) history.replaceState(null, "", location.pathname);
+  return id && secret ? { id, secret } : undefined;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { GAP, OUTPUT, SNAPSHOT, frameOf, type Frame } from "./frames";
+import { GAP, OUTPUT, SNAPSHOT, frameOf, gapText, type Frame } from "./frames";
 import type { Attached } from "./messages";
 import { Stream } from "./stream";
 
@@ -89,4 +89,8 @@ test("a frame is read from its bytes", () => {
   const head = [1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 5, 104, 105];
   expect(frameOf(new Uint8Array(head).buffer)).toEqual({ kind: 1, channel: 2, offset: 2 ** 32 + 5, data: bytes("hi") });
   expect(frameOf(new ArrayBuffer(5))).toBeNull();
+});
+
+test("a gap that nobody could count has no number", () => {
+  expect([1, 8].map(gapText)).toEqual(["some output is missing here; nobody knows how much", "8 bytes are no longer in the log"]);
 });

@@ -1,7 +1,7 @@
 /** The open terminals, and what goes between them and the hub. */
 
 import { effect } from "@preact/signals";
-import { frameOf, type Frame } from "./frames";
+import { frameOf, gapText, type Frame } from "./frames";
 import type { Attached, PageMessage } from "./messages";
 import { redrawLess } from "./redraw";
 import { grid, link, owner, sessions, tabs } from "./store";
@@ -138,7 +138,7 @@ class View {
       if (one.do === "reset") this.replace(one.data);
       else if (one.do === "attach") this.say(one.from);
       else if (one.do === "separate") this.separate(one.run);
-      else this.terminal.write(`\r\n\x1b[2m— ${one.lost} bytes are not in the log any more —\x1b[22m\r\n`);
+      else this.terminal.write(`\r\n\x1b[2m— ${gapText(one.lost)} —\x1b[22m\r\n`);
     }
   }
 

@@ -28,6 +28,7 @@ class Agent:
     """One agent. ``kind`` is REPL or COMPILE; ``prompt_args`` carry a first prompt, for which ``{prompt}`` stands.
 
     ``env_flags`` are variables and the option that takes the value of each: the agent itself does not know them.
+    ``env_read`` are those that it signs in with, or finds its own files by.
     It is ready when it has printed something, or is alive ``ready_after_s`` after its start. One that ``shows_prompt``
     turns bracketed paste on, or reports that it is idle, when it reads prompts.
     """
@@ -43,6 +44,7 @@ class Agent:
     shows_prompt: bool = False
     install: str = ""
     env_flags: tuple[tuple[str, str], ...] = ()
+    env_read: tuple[str, ...] = ()
 
     def command(self, extra: tuple[str, ...] = (), prompt: str | None = None) -> tuple[str, ...]:
         """The arguments to execute, with a first prompt where the agent takes one that way."""
@@ -78,6 +80,7 @@ def load(name: str) -> Agent:
         shows_prompt=table.get("shows_prompt", False),
         install=table.get("install", ""),
         env_flags=tuple(table.get("env_flags", {}).items()),
+        env_read=tuple(table.get("env_read", ())),
     )
     getattr(_signal, agent.quit_signal)
     return agent
@@ -86,6 +89,15 @@ def load(name: str) -> Agent:
 def env_flags(agent: str) -> tuple[tuple[str, str], ...]:
     """Of an agent that the catalog may not know."""
     return load(agent).env_flags if agent in names() else ()
+
+
+def variables() -> dict[str, list[str]]:
+    """Every variable that an agent of the catalog wants, with the names of these agents."""
+    found: dict[str, list[str]] = {}
+    for agent in map(load, names()):
+        for name in (*agent.env_read, *(flag for flag, _ in agent.env_flags)):
+            found.setdefault(name, []).append(agent.name)
+    return found
 
 
 def with_flags(flags: tuple[tuple[str, str], ...], argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:

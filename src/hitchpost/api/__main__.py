@@ -10,14 +10,18 @@ sys.modules["rich"] = None  # type: ignore[assignment]
 
 from hitchpost.api.server import Address, run  # noqa: E402
 from hitchpost.errors import HitchpostError  # noqa: E402
+from hitchpost.hub.logfile import LogFile, log, log_to  # noqa: E402
+from hitchpost.hubclient import LOG  # noqa: E402
+from hitchpost.state.home import home_path  # noqa: E402
 
 
 def main() -> None:
+    log_to(LogFile(os.path.join(home_path(), LOG)))
     try:
         code = run(Address(sys.argv[1], int(sys.argv[2])))
         os._exit(code)  # a thread that still waits for a session to end is not waited for: the session's keeper goes on
     except HitchpostError as error:
-        print(f"hitch: {error}", file=sys.stderr)
+        log.critical(str(error))
         sys.exit(error.exit_code)
 
 

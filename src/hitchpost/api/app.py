@@ -13,7 +13,6 @@ from fastapi import Body, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection
 
 import hitchpost
 from hitchpost import output, wire
@@ -22,10 +21,12 @@ from hitchpost.api import replay, schemas, workspaces
 from hitchpost.api.catalog import Catalog
 from hitchpost.api.errors import as_dict, status_and_body
 from hitchpost.api.explain import Explain
+from hitchpost.api.grants import Grant
 from hitchpost.api.metrics import Metrics
+from hitchpost.api.needs import admission, grant_of, seen_by
+from hitchpost.api.signin import SignIn, serve_sign_in
 from hitchpost.api.static import serve_page
-from hitchpost.api.tokenfile import BROWSER_S
-from hitchpost.api.tokens import OWNER, Tokens, csrf_of
+from hitchpost.api.tokens import Tokens
 from hitchpost.api.ws import WebSockets
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.hub.core import Hub
@@ -73,25 +74,14 @@ Records = Annotated[
 ]
 
 
-def owner(request: Request) -> None:
-    """Only the owner changes anything."""
-    if request.state.role != OWNER:
-        raise HTTPException(403, "only the owner may do that")
-
-
 def actor_of(request: Request) -> str:
     """Who asks, as the story names it: cli, browser, or a token."""
     actor: str = request.state.actor
     return actor
 
 
-def only_local(request: Request) -> None:
-    if not request.state.local:
-        raise HTTPException(403, "only the hub's own socket may ask that")
-
-
-Owner = Depends(owner)
 Actor = Annotated[str, Depends(actor_of)]
+Granted = Annotated[Grant, Depends(grant_of)]
 
 
 class Asciicast(StreamingResponse):
@@ -101,73 +91,43 @@ class Asciicast(StreamingResponse):
 class Routes:
     """The handlers, beside the hub that they ask."""
 
-    def __init__(self, hub: Hub, tokens: Tokens) -> None:
-        self.hub, self.tokens = hub, tokens
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
         self.metrics = Metrics(hub)
         self.websockets = WebSockets(hub, self.metrics)
-        self.url = ""
 
     # the hub itself ---------------------------------------------------------------------------------------------
 
-    async def health(self) -> dict[str, Any]:
-        sessions = self.hub.registry.sessions
+    async def health(self, grant: Granted) -> dict[str, Any]:
+        """What keeps the hub from its work may name any session."""
+        sessions = seen_by(grant, self.hub.registry.sessions.values())
         return {
             "ok": True,
             "version": hitchpost.__version__,
             "pid": os.getpid(),
             "uptime_s": round(time.monotonic() - self.hub.began, 3),
             "sessions": len(sessions),
-            "live": sum(one.watch is not None for one in sessions.values()),
-            "problems": self.hub.problems,
+            "live": sum(one.watch is not None for one in sessions),
+            "problems": self.hub.problems if grant.sessions is None else [],
         }
 
-    async def status(self) -> dict[str, Any]:
-        rows = await self._rows()
+    async def status(self, grant: Granted) -> dict[str, Any]:
+        rows = await self._rows(grant)
         return {
-            "hub": await self.health(),
+            "hub": await self.health(grant),
             "counts": counts(one.line for one in rows),
             "containers": containers((one.seen for one in rows if isinstance(one, Tracked) and one.seen), is_up=True),
             "agents": [self._agent_view(one) for one in rows],
             "sessions": [one.shape for one in rows],
         }
 
-    async def launch_code(self) -> dict[str, str]:
-        return {"url": self.url, "launch_url": f"{self.url}#code={self.tokens.new_code()}"}
-
-    async def launch(self, response: Response, body: schemas.Launch) -> dict[str, str]:
-        cookie = await self.hub.do(self.tokens.redeem, body.code)
-        if cookie is None:
-            if self.tokens.guessed(body.code):
-                raise HTTPException(429, "too many wrong codes; try again in a minute")
-            raise HTTPException(401, "this code was used already, or is older than a minute")
-        name, age_s = self.tokens.cookie_name, int(BROWSER_S)
-        response.set_cookie(name, cookie, max_age=age_s, httponly=True, samesite="strict", path="/")
-        return {"role": OWNER, "csrf": csrf_of(cookie)}
-
-    async def sign_out(self, request: Request) -> Response:
-        """The cookie is worth nothing afterwards, and no page that has it stays connected."""
-        cookie = request.state.cookie
-        if cookie:
-            await self.hub.do(self.tokens.sign_out, cookie)
-            await self.websockets.close_those_of(cookie)
-        response = Response(status_code=204)
-        response.delete_cookie(self.tokens.cookie_name, httponly=True, samesite="strict", path="/")
-        return response
-
-    async def me(self, request: Request) -> dict[str, str]:
-        cookie = request.state.cookie
-        return {"role": request.state.role, "csrf": csrf_of(cookie) if cookie else ""}
-
-    async def ws_ticket(self, request: Request) -> dict[str, str]:
-        return {"ticket": self.tokens.new_ticket(request.state.role, request.state.cookie)}
-
     # sessions ---------------------------------------------------------------------------------------------------
 
-    async def sessions(self, everything: Everything = False, record: Records = ()) -> Response:
+    async def sessions(self, grant: Granted, everything: Everything = False, record: Records = ()) -> Response:
         """As text that is ready: thousands of sessions are not taken apart and put together again."""
         records = chosen(record, everything=everything)
         await self.hub.registry.freshen()
-        texts = [one.text for one in self.hub.registry.rows(records=records)]
+        texts = [one.text for one in seen_by(grant, self.hub.registry.rows(records=records))]
         return Response(as_json(texts), media_type="application/json")
 
     async def table(self, everything: Everything = False, record: Records = (), colour: bool = False) -> Response:
@@ -177,10 +137,10 @@ class Routes:
         lines = [one.line for one in self.hub.registry.rows(records=records)]
         return PlainTextResponse(await asyncio.to_thread(as_table, lines, colour=colour, now_s=time.time()))
 
-    async def export(self) -> dict[str, Any]:
+    async def export(self, grant: Granted) -> dict[str, Any]:
         """Story 2.9's sessions file: every session that can be read, archived ones too."""
         await self.hub.registry.freshen()
-        listed = self.hub.registry.listed()
+        listed = seen_by(grant, self.hub.registry.listed())
         for one in listed:
             await self.hub.registry.ready(one.id)
         now = datetime.now(UTC)
@@ -265,12 +225,13 @@ class Routes:
     async def diff(self, session: SessionId) -> dict[str, Any]:
         one = self._find(session)
         assert one.seen is not None
-        return diff_shape(await self.hub.do(changed, self.hub.home, one.seen.record))
+        record = one.seen.record
+        return await self.hub.look_at_files(lambda: diff_shape(changed(self.hub.home, record)))
 
     # CR-070's view ----------------------------------------------------------------------------------------------
 
-    async def agents(self) -> list[dict[str, Any]]:
-        return [self._agent_view(one) for one in await self._rows()]
+    async def agents(self, grant: Granted) -> list[dict[str, Any]]:
+        return [self._agent_view(one) for one in await self._rows(grant)]
 
     async def agent(self, agent: SessionId) -> dict[str, Any]:
         return self._agent_view(self._find(agent))
@@ -298,10 +259,10 @@ class Routes:
     def _find(self, session: str) -> Tracked:
         return self.hub.registry.find(session)
 
-    async def _rows(self) -> Sequence[Tracked | Row]:
-        """The sessions that ``hitch ps`` lists."""
+    async def _rows(self, grant: Grant) -> Sequence[Tracked | Row]:
+        """The sessions that ``hitch ps`` lists, of those that the grant covers."""
         await self.hub.registry.freshen()
-        return self.hub.registry.rows(records=LISTED)
+        return seen_by(grant, self.hub.registry.rows(records=LISTED))
 
     def _agent_view(self, one: Tracked | Row) -> dict[str, Any]:
         agent = one.shape["agent"]
@@ -345,21 +306,18 @@ def _runs(folder: str, current: int, shape: dict[str, Any]) -> list[dict[str, An
                 entry[name] = files.read_object(os.path.join(where, path))
             except (OSError, files.Unreadable, files.NewerSchema):
                 entry[name] = None
+        if entry["exit"] is not None and isinstance(lost := entry["exit"].get("lost_output_bytes"), int):
+            entry["exit"]["lost_output_bytes"] = output.counted(lost)  # older files have a number for what nobody knows
         if entry["state_file"] is not None:
             entry["state"] = entry["state_file"]["state"]
         found.append(entry)
     return found
 
 
-def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
-    routes = Routes(hub, tokens)
-
-    async def ready(connection: HTTPConnection) -> None:
-        if wanted := connection.path_params.get("session") or connection.path_params.get("agent"):
-            await hub.registry.ready(wanted)
-
+def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, SignIn]:
+    routes, sign_in = Routes(hub), SignIn(tokens)
     app = FastAPI(
-        dependencies=[Depends(ready)],
+        dependencies=[Depends(admission(hub))],
         title="Hitchpost",
         version=hitchpost.__version__,
         openapi_url=None,
@@ -379,25 +337,21 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     get("/api/openapi.json", include_in_schema=False)(described)
     get("/api/health", response_model=schemas.Health, responses={500: {"model": schemas.ErrorBody}})(routes.health)
     get("/api/status", response_model=schemas.Status)(routes.status)
-    get("/api/me", response_model=schemas.SignedIn)(routes.me)
-    post("/api/launch", response_model=schemas.SignedIn)(routes.launch)
-    post("/api/sign-out", status_code=204)(routes.sign_out)
-    post("/api/launch-code", response_model=schemas.Code, dependencies=[Depends(only_local)])(routes.launch_code)
-    post("/api/ws-ticket", response_model=schemas.Ticket)(routes.ws_ticket)
+    serve_sign_in(app, sign_in)
     get("/api/catalog", response_model=schemas.Catalog)(Catalog(hub).answer)
     get("/api/sessions", response_model=list[schemas.Session])(routes.sessions)
-    post("/api/sessions", response_model=schemas.SessionWithNotes, status_code=201, dependencies=[Owner])(routes.create)
+    post("/api/sessions", response_model=schemas.SessionWithNotes, status_code=201)(routes.create)
     get("/api/sessions/export", response_model=schemas.Export)(routes.export)
-    get("/api/sessions/table", response_class=PlainTextResponse, dependencies=[Depends(only_local)])(routes.table)
+    get("/api/sessions/table", response_class=PlainTextResponse)(routes.table)
     get(one, response_model=schemas.Session)(routes.session)
-    app.patch(one, response_model=schemas.Session, dependencies=[Owner])(routes.edit)
-    app.delete(one, status_code=204, dependencies=[Owner])(routes.remove)
-    post(f"{one}/prompt", response_model=schemas.PromptAnswer, dependencies=[Owner])(routes.prompt)
-    post(f"{one}/stop", response_model=schemas.Session, dependencies=[Owner])(routes.stop)
-    post(f"{one}/restart", response_model=schemas.SessionWithNotes, dependencies=[Owner])(routes.restart)
-    post(f"{one}/resume", response_model=schemas.RecordAnswer, dependencies=[Owner])(routes.resume)
-    post(f"{one}/cancel", response_model=schemas.RecordAnswer, dependencies=[Owner])(routes.cancel)
-    post(f"{one}/archive", response_model=schemas.Session, dependencies=[Owner])(routes.archive)
+    app.patch(one, response_model=schemas.Session)(routes.edit)
+    app.delete(one, status_code=204)(routes.remove)
+    post(f"{one}/prompt", response_model=schemas.PromptAnswer)(routes.prompt)
+    post(f"{one}/stop", response_model=schemas.Session)(routes.stop)
+    post(f"{one}/restart", response_model=schemas.SessionWithNotes)(routes.restart)
+    post(f"{one}/resume", response_model=schemas.RecordAnswer)(routes.resume)
+    post(f"{one}/cancel", response_model=schemas.RecordAnswer)(routes.cancel)
+    post(f"{one}/archive", response_model=schemas.Session)(routes.archive)
     get(f"{one}/story", response_model=list[schemas.StoryLine])(routes.story)
     get(f"{one}/runs", response_model=list[schemas.Run])(routes.runs)
     get(f"{one}/screen", response_model=schemas.Screen)(routes.screen)
@@ -406,21 +360,21 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, Routes]:
     get(f"{one}/explain", response_model=schemas.Explanation)(Explain(hub).answer)
     get("/api/agents", response_model=list[schemas.AgentView])(routes.agents)
     get(agent, response_model=schemas.AgentView)(routes.agent)
-    post(f"{agent}/start", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_start)
-    post(f"{agent}/stop", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_stop)
-    post(f"{agent}/restart-session", response_model=schemas.AgentView, dependencies=[Owner])(routes.agent_restart)
-    workspaces.serve_workspaces(app, hub, owner)
+    post(f"{agent}/start", response_model=schemas.AgentView)(routes.agent_start)
+    post(f"{agent}/stop", response_model=schemas.AgentView)(routes.agent_stop)
+    post(f"{agent}/restart-session", response_model=schemas.AgentView)(routes.agent_restart)
+    workspaces.serve_workspaces(app, hub)
     replay.serve_replays(app, hub)
 
-    async def scrape() -> Response:
+    async def scrape(grant: Granted) -> Response:
         await hub.registry.freshen()
-        return Response(routes.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(routes.metrics.text(grant), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     app.get("/metrics", response_class=PlainTextResponse)(scrape)
     app.add_api_websocket_route("/ws", routes.websockets.serve)
     serve_page(app)
     _answer_errors(app)
-    return app, routes
+    return app, sign_in
 
 
 def _answer_errors(app: FastAPI) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Path, Query
 from pydantic import BaseModel, Field
 
-from hitchpost import playback, wire
+from hitchpost import output, playback, wire
 from hitchpost.hub.core import Hub
 from hitchpost.ops.create import LONGEST_NAME
 from hitchpost.ops.sessions import chosen_run
@@ -48,11 +48,12 @@ class ReplayScreen(BaseModel):
 
 
 class ReplayEvent(BaseModel):
-    """Bytes of the terminal (base64), after ``lost`` ones that are not in the log any more; or another size."""
+    """Bytes of the terminal (base64), after ``lost`` ones that are not in the log any more (null: nobody knows how
+    many); or another size."""
 
     at_s: float
     data: str | None = None
-    lost: int = 0
+    lost: int | None = 0
     cols: int | None = None
     rows: int | None = None
 
@@ -106,4 +107,4 @@ def serve_replays(app: FastAPI, hub: Hub) -> None:
 def _event(event: playback.Size | playback.Written) -> dict[str, Any]:
     if isinstance(event, playback.Size):
         return {"at_s": event.at_s, "cols": event.cols, "rows": event.rows}
-    return {"at_s": event.at_s, "data": b64encode(event.data).decode(), "lost": event.lost}
+    return {"at_s": event.at_s, "data": b64encode(event.data).decode(), "lost": output.counted(event.lost)}

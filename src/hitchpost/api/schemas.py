@@ -82,6 +82,7 @@ class Session(BaseModel):
                         "ended_at": "2026-05-04T12:10:00Z",
                         "ended_at_known": True,
                     },
+                    "survivors": 0,
                     "created_at": "2026-05-04T12:00:00Z",
                     "started_at": "2026-05-04T12:00:01Z",
                     "state_changed_at": "2026-05-04T12:10:00Z",
@@ -110,6 +111,8 @@ class Session(BaseModel):
     sandbox_alive: bool | None
     session_alive: bool | None
     exit: Exit | None
+    survivors: int | None
+    """Processes that its runs left behind when they ended, as far as anybody has looked since."""
     created_at: str | None
     started_at: str | None
     state_changed_at: str | None
@@ -198,24 +201,6 @@ class RecordAnswer(BaseModel):
     session: Session
 
 
-class Launch(Strict):
-    code: Annotated[str, StringConstraints(max_length=200)]
-
-
-class SignedIn(BaseModel):
-    role: str
-    csrf: str
-
-
-class Code(BaseModel):
-    url: str
-    launch_url: str
-
-
-class Ticket(BaseModel):
-    ticket: str
-
-
 class Health(BaseModel):
     ok: bool
     version: str
@@ -241,12 +226,16 @@ class AgentView(BaseModel):
 
 
 class Container(BaseModel):
-    """A container that is there. ``name`` is what people read, ``container`` its name at the engine."""
+    """A container that is there. ``name`` is what people read, ``container`` its name at the engine.
+
+    ``state`` is the agent's state as ``/api/agents`` has it, ``status`` the session's word.
+    """
 
     name: str
     container: str
     session: str
     state: str
+    status: str
     note: str
 
 
@@ -295,6 +284,8 @@ class Difference(BaseModel):
     branch: str | None
     files: list[ChangedFile]
     patch: str
+    cut: bool
+    """The difference is larger than what is shown of it."""
 
 
 class Fact(BaseModel):

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 import signal
 import socket
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hitchpost import settings as config
 from hitchpost.api.app import build
+from hitchpost.api.connections import LocalConnection, limited
 from hitchpost.api.gate import Gate, Trusted
 from hitchpost.api.tokens import Tokens
 from hitchpost.errors import Refused
@@ -28,6 +30,12 @@ from hitchpost.state import files
 from hitchpost.state.home import open_home
 
 LEAVE_S = 5
+LOOPBACKS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+NAMES = {"127.0.0.1": "127.0.0.1", "::1": "[::1]", "localhost": "localhost"}
+"""What each address is called in a URL."""
+NO_SUCH_FAMILY = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+TRIES = 20
+"""To find a port that is free in both families."""
 SWITCH_S = 0.0005
 """How long a thread that looks at files or feeds an emulator may make the event loop wait; Python's own are 5 ms."""
 
@@ -56,7 +64,6 @@ def run(address: Address) -> int:
     home = open_home()
     locks = take_locks(home)
     cage.leave_foreign_cage()
-    _log_plainly()
     try:
         import uvloop
 
@@ -90,12 +97,12 @@ def take_locks(home: str) -> list[int]:
 async def serve(home: str, address: Address) -> int:
     hub = Hub(home)
     tokens = Tokens(home)
-    app, routes = build(hub, tokens)
+    app, sign_in = build(hub, tokens)
     gate = Gate(app, tokens)
-    tcp = _listen(address)
-    port = tcp.getsockname()[1]
+    tcp = listen(address.port)
+    port = tcp[0].getsockname()[1]
     gate.serve_at(port)
-    routes.url = f"http://{address.host}:{port}/"
+    sign_in.url = f"http://{NAMES[address.host]}:{port}/"
     ends = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -105,16 +112,17 @@ async def serve(home: str, address: Address) -> int:
     janitor = Janitor(hub, config.load())
     janitor.start()
     local = _listen_locally(home)
-    servers = [(_server(gate), tcp), (_server(Trusted(app)), local)]
-    serving = [asyncio.create_task(server.serve(sockets=[sock])) for server, sock in servers]
+    tokens.live.open(home)
+    servers = [(_server(gate, limited()), tcp), (_server(Trusted(app), LocalConnection), [local])]
+    serving = [asyncio.create_task(server.serve(sockets=sockets)) for server, sockets in servers]
     pid = os.getpid()
     identity = {"pid": pid, "start": files.process_start(pid), "boot_id": files.boot_id()}
     files.write_object(
-        os.path.join(home, FILE), {"schema": files.SCHEMA, "url": routes.url, **identity, "at": files.stamp()}
+        os.path.join(home, FILE), {"schema": files.SCHEMA, "url": sign_in.url, **identity, "at": files.stamp()}
     )
     gc.freeze()  # what the hub is made of is not looked through again: that would be a pause of tens of milliseconds
     gc.enable()
-    log.info("hub is up", url=routes.url, pid=os.getpid())
+    log.info("hub is up", url=sign_in.url, pid=os.getpid())
     await ends.wait()
     log.info("hub is leaving")
     files.discard(os.path.join(home, FILE))
@@ -124,14 +132,16 @@ async def serve(home: str, address: Address) -> int:
         server.should_exit = True
         server.force_exit = True
     await asyncio.wait(serving, timeout=LEAVE_S)
+    tokens.live.close()
     await hub.close()
     return 0
 
 
-def _server(app: object) -> Server:
+def _server(app: object, protocol: type[H11Protocol]) -> Server:
     return Server(
         uvicorn.Config(
             app,  # type: ignore[arg-type]
+            http=protocol,
             ws="websockets-sansio",
             ws_per_message_deflate=False,
             ws_max_size=4 << 20,
@@ -147,17 +157,36 @@ def _server(app: object) -> Server:
     )
 
 
-def _listen(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+def listen(port: int) -> list[socket.socket]:
+    """Listen on the loopback address of both families, or on none: a browser that is told ``localhost`` takes either,
+    and what we left free could be somebody else's. Raises ``Refused``."""
+    for _ in range(TRIES if port == 0 else 1):
+        opened: list[socket.socket] = []
+        try:
+            for family, host in LOOPBACKS:
+                try:
+                    opened.append(_listen(family, host, opened[0].getsockname()[1] if opened else port))
+                except OSError as error:
+                    if family == socket.AF_INET or error.errno not in NO_SUCH_FAMILY:
+                        raise
+            return opened
+        except OSError as error:
+            for sock in opened:
+                sock.close()
+            why = os.strerror(error.errno or 0).lower()
+            refused = Refused(f"cannot listen on {NAMES[host]}:{port}: {why}", "choose another --port, or 0")
+    raise refused
+
+
+def _listen(family: int, host: str, port: int) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        sock.bind((address.host, address.port))
-    except OSError as error:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen(1024)
+    except OSError:
         sock.close()
-        why = os.strerror(error.errno or 0).lower()
-        raise Refused(f"cannot listen on {address.host}:{address.port}: {why}; choose another --port, or 0") from None
-    sock.listen(1024)
+        raise
     return sock
 
 
@@ -174,35 +203,3 @@ def _listen_locally(home: str) -> socket.socket:
         os.umask(before)
     sock.listen(1024)
     return sock
-
-
-class _Log:
-    """Standard error. A disk that takes no more of it does not stop what it tells of."""
-
-    def write(self, text: str) -> int:
-        try:
-            os.write(2, text.encode("utf-8", "backslashreplace"))
-        except OSError:
-            pass
-        return len(text)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-
-def _log_plainly() -> None:
-    """One line of JSON for each event, to standard error. Nothing of a request is in it."""
-    import logging
-
-    stream: Any = _Log()
-    logging.basicConfig(stream=stream, level=logging.WARNING, format="%(message)s")
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.WriteLoggerFactory(stream),
-    )

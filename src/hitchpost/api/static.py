@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 
@@ -11,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 import hitchpost
+from hitchpost.state import files
 
 FOLDER = os.path.join(os.path.dirname(hitchpost.__file__), "web")
 TYPES = {
@@ -24,11 +26,22 @@ TYPES = {
 }
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", re.ASCII)
 FOR_EVER = "public, max-age=31536000, immutable"
+WORKER = "sw.js"
+A_DAY = "private, max-age=86400"
+"""For the worker, whose address has the page's version: a browser asks no sooner who else has another one."""
 NOT_BUILT = (
     "The hub is up, but its page was not built.\n\n"
     "In a checkout, script/ui builds it (it needs Node 20). Without it, hitch ps lists\n"
     "sessions and hitch attach SESSION enters one.\n"
 )
+
+
+def version(folder: str = FOLDER) -> str:
+    """Of the page: another one has another worker. Empty when it was not built."""
+    try:
+        return hashlib.sha256(files.read_bytes(os.path.join(folder, WORKER))).hexdigest()[:12]
+    except OSError:
+        return ""
 
 
 def serve_page(app: FastAPI, folder: str = FOLDER) -> None:
@@ -44,13 +57,13 @@ def serve_page(app: FastAPI, folder: str = FOLDER) -> None:
 
     def beside(name: str) -> None:
         def answer() -> Response:
-            return _file(folder, name)
+            return _file(folder, name, {"Cache-Control": A_DAY} if name == WORKER else None)
 
         app.get(f"/{name}", include_in_schema=False)(answer)
 
     app.get("/", include_in_schema=False)(page)
     app.get("/assets/{name}", include_in_schema=False)(asset)
-    for name in ("favicon.svg", "manifest.webmanifest", "sw.js"):
+    for name in ("favicon.svg", "manifest.webmanifest", WORKER):
         beside(name)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI
 from pydantic import BaseModel
 
+from hitchpost.api.grants import Grant
+from hitchpost.api.needs import grant_of, seen_by
 from hitchpost.api.schemas import Name, Path, Strict
 from hitchpost.errors import WorkspaceExists
 from hitchpost.hub.core import Hub
@@ -60,11 +62,15 @@ class Removed(BaseModel):
     snapshot: str | None
 
 
-def serve_workspaces(app: FastAPI, hub: Hub, only_owner: Any) -> None:
+def serve_workspaces(app: FastAPI, hub: Hub) -> None:
     home = hub.home
 
-    def shapes() -> list[dict[str, Any]]:
-        return readable([overview(home, one) for one in store.listed(home)])
+    def shapes(grant: Grant, wanted: frozenset[str] | None) -> list[dict[str, Any]]:
+        listed = [one for one in store.listed(home) if wanted is None or one.id in wanted]
+        found: list[dict[str, Any]] = [overview(home, one) for one in listed]
+        for one in found:
+            one["users"] = [user for user in one["users"] if grant.sees(user["session"])]
+        return readable(found)
 
     def make(wanted: NewWorkspace) -> dict[str, Any]:
         made = worktree.make(home, wanted.folder, wanted.branch)
@@ -78,14 +84,19 @@ def serve_workspaces(app: FastAPI, hub: Hub, only_owner: Any) -> None:
         return {"id": found.id, "snapshot": remove(home, found, force=force).snapshot}
 
     @app.get("/api/workspaces", response_model=list[WorkspaceView])
-    async def listing() -> list[dict[str, Any]]:
-        return await hub.do(shapes)
+    async def listing(grant: Annotated[Grant, Depends(grant_of)]) -> list[dict[str, Any]]:
+        """Of those that the caller may see: the workspaces of its sessions."""
+        wanted = None
+        if grant.sessions is not None:
+            mine = seen_by(grant, hub.registry.listed())
+            wanted = frozenset(one.shape["workspace"]["id"] for one in mine)
+        return await hub.look_at_files(shapes, grant, wanted)
 
-    @app.post("/api/workspaces", response_model=Made, status_code=201, dependencies=[Depends(only_owner)])
+    @app.post("/api/workspaces", response_model=Made, status_code=201)
     async def create(body: NewWorkspace) -> dict[str, Any]:
-        return await hub.do(make, body)
+        return await hub.look_at_files(make, body)
 
-    @app.delete("/api/workspaces/{workspace}", response_model=Removed, dependencies=[Depends(only_owner)])
+    @app.delete("/api/workspaces/{workspace}", response_model=Removed)
     async def delete(workspace: Name, force: bool = False) -> dict[str, Any]:
         """Refused while in use or with uncommitted work; ``force`` keeps that work in a snapshot first."""
-        return await hub.do(take_away, workspace, force)
+        return await hub.look_at_files(take_away, workspace, force)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from fastapi import WebSocket
@@ -13,20 +15,28 @@ from starlette.websockets import WebSocketDisconnect
 
 from hitchpost.api.errors import code_of
 from hitchpost.api.gate import Refusal, refuse
+from hitchpost.api.grants import OWNER, Grant, Need
+from hitchpost.api.live import Held
 from hitchpost.api.metrics import Metrics
+from hitchpost.api.needs import admit
 from hitchpost.api.schemas import Side
-from hitchpost.api.tokens import OWNER
+from hitchpost.api.tokenfile import Known
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.hub.core import Hub
-from hitchpost.hub.keepers import KeeperGone
+from hitchpost.hub.keepers import KeeperBusy, KeeperGone
 from hitchpost.hub.streams import SNAPSHOT, Keys, Viewer
 
 MOST_CLIENTS = 600
+"""Over TCP; the hub's own socket always has room."""
+MOST_OF_ONE = 32
+KEPT_FOR_OWNERS = 100
 MOST_EVENTS = 2000
 MOST_INPUT_BYTES = 1 << 20
+MOST_WAITING = 256
+"""Messages of one connection for one session."""
 TRY_AGAIN_LATER = 1013
 NOT_ALLOWED = 1008
-KNOWN_EVERY_S = 2.0
+LAST_WORD_S = 0.5
 LAST_LINE_S = 5.0
 
 
@@ -52,6 +62,9 @@ class Resize(Message):
     rows: Side
 
 
+Handle = Callable[["Connection", Any], Awaitable[None]]
+
+
 class View:
     """A session that this connection looks at."""
 
@@ -60,6 +73,10 @@ class View:
         self.keys: Keys | None = None
         self.task: asyncio.Task[None] | None = None
 
+    @property
+    def takes_keys_at_once(self) -> bool:
+        return self.keys is not None and self.keys.is_connected
+
 
 class WebSockets:
     def __init__(self, hub: Hub, metrics: Metrics) -> None:
@@ -67,28 +84,38 @@ class WebSockets:
         self.open: set[Connection] = set()
 
     async def serve(self, websocket: WebSocket) -> None:
-        if len(self.open) >= MOST_CLIENTS and not websocket.state.local:
-            refusal = Refusal(503, "too_many_clients", f"{MOST_CLIENTS} clients are connected; try again later")
+        held: Held | None = websocket.state.held
+        if held is not None and (full := self._full_for(held.known)):
+            refusal = Refusal(503, "too_many_clients", f"{full}; try again later")
             await refuse(websocket.scope, websocket.receive, websocket.send, refusal)
             return
-        await websocket.accept()
-        connection = Connection(self.hub, websocket, self.metrics, websocket.state.role == OWNER)
-        self.open.add(connection)
+        connection = Connection(self.hub, websocket, self.metrics, websocket.state.grant)
+        connection.key = "" if held is None else held.known.key
+        self.open.add(connection)  # before anything is waited for: its place is taken
         self.metrics.clients = len(self.open)
         try:
+            await websocket.accept()
+            self.hub.expect_viewers()
+            if held is not None:
+                held.end = partial(connection.end, held.end)
             await connection.run()
         finally:
             self.open.discard(connection)
             self.metrics.clients = len(self.open)
 
-    async def close_those_of(self, cookie: str) -> None:
-        for one in [one for one in self.open if one.websocket.state.cookie == cookie]:
-            await one.websocket.close(NOT_ALLOWED, "signed out")
+    def _full_for(self, known: Known) -> str:
+        """Why there is no place for one more over TCP: nobody takes all of them, and some are kept for owners."""
+        taken = [one.key for one in self.open if one.key]
+        if taken.count(known.key) >= MOST_OF_ONE:
+            return f"{MOST_OF_ONE} clients are connected with this sign-in"
+        most = MOST_CLIENTS if known.grant.role == OWNER else MOST_CLIENTS - KEPT_FOR_OWNERS
+        return f"{len(taken)} clients are connected" if len(taken) >= most else ""
 
 
 class Connection:
-    def __init__(self, hub: Hub, websocket: WebSocket, metrics: Metrics, may_type: bool) -> None:
-        self.hub, self.websocket, self.metrics, self.may_type = hub, websocket, metrics, may_type
+    def __init__(self, hub: Hub, websocket: WebSocket, metrics: Metrics, grant: Grant) -> None:
+        self.hub, self.websocket, self.metrics, self.grant = hub, websocket, metrics, grant
+        self.key = ""
         self.views: dict[str, View] = {}
         self._trees: dict[str, Callable[[], None]] = {}
         self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_EVENTS)
@@ -96,11 +123,15 @@ class Connection:
         self._next_channel = 1
         self._too_slow = False
         self._deeds: set[asyncio.Task[None]] = set()
+        self._lanes: dict[str, asyncio.Task[None]] = {}
+        """For each session of which something is asked: the last of that."""
+        self._waiting: Counter[str] = Counter()
+        self._ended: asyncio.Task[None] | None = None
+        self._leaving = False
 
     async def run(self) -> None:
         leave = self.hub.registry.subscribe(self._heard)
         events = asyncio.create_task(self._tell_events())
-        known = asyncio.create_task(self._close_when_not_known())
         try:
             while True:
                 message = await self.websocket.receive()
@@ -111,9 +142,9 @@ class Connection:
         except WebSocketDisconnect:
             return
         finally:
+            self._leaving = True
             leave()
             events.cancel()
-            known.cancel()
             for deed in self._deeds:
                 deed.cancel()
             for stop_watching in self._trees.values():
@@ -121,22 +152,25 @@ class Connection:
             for session in list(self.views):
                 await self._detach(session)
 
-    async def _close_when_not_known(self) -> None:
-        """A token that was taken back, or a browser that was signed out, has nothing open for long."""
-        while True:
-            await asyncio.sleep(KNOWN_EVERY_S)
-            try:
-                known = self.websocket.state.still_known()
-            except OSError:
-                continue  # it cannot be told now
-            if not known:
-                await self.websocket.close(NOT_ALLOWED, "not signed in any more")
-                return
+    def end(self, cancel: Callable[[], object]) -> None:
+        """Who connected is not known any more. Nothing that comes from now on is looked at."""
+        self._ended = asyncio.create_task(self._say_why(cancel))
+
+    async def _say_why(self, cancel: Callable[[], object]) -> None:
+        try:
+            async with asyncio.timeout(LAST_WORD_S):
+                await self.websocket.close(NOT_ALLOWED, "signed out")
+        except (TimeoutError, RuntimeError, WebSocketDisconnect):
+            pass  # it does not listen
+        if not self._leaving:
+            cancel()
 
     # telling ----------------------------------------------------------------------------------------------------
 
     def _heard(self, event: dict[str, Any]) -> None:
         """A client that does not take its events is cut off: it comes back and asks for everything."""
+        if not self.grant.sees(event["sessionId"]):
+            return
         try:
             self._events.put_nowait(event)
         except asyncio.QueueFull:
@@ -178,28 +212,52 @@ class Connection:
     # asked ------------------------------------------------------------------------------------------------------
 
     async def _on_text(self, text: str) -> None:
-        handlers: dict[str, tuple[type[Message], Callable[[Any], Awaitable[None]]]] = {
-            "session.attach": (Attach, self._attach),
-            "session.detach": (Message, self._on_detach),
-            "terminal.input": (Input, self._input),
-            "terminal.answer": (Input, self._answer),
-            "terminal.resize": (Resize, self._resize),
-            "session.resume": (Message, self._resume),
-            "workspace.watch": (Message, self._watch_workspace),
-            "workspace.unwatch": (Message, self._unwatch_workspace),
-        }
-        session = ""
+        """What is asked of one session is done in its order, and waits for nothing that is asked of another."""
         try:
             value = json.loads(text)
-            kind, handle = handlers[value["type"]]
+            kind, need, handle = MESSAGES[value["type"]]
             asked = kind.model_validate(value)
-            session = asked.sessionId
-            if session not in self.views:
-                await self.hub.registry.ready(session)
-            await handle(asked)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "expected a known message"
-            await self._error("bad_input", why, session)
+            await self._error("bad_input", why)
+            return
+        session = asked.sessionId
+        view = self.views.get(session)
+        if session not in self._lanes and isinstance(asked, Input) and view is not None and view.takes_keys_at_once:
+            await self._do(asked, need, handle)
+        elif self._waiting[session] >= MOST_WAITING:
+            await self._error("busy", "the session does not keep up with what is asked of it", session)
+        else:
+            self._waiting[session] += 1
+            lane = asyncio.create_task(self._in_turn(self._lanes.get(session), asked, need, handle))
+            self._lanes[session] = lane
+            self._deeds.add(lane)
+            lane.add_done_callback(self._deeds.discard)
+
+    async def _in_turn(self, before: asyncio.Task[None] | None, asked: Message, need: Need, handle: Handle) -> None:
+        session = asked.sessionId
+        try:
+            if before is not None:
+                await asyncio.wait([before])
+            await self._do(asked, need, handle)
+        except (WebSocketDisconnect, RuntimeError):
+            return  # the client is gone; the connection's own loop ends the rest
+        finally:
+            self._waiting[session] -= 1
+            if not self._waiting[session]:
+                del self._waiting[session], self._lanes[session]
+
+    async def _do(self, asked: Message, need: Need, handle: Handle) -> None:
+        session = asked.sessionId
+        if self._ended is not None:
+            return
+        try:
+            if session not in self.views:
+                await self.hub.registry.ready(session)
+            admit(self.hub, self.grant, need, session)
+            await handle(self, asked)
+        except ValueError as error:
+            await self._error("bad_input", str(error), session)
         except (HitchpostError, OSError) as error:
             await self._error(code_of(error), str(error), session)
 
@@ -208,7 +266,7 @@ class Connection:
         await self._detach(session)
         viewer = self.hub.viewer(session, asked.cols, asked.rows)
         one = self.hub.registry.get(session)
-        view = View(viewer, self._next_channel, one.shape["run"], asked.readOnly or not self.may_type)
+        view = View(viewer, self._next_channel, one.shape["run"], asked.readOnly or self.grant.role != OWNER)
         self._next_channel += 1
         self.views[session] = view
         if not view.read_only and viewer.watch is not None and not viewer.watch.over:
@@ -274,6 +332,8 @@ class Connection:
             raise Refused("the session has ended and takes no input")
         try:
             await view.keys.type(view.viewer, asked.data.encode("utf-8", "surrogatepass"))
+        except KeeperBusy:
+            raise
         except KeeperGone:
             raise Refused("the session has ended and takes no input") from None
 
@@ -294,8 +354,6 @@ class Connection:
 
     async def _resume(self, asked: Message) -> None:
         """In the background: other sessions of this connection go on meanwhile."""
-        if not self.may_type:
-            raise Refused("only the owner may do that")
         session = self.hub.registry.find(asked.sessionId).id
         deed = asyncio.create_task(self._resume_now(session))
         self._deeds.add(deed)
@@ -314,7 +372,7 @@ class Connection:
             return
         assert one.seen is not None
         told = {"type": "workspace.changed", "sessionId": one.id}
-        self._trees[one.id] = self.hub.trees.watch(one.seen.record.folder, lambda: self._heard(told))
+        self._trees[one.id] = self.hub.trees.watch(one.seen.record, lambda: self._heard(told))
 
     async def _unwatch_workspace(self, asked: Message) -> None:
         stop_watching = self._trees.pop(self.hub.registry.find(asked.sessionId).id, None)
@@ -326,3 +384,18 @@ class Connection:
         if view is None:
             raise Refused("attach to the session first")
         return view
+
+
+MESSAGES: dict[str, tuple[type[Message], Need, Handle]] = {
+    "session.attach": (Attach, Need.LOOK, Connection._attach),
+    "session.detach": (Message, Need.LOOK, Connection._on_detach),
+    "terminal.input": (Input, Need.CHANGE, Connection._input),
+    # a viewer's terminal answers by itself: that is dropped, and is no mistake
+    "terminal.answer": (Input, Need.LOOK, Connection._answer),
+    # a viewer's size is only its own: Connection._resize tells the program's terminal for those who type
+    "terminal.resize": (Resize, Need.LOOK, Connection._resize),
+    "session.resume": (Message, Need.CHANGE, Connection._resume),
+    "workspace.watch": (Message, Need.LOOK, Connection._watch_workspace),
+    "workspace.unwatch": (Message, Need.LOOK, Connection._unwatch_workspace),
+}
+"""What a client may say, what that needs, and what is done."""

@@ -21,7 +21,7 @@ from hitchpost.text import visible
 @click.option("--description", default="", help="A line for hitch ps.")
 @json_option
 def command(target: str, socket: str | None, name: str | None, description: str, as_json: bool) -> None:
-    """Watch a program that runs already in a tmux pane, as a session.
+    """Start watching a program that is already running in a tmux pane, as a session.
 
     It is not restarted and its tmux is not changed. `hitch stop` ends the program itself.
     """

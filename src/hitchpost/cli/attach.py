@@ -17,6 +17,7 @@ from hitchpost.cli.attachment import DETACHED, ENDED, KILLED, Attachment
 from hitchpost.cli.common import session_argument, terminal_size
 from hitchpost.cli.keys import Keyboard, parse_detach_key
 from hitchpost.cli.terminal import say
+from hitchpost.emulators import Emulators, NoEmulator
 from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import ADOPTED, TMUX, WITHOUT_SANDBOX
@@ -29,7 +30,7 @@ from hitchpost.ops.sessions import find
 from hitchpost.ops.takeover import NotTakenOver
 from hitchpost.runtimes import adopted, tmux
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
-from hitchpost.screen import restore
+from hitchpost.screen import Losses, RunScreen
 from hitchpost.text import visible
 
 FAILURE, SIGNALLED = 1, 128
@@ -47,12 +48,18 @@ def command(session: str, read_only: bool) -> None:
     from hitchpost.state.home import open_home
 
     home = open_home()
-    seen = recover(home, find(home, session).record.id)
+    with Emulators() as emulators:
+        sys.exit(_enter(home, find(home, session), emulators, read_only))
+
+
+def _enter(home: str, seen: Seen, emulators: Emulators, read_only: bool) -> int:
+    _load_for(seen, emulators)
+    seen = recover(home, seen.record.id)
     if seen.record.runtime == TMUX and tmux.server_pid(seen.folder) is not None:
-        sys.exit(attach_to(home, seen.record.id, read_only))
+        return attach_to(home, seen.record.id, emulators, read_only)
     if is_stale(seen.facts):
         if not stale.ask(home, seen):
-            return
+            return 0
         seen = recover(home, seen.record.id)
     if lives_on(seen.facts):
         raise NotTakenOver(seen.record)
@@ -61,10 +68,19 @@ def command(session: str, read_only: bool) -> None:
         raise Refused(
             f"{seen.record.name} is not running: {_label(seen)}{noted(seen.record)}", output_in + way_on(seen)
         )
-    sys.exit(attach_to(home, seen.record.id, read_only))
+    return attach_to(home, seen.record.id, emulators, read_only)
 
 
-def attach_to(home: str, session_id: str, read_only: bool = False) -> int:
+def _load_for(seen: Seen, emulators: Emulators) -> None:
+    """An emulator takes long to load: it does while the rest is looked at. tmux is its own."""
+    if seen.record.runtime not in (TMUX, ADOPTED) and os.isatty(0):
+        try:
+            emulators.start()
+        except NoEmulator:
+            return  # as with every other screen that has none
+
+
+def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool = False) -> int:
     """Enter the terminal of a session that runs, or that ran a moment ago: then its last screen and status are shown.
 
     Returns the exit code. Raises ``UsageError`` without a terminal, ``KeeperSilent`` when the keeper does not answer.
@@ -84,9 +100,10 @@ def attach_to(home: str, session_id: str, read_only: bool = False) -> int:
     keyboard = Keyboard(parse_detach_key(settings.load().detach_key))
     link = _connect(home, seen, read_only)
     if link is None:
-        return _show_end(recover(home, session_id))
+        return _show_end(recover(home, session_id), emulators)
     with link:
-        visit = Attachment(link, os.path.join(seen.run_folder, wire.OUTPUT), keyboard, read_only=read_only)
+        folder = os.path.join(seen.run_folder, wire.OUTPUT)
+        visit = Attachment(link, folder, emulators, keyboard, read_only=read_only)
         outcome = visit.run()
     name = seen.record.name
     if outcome == DETACHED:
@@ -144,9 +161,10 @@ def _connect(home: str, seen: Seen, read_only: bool) -> Link | None:
             time.sleep(RETRY_S)
 
 
-def _show_end(seen: Seen) -> int:
+def _show_end(seen: Seen, emulators: Emulators) -> int:
     folder = os.path.join(seen.run_folder, wire.OUTPUT)
-    screen = restore(folder, output.bounds(folder)[1])
+    screen = RunScreen(folder, emulators, Losses())
+    screen.advance(output.bounds(folder)[1])
     text = screen.text().rstrip()
     screen.close()
     if text.strip():

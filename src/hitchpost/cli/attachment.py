@@ -15,10 +15,12 @@ from typing import Any
 
 from hitchpost import output, wire
 from hitchpost.cli import terminal as term
+from hitchpost.cli.answers import Answers
 from hitchpost.cli.keys import ANSWER, DETACH, INPUT, Keyboard
 from hitchpost.cli.terminal import Signals, Terminal, TerminalGone
+from hitchpost.emulators import Emulators
 from hitchpost.runtimes.link import Link
-from hitchpost.screen import CANCEL, restore
+from hitchpost.screen import CANCEL, Losses, RunScreen
 from hitchpost.text import visible
 
 READ_BYTES = 1 << 16
@@ -37,12 +39,14 @@ class Attachment:
     Afterwards ``outcome`` says which, ``event`` is what the keeper told of the run's end, and ``signal`` the signal.
     """
 
-    def __init__(self, link: Link, output_folder: str, keyboard: Keyboard, *, read_only: bool) -> None:
+    def __init__(
+        self, link: Link, output_folder: str, emulators: Emulators, keyboard: Keyboard, *, read_only: bool
+    ) -> None:
         self.link, self.keyboard, self.read_only = link, keyboard, read_only
         self.outcome = ""
         self.event: dict[str, Any] | None = None
         self.signal = 0
-        self._folder = output_folder
+        self._folder, self._emulators = output_folder, emulators
         self._session = os.path.abspath(output_folder).split(os.sep)[-4]
         self._terminal = Terminal()
         self._size = self._terminal.size()
@@ -50,6 +54,7 @@ class Attachment:
         self._marks: list[tuple[int, int, int]] = []
         self._following = False
         self._outbox = bytearray()
+        self._answers = Answers()
         self._questions = self._answered = 0
         self._raw = True
         self._begun = False
@@ -64,18 +69,19 @@ class Attachment:
         terminal = self._terminal
         try:
             with Signals() as self._signals, output.Reader(self._folder, self._end) as self._reader:
-                self._screen = restore(self._folder, self._end, *self._size)
-                self._screen.resize(int(self.link.welcome["cols"]), int(self.link.welcome["rows"]))
+                self._screen = RunScreen(self._folder, self._emulators, Losses(), *self._size)
                 try:
+                    self._screen.advance(self._end)
+                    self._screen.resize(int(self.link.welcome["cols"]), int(self.link.welcome["rows"]))
                     terminal.raw()
                     try:
                         self._begin()
                         self._loop()
-                        terminal.finish(self._farewell())
+                        self._leave()
                     except TerminalGone:
                         self.outcome, self.signal = self.outcome or KILLED, self.signal or signal.SIGHUP
                     except BaseException:
-                        terminal.finish(self._farewell())
+                        self._leave()
                         raise
                     finally:
                         terminal.restore()
@@ -114,7 +120,7 @@ class Attachment:
                 self.outcome, self.signal = KILLED, number
                 return
         if signal.SIGTSTP in numbers:
-            self._terminal.finish(self._farewell())
+            self._leave()
             self._terminal.restore()
             os.kill(os.getpid(), signal.SIGSTOP)
             self._signals.read()
@@ -241,8 +247,9 @@ class Attachment:
             return True
         if chunk.lost:
             self._tell(output.gap_text(chunk.lost))
-        self._screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
+        self._screen.feed(chunk)
         if self._raw:
+            self._answers.passed(chunk.data)
             self._terminal.put(chunk.data)
         else:
             self._dirty = True
@@ -255,7 +262,7 @@ class Attachment:
             chunk = self._reader.read(min(output.READ_BYTES, self._end - self._reader.offset))
             if not chunk.data:
                 break
-            self._screen.feed(CANCEL + chunk.data if chunk.lost else chunk.data)
+            self._screen.feed(chunk)
         self._terminal.put(self._leave_raw(False))
         self._tell(
             f"{self._reader.offset - began} bytes of output came too fast for this terminal; "
@@ -296,7 +303,9 @@ class Attachment:
 
     def _show(self, clear: bytes) -> None:
         """Print the screen, and the first time its history."""
-        self._terminal.put(b"\x1b[0m" + clear + self._screen.snapshot(history=not self._begun))
+        shown = self._screen.snapshot(history=not self._begun)
+        self._answers.passed(shown)
+        self._terminal.put(b"\x1b[0m" + clear + shown)
         self._begun = True
 
     # the picture ------------------------------------------------------------------------------------------------
@@ -344,6 +353,10 @@ class Attachment:
         if used > row:
             return term.RESET + b"\x1b[%d;1H\r\n" % used
         return term.RESET + b"\x1b[%d;1H" % (row + 1) + (b"\r\n" if column else b"")
+
+    def _leave(self) -> None:
+        self._terminal.finish(self._farewell(), answers_outstanding=self._answers.outstanding)
+        self._answers = Answers()
 
     def _farewell(self) -> bytes:
         """What gives the terminal back; at the end of a run with what a picture or the alternate screen showed last."""

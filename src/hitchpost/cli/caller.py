@@ -32,6 +32,11 @@ def current_folder() -> str:
         raise UsageError("the current folder is gone; name another with --workspace") from None
 
 
+def typed_in() -> str:
+    """All of standard input."""
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+
+
 def say(text: str) -> None:
     """A line for the person, on standard error: standard output is for what was asked for."""
     print(visible(text), file=sys.stderr, flush=True)

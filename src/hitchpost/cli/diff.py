@@ -11,6 +11,7 @@ from hitchpost.ops.changed import changed, diff_shape
 from hitchpost.ops.sessions import find
 from hitchpost.state.home import open_home
 from hitchpost.text import COLOURS, visible
+from hitchpost.workspaces.diff import MOST_BYTES
 
 PAINT = (("+++", "1"), ("---", "1"), ("diff --git", "1"), ("@@", "36"), ("+", COLOURS["green"]), ("-", COLOURS["red"]))
 
@@ -24,12 +25,14 @@ def command(session: str, stat: bool, color: str, as_json: bool) -> None:
     """Show what changed since the session began: committed, uncommitted and untracked."""
     home = open_home(create=False)
     record = find(home, session).record
-    found = changed(home, record)
+    found = changed(home, record, stat=stat and not as_json)
     if as_json:
         print_json(diff_shape(found))
         return
     if found.base is None:
         say("it is not known which commit the session started from; compared with the last commit")
+    if found.cut:
+        say(f"only the first {MOST_BYTES >> 20} MiB are shown; git diff {found.base or 'HEAD'} there shows all")
     text = found.stat if stat else found.patch
     coloured = color == "always" or (color == "auto" and sys.stdout.isatty())
     if coloured or sys.stdout.isatty():

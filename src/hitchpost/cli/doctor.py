@@ -13,12 +13,13 @@ from hitchpost.cli.common import complete_sessions, json_option, print_json
 from hitchpost.errors import UsageError
 from hitchpost.ops.checkup import checkup
 from hitchpost.ops.finding import NOTE, OK, PROBLEM, Finding
-from hitchpost.ops.mending import FAILED, mend
+from hitchpost.ops.mending import Mended, mend
 from hitchpost.ops.sessions import resolve
 from hitchpost.ops.stored import StoredFile, stored_files
 from hitchpost.state.home import home_path, open_home
 from hitchpost.text import painted, visible
 
+FIXED, FAILED = "fixed", "failed"
 COLOUR = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
 
 
@@ -31,25 +32,27 @@ COLOUR = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
 def command(fix: bool, show: str | None, as_json: bool) -> None:
     """Check this machine, the settings, the state folder and every session. Without --fix nothing is written.
 
-    The exit code is 1 when there is a problem. Notes are no problems.
+    The exit code is 1 when there is a problem, or when something could not be mended. Notes are no problems.
     """
     if show is not None:
         if fix:
             raise UsageError("--show and --fix exclude each other")
         _show(show, as_json)
         return
-    done = mend(open_home(create=False)) if fix else []
+    mended = mend(open_home(create=False)) if fix else Mended([], [])
     findings = checkup(home_path())
-    good = all(finding.level != PROBLEM for finding in findings)
+    good = not mended.failed and all(finding.level != PROBLEM for finding in findings)
     if as_json:
-        print_json({"ok": good, "home": home_path(), "checks": [asdict(one) for one in findings], "fixed": done})
+        told = {"ok": good, "home": home_path(), "checks": [asdict(one) for one in findings]}
+        print_json({**told, "fixed": mended.fixed, "failed": mended.failed})
     else:
-        click.echo("\n".join(_lines(findings, done, colour=sys.stdout.isatty())))
+        click.echo("\n".join(_lines(findings, mended, colour=sys.stdout.isatty())))
     sys.exit(0 if good else 1)
 
 
-def _lines(findings: list[Finding], done: list[str], *, colour: bool) -> list[str]:
-    lines = [f"{'failed' if FAILED in text else 'fixed':<8} {visible(text)}" for text in done]
+def _lines(findings: list[Finding], mended: Mended, *, colour: bool) -> list[str]:
+    lines = [f"{painted(f'{FIXED:<8}', 'green', on=colour)} {visible(text)}" for text in mended.fixed]
+    lines += [f"{painted(f'{FAILED:<8}', 'red', on=colour)} {visible(text)}" for text in mended.failed]
     for one in findings:
         level = painted(f"{one.level:<8}", COLOUR[one.level], on=colour)
         about = f"{one.session}: " if one.session else ""

@@ -15,7 +15,7 @@ from hitchpost.errors import HitchpostError
 
 COMMANDS: dict[str, str] = {
     "run": "Start an agent, or any program, as a session.",
-    "adopt": "Watch a program that runs already, in a tmux pane, as a session.",
+    "adopt": "Start watching a program that is already running in a tmux pane.",
     "ps": "List sessions.",
     "attach": "Enter a session's terminal; Ctrl-B D leaves it running.",
     "logs": "Print what a session has written.",
@@ -33,7 +33,7 @@ COMMANDS: dict[str, str] = {
     "replay": "Play a session's recording, or export it.",
     "up": "Start the hub, and print a URL that signs you in.",
     "down": "End the hub; sessions go on.",
-    "status": "Show the hub, sandboxes and how many sessions are in which state.",
+    "status": "Show the hub, containers and how many sessions are in which state.",
     "services": "Show the containers of sessions, and whether an agent lives in each.",
     "token": "Make, list and take back tokens of scripts and sign-ins of browsers.",
     "prune": "Delete old records, as the retention says.",

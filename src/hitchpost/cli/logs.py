@@ -88,16 +88,17 @@ def _gathered(reader: output.Reader, end: int) -> dict[str, object]:
     plain = Plain()
     texts = []
     first: int | None = None
-    lost = 0
+    gaps = []
     while reader.offset < end and (chunk := reader.read()).data:
         first = chunk.offset if first is None else first
         if chunk.lost:
             texts.append(plain.finish())
-            lost += chunk.lost
+            gaps.append(output.counted(chunk.lost))
         texts.append(plain.feed(chunk.data))
     texts.append(plain.finish())
-    lost += max(0, end - reader.offset)
+    gaps.append(output.counted(max(0, end - reader.offset)))
     end = max(end, reader.offset)
+    lost = None if None in gaps else sum(filter(None, gaps))
     return {"first": end if first is None else first, "end": end, "lost": lost, "text": "".join(texts)}
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 
 from hitchpost.agents import catalog
-from hitchpost.cli.caller import current_folder, print_json, progress, say, terminal_size
+from hitchpost.cli.caller import current_folder, print_json, progress, say, terminal_size, typed_in
 from hitchpost.cli.options import FLAG, MANY, NUMBER, Option, as_click, parse
 from hitchpost.errors import UsageError
 from hitchpost.ops import environment
@@ -70,7 +70,12 @@ OPTIONS = (
         metavar="NAME[=VALUE]",
     ),
     Option("--idle-after", "Silence that counts as idle, such as 45s or 5m.", metavar="DURATION"),
-    Option("--prompt", "A first prompt."),
+    Option("--prompt", "A first prompt; - reads it as --prompt-file does."),
+    Option(
+        "--prompt-file",
+        "Type a first prompt from a file, or from standard input (-): it stands in no process list.",
+        metavar="FILE",
+    ),
     Option("--attach", "Enter the session's terminal at once.", FLAG),
     Option("--json", "Print JSON.", FLAG, "as_json"),
 )
@@ -114,6 +119,7 @@ def run(
     env_items: tuple[str, ...],
     idle_after: str | None,
     prompt: str | None,
+    prompt_file: str | None,
     attach: bool,
     as_json: bool,
 ) -> int:
@@ -121,6 +127,10 @@ def run(
     _check_places(branch=branch is not None, workspace=workspace is not None, here=here)
     if exclusive and share:
         raise UsageError("--exclusive and --share exclude each other")
+    if prompt is not None and prompt_file is not None:
+        raise UsageError("--prompt and --prompt-file exclude each other")
+    if prompt == "-":
+        prompt, prompt_file = None, prompt
     home = open_home()
     request = Request(
         folder=current_folder() if workspace is None else workspace,
@@ -133,7 +143,8 @@ def run(
         name=name,
         description=description,
         runtime=runtime,
-        prompt=prompt,
+        prompt=prompt if prompt_file is None else _read(prompt_file),
+        prompt_is_typed=prompt_file is not None,
         env=environment.parse(env_items, os.environ),
         size=terminal_size(),
         sandbox=Asked(image, mounts, network, memory, cpus, config, keep_failed),
@@ -154,10 +165,22 @@ def run(
         print(f"{visible(record.name)} started as session {record.index}, id {record.id} (run {seen.facts.run})")
     if attach:
         from hitchpost.cli.attach import attach_to
+        from hitchpost.emulators import Emulators
 
         sys.stdout.flush()
-        return attach_to(home, record.id)
+        with Emulators() as emulators:
+            return attach_to(home, record.id, emulators)
     return 0
+
+
+def _read(path: str) -> str:
+    from hitchpost.state import files
+
+    try:
+        text = typed_in() if path == "-" else files.read_bytes(path, follow=True).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise UsageError(f"cannot read the first prompt from {path}: {(error.strerror or '').lower()}") from None
+    return text.removesuffix("\n")
 
 
 def _seconds(word: str, text: str) -> float:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from datetime import UTC, datetime
 
 import click
 
-from hitchpost.cli.caller import terminal_size
+from hitchpost.cli.caller import terminal_size, typed_in
 from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
 from hitchpost.cli.wait import words
 from hitchpost.errors import UsageError
@@ -40,12 +39,12 @@ def command(
     """Type TEXT into a session, as a person would paste it, and press Enter.
 
     A session that was ended because it was idle, or that had done its work, is started again for it. A TEXT of `-` is
-    read from standard input; a line end at its end is the Enter that is pressed.
+    read from standard input, so that it stands in no process list; a line end at its end is the Enter that is pressed.
     """
     if timeout_s is not None and not until_done:
         raise UsageError("--timeout goes with --wait")
     if text == "-":
-        text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+        text = typed_in()
         text = text if no_enter else text.removesuffix("\n")
     home = open_home(create=False)
     found = find(home, session).record.id

@@ -36,6 +36,7 @@ def lines(rows: list[dict[str, Any]], *, colour: bool) -> list[str]:
     width = max(map(len, names), default=0) + 4
     found = []
     for name, row in zip(names, rows, strict=True):
-        word = painted(row["state"].ljust(10), COLOURS.get(row["state"], "yellow"), on=colour)
-        found.append(f"  {name.ljust(width)}{word}{row['note']}".rstrip())
+        word = row.get("status", row["state"])  # an older hub has no status
+        shown = painted(word.ljust(10), COLOURS.get(word, "yellow"), on=colour)
+        found.append(f"  {name.ljust(width)}{shown}{visible(row['note'])}".rstrip())
     return found or ["  none"]

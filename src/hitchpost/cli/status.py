@@ -1,4 +1,4 @@
-"""``hitch status``: the hub, its sandboxes, its sessions."""
+"""``hitch status``: the hub, the containers, the sessions."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ import click
 from hitchpost import hubclient
 from hitchpost.cli.common import json_option, print_json
 from hitchpost.cli.services import lines
+from hitchpost.model import record, run
 from hitchpost.model.durations import duration
-from hitchpost.model.status import COLOURS, UNKNOWN
+from hitchpost.model.status import COLOURS, STALE, UNKNOWN
 from hitchpost.ops.services import overview
 from hitchpost.state.home import open_home
 from hitchpost.text import painted, visible
+
+NOT_LIVE = (STALE, UNKNOWN, run.FAILED, run.ORPHANED, run.STOPPED, run.COMPLETED, record.SUSPENDED)
 
 
 @click.command("status")
 @json_option
 def command(as_json: bool) -> None:
-    """Show whether the hub runs, which sandboxes there are, and how many sessions are in which state."""
+    """Show whether the hub runs, which containers there are, and how many sessions are in which state."""
     home = open_home()
     silent = ""
     known: dict[str, Any] | None = None
@@ -35,9 +38,10 @@ def command(as_json: bool) -> None:
     except hubclient.NoHub:
         hub = None
     known = known or overview(home)
-    words, rows = known["counts"], known["sessions"]
+    rows = known["sessions"]
+    words = Counter(row["status"] for row in rows)
     if as_json:
-        print_json({"hub": hub, "counts": words, "containers": known["containers"], "sessions": rows})
+        print_json({"hub": hub, "counts": known["counts"], "containers": known["containers"], "sessions": rows})
         return
     colour = sys.stdout.isatty()
     click.echo("Services:")
@@ -46,17 +50,17 @@ def command(as_json: bool) -> None:
     elif silent:
         click.echo(f"  hub       {painted(silent, 'yellow', on=colour)}")
     else:
-        counts = ", ".join(f"{words[word]} {word}" for word in ("stale", "error", "stopped") if words.get(word))
+        counts = ", ".join(f"{words[word]} {word}" for word in NOT_LIVE if words[word])
         up = painted("running", "green", on=colour)
         click.echo(
             f"  hub       {up}   pid {hub['pid']}, up {duration(hub['uptime_s'])}{f' ({counts})' if counts else ''}"
         )
         for text in hub.get("problems", []):
             click.echo(f"    {painted('problem', 'yellow', on=colour)}: {visible(text)}")
-    click.echo("Sandboxes:")
+    click.echo("Containers:")
     click.echo("\n".join(lines(known["containers"], colour=colour)))
     click.echo("Sessions:")
-    for word, count in sorted(Counter(row["status"] for row in rows).items()):
+    for word, count in sorted(words.items()):
         paint = COLOURS.get(word, COLOURS[UNKNOWN])
         click.echo(f"  {painted(f'{count} {word}', paint, on=colour and paint == 'yellow')}")
     if not rows:

@@ -10,6 +10,7 @@ import time
 import tty
 from types import FrameType
 
+from hitchpost.cli.answers import Fence
 from hitchpost.cli.common import terminal_size
 from hitchpost.errors import HitchpostError
 from hitchpost.text import visible
@@ -115,14 +116,17 @@ class Terminal:
         except OSError:
             raise TerminalGone from None
 
-    def finish(self, data: bytes) -> None:
-        """Write the last bytes, to a terminal that takes them in time."""
-        self.put(data)
+    def finish(self, data: bytes, *, answers_outstanding: bool = False) -> None:
+        """Write the last bytes, to a terminal that takes them in time; then take the answers that it still owes."""
+        fence = Fence(*self.size()) if answers_outstanding else None
+        self.put(data + (fence.question if fence else b""))
         deadline = time.monotonic() + FAREWELL_S
         try:
             while self._queue and (left_s := deadline - time.monotonic()) > 0:
                 if select.select([], [self.output], [], left_s)[1]:
                     self.flush()
+            if fence is not None and not self._queue:
+                fence.swallow(self.input, self.read)
         except TerminalGone:
             return
         finally:

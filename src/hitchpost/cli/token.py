@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from hitchpost.cli.common import json_option, print_json
-from hitchpost.errors import NoSuchToken
+from hitchpost.errors import NoSuchToken, UsageError
 from hitchpost.state.home import open_home
 from hitchpost.text import table, visible
 
@@ -20,25 +18,56 @@ def command() -> None:
 @command.command("create")
 @click.option("--name", default="", help="What it is for.")
 @click.option("--role", type=click.Choice(["owner", "viewer"]), default="owner", show_default=True)
-def create(name: str, role: str) -> None:
-    """Make a token and print it, once: only its digest is kept."""
-    from hitchpost.api.tokens import create_bearer
+@click.option("--session", "sessions", multiple=True, metavar="SESSION", help="Only for this one; can be repeated.")
+@click.option("--for", "lasts", default="30d", show_default=True, metavar="DURATION", help="Such as 12h, 7d or never.")
+def create(name: str, role: str, sessions: tuple[str, ...], lasts: str) -> None:
+    """Make a token and print it, once: only its digest is kept.
 
-    click.echo(create_bearer(open_home(), name, role))
+    A viewer looks and changes nothing. With --session the token is for these sessions alone: of all others it sees
+    nothing, in no list and no event, and it makes no new ones.
+    """
+    from datetime import UTC, datetime, timedelta
+
+    from hitchpost.api.tokens import create_bearer
+    from hitchpost.ops.sessions import resolve
+
+    home, seconds = open_home(), _seconds(lasts)
+    covered = frozenset(resolve(home, one) for one in sessions) if sessions else None
+    expires_at = None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
+    click.echo(create_bearer(home, name, role, covered, expires_at))
+
+
+def _seconds(text: str) -> float | None:
+    """None for a token that lasts until it is taken back."""
+    from hitchpost.model.durations import seconds_of
+    from hitchpost.settings import YEAR_S
+
+    if text == "never":
+        return None
+    found = seconds_of(text)
+    if found is None or not 0 < found <= 10 * YEAR_S:
+        got = visible(text[:80])
+        raise UsageError(
+            f"expected --for to be never or a duration of at most ten years, such as 12h or 7d, but got {got!r}"
+        )
+    return found
 
 
 @command.command("ls")
 @json_option
 def ls(as_json: bool) -> None:
-    """List tokens and signed-in browsers."""
+    """List tokens and signed-in browsers. The last use is told to ten minutes."""
     from hitchpost.api.tokenfile import TokenFile
 
     found = TokenFile(open_home()).all()
     if as_json:
-        print_json([asdict(one) for one in found])
+        print_json([one.shape() for one in found])
         return
-    rows = [("ID", "KIND", "NAME", "ROLE", "CREATED", "EXPIRES")]
-    rows += [(one.id, one.kind, visible(one.name), one.role, one.created_at[:19], one.expires_at[:19]) for one in found]
+    rows = [("ID", "KIND", "NAME", "ROLE", "SESSIONS", "CREATED", "EXPIRES", "LAST USED")]
+    for one in found:
+        sessions = "all" if one.grant.sessions is None else ",".join(sorted(one.grant.sessions))
+        ends, used = one.expires_at[:19] or "never", one.used_at[:19] or "never"
+        rows.append((one.id, one.kind, visible(one.name), one.grant.role, sessions, one.created_at[:19], ends, used))
     click.echo("\n".join(table(rows)))
 
 

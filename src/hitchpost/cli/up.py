@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,8 +11,11 @@ import time
 import click
 
 from hitchpost import hubclient, wire
+from hitchpost import settings as config
+from hitchpost.agents import catalog
 from hitchpost.cli.common import json_option, print_json, say
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import HitchpostError, UsageError
+from hitchpost.ops import environment
 from hitchpost.state import files
 from hitchpost.state.home import open_home
 
@@ -27,16 +31,27 @@ class UpFailed(HitchpostError):
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address to listen on.")
 @click.option("--port", default=8750, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free one.")
 @click.option("--foreground", is_flag=True, help="Stay, for service managers; logs go to standard error.")
+@click.option(
+    "--keep-env", "keep", multiple=True, metavar="NAME", help="A variable of yours that runs of the hub get, too."
+)
 @json_option
-def command(host: str, port: int, foreground: bool, as_json: bool) -> None:
-    """Start the hub in the background and print a URL that signs you in. Run again, it prints a fresh URL."""
+def command(host: str, port: int, foreground: bool, keep: tuple[str, ...], as_json: bool) -> None:
+    """Start the hub in the background and print a URL that signs you in. Run again, it prints a fresh URL.
+
+    Sessions that the page starts get what a login has of your environment, and what --keep-env or `pass_env` name.
+    """
     hubclient.check_host(host)
     home = open_home()
+    kept = _kept(keep)
     if foreground:
-        os.execv(sys.executable, [sys.executable, "-m", "hitchpost.api", host, str(port)])
+        argv = [sys.executable, "-m", "hitchpost.api", host, str(port)]
+        os.execve(sys.executable, argv, _environment(home, kept))
     started = None
     if not hubclient.is_up(home):
-        started = _start(home, host, port)
+        started = _start(home, host, port, kept)
+        _tell_left_out(kept)
+    elif keep:
+        say("the hub runs already: --keep-env counts when it is started; hitch down ends it, sessions go on")
     answer = _launch(home, started)
     if as_json:
         print_json(answer)
@@ -45,7 +60,7 @@ def command(host: str, port: int, foreground: bool, as_json: bool) -> None:
         say("the link works once, within a minute; hitch up prints another")
 
 
-def _start(home: str, host: str, port: int) -> subprocess.Popen[bytes]:
+def _start(home: str, host: str, port: int, kept: tuple[str, ...]) -> subprocess.Popen[bytes]:
     log = os.open(
         os.path.join(home, hubclient.LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
@@ -56,17 +71,32 @@ def _start(home: str, host: str, port: int) -> subprocess.Popen[bytes]:
             stdout=log,
             stderr=log,
             cwd="/",
-            env=_environment(home),
+            env=_environment(home, kept),
             start_new_session=True,
         )
     finally:
         os.close(log)
 
 
-def _environment(home: str) -> dict[str, str]:
-    """Ours, without what marks the processes of a session: a hub that is started inside one does not end with it."""
-    ours = {name: text for name, text in os.environ.items() if os.fsencode(name) not in wire.MARKS}
-    return ours | {wire.HUB_MARK: os.path.join(home, hubclient.LOCK)}
+def _kept(named: tuple[str, ...]) -> tuple[str, ...]:
+    for name in named:
+        if name not in os.environ:
+            raise UsageError(f"expected --keep-env to name a variable that is set, but got {name!r}")
+    return (*named, *config.load().pass_env)
+
+
+def _tell_left_out(kept: tuple[str, ...]) -> None:
+    """What an agent may miss when the page starts it."""
+    here = environment.of_hub(os.environ, kept)
+    wanted = {name: agents for name, agents in catalog.variables().items() if name in os.environ and name not in here}
+    if wanted:
+        left = ", ".join(f"{name} ({', '.join(agents)})" for name, agents in wanted.items())
+        say(f"sessions that the page starts do not get {left}; --keep-env NAME or the setting pass_env do that")
+
+
+def _environment(home: str, kept: tuple[str, ...]) -> dict[str, str]:
+    """Without what marks the processes of a session: a hub that is started inside one does not end with it."""
+    return environment.of_hub(os.environ, kept) | {wire.HUB_MARK: os.path.join(home, hubclient.LOCK)}
 
 
 def _launch(home: str, started: subprocess.Popen[bytes] | None) -> dict[str, str]:
@@ -92,4 +122,9 @@ def _last_words(home: str) -> str:
         lines = files.read_ends(path, 0, LAST_BYTES).decode("utf-8", "replace").strip().splitlines()
     except OSError:
         lines = []
-    return f"its last words: {lines[-1]}" if lines else f"see {path}"
+    if not lines:
+        return f"see {path}"
+    try:
+        return f"its last words: {json.loads(lines[-1])['event']}"
+    except (ValueError, KeyError, TypeError):
+        return f"its last words: {lines[-1]}"

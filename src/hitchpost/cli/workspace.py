@@ -109,7 +109,7 @@ def path(workspace: str) -> None:
 def rm(workspace: str, force: bool) -> None:
     """Remove a worktree; its branch stays. Of a plain folder only the record goes, the folder is not touched.
 
-    Refused while it is in use, and with uncommitted or untracked files. Ignored files are deleted with it.
+    Refused while it is in use, and with uncommitted work. Ignored files are deleted with it.
     """
     home = open_home(create=False)
     found = store.find(home, workspace, removed=True)
@@ -164,7 +164,10 @@ def prune_command(dry_run: bool, as_json: bool) -> None:
 @click.argument("folder", required=False, metavar="[DIR]")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def trust_command(folder: str | None, yes: bool) -> None:
-    """Show the commands of a repository's .hitchpost.toml, and let them run. A changed file needs new trust."""
+    """Show the commands of a repository's .hitchpost.toml, and let them run. A changed file needs new trust.
+
+    That holds for the files of the repository that the commands name, too.
+    """
     home = open_home()
     if folder is None or os.path.isdir(folder):
         where = folder or current_folder()
@@ -178,10 +181,12 @@ def trust_command(folder: str | None, yes: bool) -> None:
     for kind, commands in (("setup", told.setup), ("teardown", told.teardown)):
         for argv in commands:
             click.echo(f"  {kind:<9} {visible(shlex.join(argv))}")
+    for name in told.named:
+        click.echo(f"  {'file':<9} {visible(name)}")
     if is_trusted(home, repository.common, told.content):
         click.echo("It is trusted already.")
         return
     if not yes and not click.confirm("Let these commands run in new worktrees?"):
         raise Refused("not trusted; nothing was changed")
     trust(home, repository.common, told.content)
-    click.echo("Trusted, until the file changes.")
+    click.echo("Trusted, until the file or one that it names changes.")

@@ -6,13 +6,15 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, TypeVar
 
+import structlog
+
 from hitchpost import settings as config
+from hitchpost.emulators import Emulators
 from hitchpost.errors import Refused
 from hitchpost.hub.boxes import Boxes
+from hitchpost.hub.pools import ENDS, GIT, LOOKS, STARTS, Pools
 from hitchpost.hub.registry import Registry, Tracked
 from hitchpost.hub.screens import Screens
 from hitchpost.hub.streams import Keys, Viewer
@@ -26,12 +28,13 @@ from hitchpost.ops.remove import archive, remove
 from hitchpost.ops.restart import restart
 from hitchpost.ops.resume import resume
 from hitchpost.ops.stop import stop
+from hitchpost.screen import Losses
 
+log = structlog.get_logger()
 T = TypeVar("T")
-OPS_AT_ONCE = 16
 SPARE_DESCRIPTORS = 32
-WARM_UP_AFTER_S = 1.0
-MOST_SCREENS, MOST_REPLAYS = 64, 4
+WARM_UP_AFTER_S = 0.3
+MOST_SCREENS, MOST_REPLAYS = 16, 4
 
 
 def check_room() -> None:
@@ -48,27 +51,35 @@ def check_room() -> None:
             os.close(fd)
 
 
+def _tell_of_loss(output_folder: str, count: int, why: str) -> None:
+    session, run = output_folder.split(os.sep)[-4:-1:2]
+    log.warning("screen lost", session_id=session, run=int(run), losses=count, why=why)
+
+
 class Hub:
     def __init__(self, home: str) -> None:
         self.home = home
         self.registry = Registry(home)
-        self.screens = Screens("screen", MOST_SCREENS)
-        self.replays = Screens("replay", MOST_REPLAYS)
-        self.trees = Trees(self.do)
+        self.emulators = Emulators()
+        self.lost_screens = Losses(_tell_of_loss)
+        self.screens = Screens("screen", MOST_SCREENS, self.emulators, self.lost_screens)
+        self.replays = Screens("replay", MOST_REPLAYS, self.emulators, self.lost_screens)
+        self.trees = Trees(home, self.look_at_files)
         self.began = time.monotonic()
         self.failing: dict[str, str] = {}
         """Regular jobs that could not be done the last time, and why."""
         self._keys: dict[tuple[str, int], Keys] = {}
-        self._ops = ThreadPoolExecutor(OPS_AT_ONCE, "ops")
+        self._pools = Pools()
+        self._warm_up: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
         await self.registry.open()
         self.boxes = Boxes(self.registry)
         self.boxes.start()
-        self._warm_up = asyncio.get_running_loop().call_later(WARM_UP_AFTER_S, self.screens.warm_up)
 
     async def close(self) -> None:
-        self._warm_up.cancel()
+        if self._warm_up is not None:
+            self._warm_up.cancel()
         self.boxes.close()
         for keys in self._keys.values():
             keys.close()
@@ -76,7 +87,13 @@ class Hub:
         await self.registry.close()
         self.screens.close()
         self.replays.close()
-        self._ops.shutdown(wait=False, cancel_futures=True)
+        self.emulators.close()
+        self._pools.close()
+
+    def expect_viewers(self) -> None:
+        """Somebody is there, and will look at a terminal soon: make an emulator ready, which takes half a second."""
+        if self._warm_up is None:
+            self._warm_up = asyncio.get_running_loop().call_later(WARM_UP_AFTER_S, self.screens.warm_up)
 
     @property
     def problems(self) -> list[str]:
@@ -87,8 +104,18 @@ class Hub:
     # operations -------------------------------------------------------------------------------------------------
 
     async def do(self, call: Callable[..., T], *args: Any, **named: Any) -> T:
-        """An operation, in a thread: it waits for disks, locks and keepers."""
-        return await asyncio.get_running_loop().run_in_executor(self._ops, partial(call, *args, **named))
+        """Something that looks at files, in a thread: it waits for disks and locks."""
+        return await self._pools.do(LOOKS, call, *args, **named)
+
+    async def _start(self, session: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        return await self._pools.do_for(session, STARTS, call, self.home, session, *args, **named)
+
+    async def _end(self, session: str, call: Callable[..., T], **named: Any) -> T:
+        return await self._pools.do_for(session, ENDS, call, self.home, session, **named)
+
+    async def look_at_files(self, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        """What asks git, in threads of its own: agents decide how long that takes, and nothing else waits for it."""
+        return await self._pools.do(GIT, call, *args, **named)
 
     async def after(self, session: str) -> Tracked:
         """The session as it is at this moment, after an operation or before it. Raises ``NoSuchSession``."""
@@ -101,7 +128,7 @@ class Hub:
         live = sum(one.watch is not None for one in self.registry.sessions.values())
         if live >= most:
             raise Refused(f"{live} sessions run already; the setting sessions_max allows {most}")
-        seen, notes = await self.do(launch, self.home, request, actor=actor, caller=os.environ)
+        seen, notes = await self._pools.do(STARTS, launch, self.home, request, actor=actor, caller=os.environ)
         return await self.after(seen.record.id), notes
 
     async def prompt(
@@ -112,37 +139,37 @@ class Hub:
         if one.seen is not None and rests(one.seen.facts):
             check_room()
         how = {"enter": enter, "force": force}
-        done = await self.do(prompt, self.home, session, text, actor=actor, caller=os.environ, **how)
+        done = await self._start(session, prompt, text, actor=actor, caller=os.environ, **how)
         return await self.after(session), {"delivered": True, "offset": done.offset, "started": done.started}
 
     async def stop(
         self, session: str, *, actor: str, run: int | None = None, by: str = runs.USER, reason: str = ""
     ) -> Tracked:
-        await self.do(stop, self.home, session, actor=actor, run=run, by=by, reason=reason)
+        await self._end(session, stop, actor=actor, run=run, by=by, reason=reason)
         return await self.after(session)
 
     async def restart(self, session: str, *, actor: str) -> tuple[Tracked, list[str]]:
         check_room()
         settings = await self.do(config.load)
-        begun = await self.do(restart, self.home, session, settings, actor=actor, caller=os.environ)
+        begun = await self._start(session, restart, settings, actor=actor, caller=os.environ)
         return await self.after(session), list(begun.notes)
 
     async def resume(self, session: str, *, actor: str) -> tuple[Tracked, list[str]]:
         check_room()
         settings = await self.do(config.load)
-        begun = await self.do(resume, self.home, session, settings, actor=actor, caller=os.environ)
+        begun = await self._start(session, resume, settings, actor=actor, caller=os.environ)
         return await self.after(session), list(begun.notes)
 
     async def cancel(self, session: str, *, actor: str) -> Tracked:
-        await self.do(cancel, self.home, session, actor=actor)
+        await self._end(session, cancel, actor=actor)
         return await self.after(session)
 
     async def archive(self, session: str, *, actor: str) -> Tracked:
-        await self.do(archive, self.home, session, actor=actor)
+        await self._end(session, archive, actor=actor)
         return await self.after(session)
 
     async def remove(self, session: str, *, actor: str, force: bool) -> None:
-        await self.do(remove, self.home, session, actor=actor, force=force)
+        await self._end(session, remove, actor=actor, force=force)
         await self.registry.look_at(session)
 
     # streams ----------------------------------------------------------------------------------------------------

@@ -22,20 +22,19 @@ from hitchpost.errors import HitchpostError, NoSuchSession
 from hitchpost.hub.changes import Changes
 from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
-from hitchpost.model.durations import duration
 from hitchpost.model.facts import WITHOUT_SANDBOX, Facts
 from hitchpost.model.record import ALL
 from hitchpost.model.status import cr070, lives_on, never_ran, settle, status, story29, story29_reason
 from hitchpost.ops.create import sweep
 from hitchpost.ops.listing import Row, foreign, is_settled, is_wanted, place_in_list, place_of
-from hitchpost.ops.look import Seen, as_it_was, exit_of, look, with_activity
+from hitchpost.ops.look import Seen, as_it_was, ended, exit_of, look, with_activity
 from hitchpost.ops.recover import recover
 from hitchpost.ops.sessions import resolve_in
 from hitchpost.ops.takeover import NotTakenOver
 from hitchpost.ops.view import shape
 from hitchpost.state import files, records
 from hitchpost.state.home import is_id, session_folder, sessions_folder
-from hitchpost.state.index import NAME, NUMBER, RECORD, TICK_NS, Index, few, line_of, text_of
+from hitchpost.state.index import NAME, NUMBER, RECORD, TICK_NS, Index, few, line_of, text_of, total_field
 from hitchpost.values import replace
 
 ADOPTION_BUDGET_S = 10.0
@@ -114,9 +113,10 @@ class Tracked:
         self._shape = made = shape(self.seen, now, words)
         self._row = None
         self.text = lightjson.dumps(made)
-        since_s = now.timestamp() - words.in_status_s
+        now_s = now.timestamp()
+        total = total_field(words.total_s, now_s, grows=words.total_grows)
         agent_state = cr070(self.seen.facts)
-        self.line = line_of(made, since_s, duration(words.total_s), words.colour, agent_state, place_of(made))
+        self.line = line_of(made, now_s - words.in_status_s, total, words.colour, agent_state, place_of(made))
         self.place = place_in_list(self.line)
         self.lives = self.seen.facts.state in runs.LIVE
 
@@ -314,6 +314,8 @@ class Registry:
                     self.foreign[session] = await self._in_thread(foreign, self.home, session, error)
                 return one
             self.foreign.pop(session, None)
+            if _is_late(one, seen):
+                return one  # the next look is asked for already
             if self.session_lost.get(session) == seen.facts.run and seen.facts.state == runs.RUNNING:
                 seen = replace(seen, facts=replace(seen.facts, session_alive=False))
             lost = seen.facts.keeper_alive is False and seen.facts.state in runs.LIVE
@@ -366,11 +368,19 @@ class Registry:
         kind, session = event.get("event"), one.id
         if kind == "exit":
             one.heard = (run, event["exit"])
+            self._tell_end(one, run, event)
         if kind == "resize":
             size = {"cols": event["cols"], "rows": event["rows"]}
             self.publish({"type": "terminal.size", "sessionId": session, **size})
         if kind in ("state", "exit", "attention", "closed"):
             self._soon(session)
+
+    def _tell_end(self, one: Tracked, run: int, event: Event) -> None:
+        """A keeper writes a run's end down before it tells it. The look that finds it takes longer than its word."""
+        before = one.seen
+        if before is not None and before.facts.run == run and (found := ended(before, event)) is not None:
+            one.seen = found
+            self._tell(one, before, quiet=False)
 
     def _tell(self, one: Tracked, before: Seen | None, *, quiet: bool) -> None:
         assert one.seen is not None
@@ -552,6 +562,12 @@ class Registry:
 
 def _in_sandbox(text: str | None) -> bool:
     return text is not None and json.loads(text)["runtime"] not in WITHOUT_SANDBOX
+
+
+def _is_late(one: Tracked, seen: Seen) -> bool:
+    """Whether a look began before its keeper told the run's end, and was done after it."""
+    told = one.heard is not None and one.heard[0] == seen.facts.run
+    return told and seen.facts.state in runs.LIVE and seen.facts.keeper_alive is True
 
 
 def _now(seen: Seen) -> Seen | None:

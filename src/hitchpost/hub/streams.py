@@ -12,7 +12,7 @@ import os
 from collections.abc import Awaitable, Callable
 
 from hitchpost import output, wire
-from hitchpost.hub.keepers import KeeperLink
+from hitchpost.hub.keepers import KeeperGone, KeeperLink
 from hitchpost.hub.screens import Screens
 from hitchpost.hub.watching import Watch
 
@@ -33,8 +33,14 @@ class Keys:
         self.run_folder = run_folder
         self.viewers: list[Viewer] = []
         self._link: KeeperLink | None = None
-        self._drain: asyncio.Task[None] | None = None
+        self._end: asyncio.Task[None] | None = None
+        self._told: tuple[Viewer, int, int] | None = None
+        """Who has the size, as the keeper was told last. Who goes on typing has nothing else to say."""
         self._lock = asyncio.Lock()
+
+    @property
+    def is_connected(self) -> bool:
+        return self._link is not None and not self._lock.locked()
 
     async def join(self, viewer: Viewer) -> None:
         """The last of the viewers has the size: who joins is the first of them, until it types or is the only one."""
@@ -51,13 +57,18 @@ class Keys:
 
     async def type(self, viewer: Viewer, data: bytes) -> None:
         """Raises ``KeeperGone`` when the run is over."""
-        link = await self._own(viewer)
+        link = self._link
+        if link is None or self._told != (viewer, viewer.cols, viewer.rows) or self._lock.locked():
+            link = await self._own(viewer)
         link.send(wire.INPUT, data)
 
     def answer(self, viewer: Viewer, data: bytes) -> None:
         """What a viewer's terminal answers to the program: dropped unless the size is that viewer's."""
         if self._link is not None and self.viewers and self.viewers[-1] is viewer:
-            self._link.send(wire.ANSWER, data)
+            try:
+                self._link.send(wire.ANSWER, data)
+            except KeeperGone:
+                pass
 
     async def resize(self, viewer: Viewer) -> None:
         if self.viewers and self.viewers[-1] is viewer:
@@ -70,22 +81,27 @@ class Keys:
                 self.viewers.append(viewer)
             if self._link is None:
                 cols, rows = viewer.cols, viewer.rows
-                self._link = await KeeperLink.connect(self.run_folder, role="attach", cols=cols, rows=rows)
-                self._drain = asyncio.get_running_loop().create_task(self._read(self._link))
+                self._link = await KeeperLink.connect(self.run_folder, _ignore, role="attach", cols=cols, rows=rows)
+                self._end = asyncio.get_running_loop().create_task(self._forget(self._link))
             self._link.resize(viewer.cols, viewer.rows)
+            self._told = (viewer, viewer.cols, viewer.rows)
             return self._link
 
-    async def _read(self, link: KeeperLink) -> None:
-        async for _ in link.frames():
-            pass
-        self._link = None
+    async def _forget(self, link: KeeperLink) -> None:
+        await link.lost()
+        if self._link is link:
+            self._link = self._told = None
 
     def close(self) -> None:
-        if self._drain is not None:
-            self._drain.cancel()
+        if self._end is not None:
+            self._end.cancel()
         if self._link is not None:
             self._link.close()
-        self._link = self._drain = None
+        self._link = self._told = self._end = None
+
+
+def _ignore(kind: bytes, payload: bytes) -> None:
+    """What a keeper says to those who type, the watch hears too."""
 
 
 class Viewer:
@@ -139,21 +155,28 @@ class Viewer:
                     if await self.end() - reader.offset > MOST_BEHIND_BYTES:
                         reader.offset = await self._screen(send)
                     look_at = reader.offset + LOOK_EVERY_BYTES
-                chunk = reader.read_at_once(TURN_BYTES) or await self._read(reader)
+                told = self.watch.end if self.watch is not None else 0
+                chunk = reader.read_at_once(TURN_BYTES)
+                if chunk is None or not (chunk.data or self._is_all(told, reader.offset)):
+                    chunk = await self._read(reader)
                 if chunk.lost:
                     # what follows a gap means nothing without what came before it
                     await send(GAP, chunk.offset - chunk.lost, chunk.lost.to_bytes(8, "big"))
                     reader.offset = look_at = await self._screen(send)
                 elif chunk.data:
                     await send(OUTPUT, chunk.offset, chunk.data)
-                    await asyncio.sleep(0)
-                elif not await self._more(reader.offset):
+                    await asyncio.sleep(0)  # now it goes out, and others have their turn
+                elif not await self._more(max(reader.offset, told)):
                     return
         finally:
             if self._reading is None or self._reading.done():
                 reader.close()
             else:
                 self._reading.add_done_callback(lambda _: reader.close())
+
+    def _is_all(self, told: int, offset: int) -> bool:
+        """Whether the log ends at ``offset``, as the keeper tells it. It tells as soon as that is not so any more."""
+        return told <= offset and self.watch is not None and not self.watch.over
 
     async def _read(self, reader: output.Reader) -> output.Chunk:
         """In a thread: it may have to look for the next segment, or wait for the disk, or for a descriptor."""

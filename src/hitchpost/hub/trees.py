@@ -8,7 +8,10 @@ from collections.abc import Awaitable, Callable
 
 from hitchpost.errors import HitchpostError
 from hitchpost.hub.changes import ENTRIES, IN_ATTRIB, IN_MODIFY, Changes
-from hitchpost.workspaces import git
+from hitchpost.ops.place import tree_of
+from hitchpost.state.records import Record
+from hitchpost.workspaces.tree import Tree
+from hitchpost.workspaces.view import View
 
 TELL_AFTER_S = 0.2
 MOST_FOLDERS = 4000
@@ -18,8 +21,8 @@ Tell = Callable[[], None]
 
 
 class _Tree:
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
+    def __init__(self, record: Record) -> None:
+        self.record = record
         self.tells: list[Tell] = []
         self.watched: set[str] = set()
         self.timer: asyncio.TimerHandle | None = None
@@ -29,14 +32,14 @@ class _Tree:
 class Trees:
     """Worktrees that somebody looks at. What git ignores is not watched."""
 
-    def __init__(self, do: Callable[..., Awaitable[list[str]]]) -> None:
-        self._do = do
+    def __init__(self, home: str, do: Callable[..., Awaitable[list[str]]]) -> None:
+        self._home, self._do = home, do
         self._trees: dict[str, _Tree] = {}
         self._changes: Changes | None = None
 
-    def watch(self, folder: str, tell: Tell) -> Callable[[], None]:
-        """Call ``tell`` soon after something changed in the worktree that ``folder`` is in. Returns what ends that."""
-        tree = self._trees.setdefault(folder, _Tree(folder))
+    def watch(self, record: Record, tell: Tell) -> Callable[[], None]:
+        """Call ``tell`` soon after something changed in the session's worktree. Returns what ends that."""
+        tree = self._trees.setdefault(record.id, _Tree(record))
         tree.tells.append(tell)
         if tree.task is None:
             tree.task = asyncio.create_task(self._look(tree))
@@ -58,7 +61,7 @@ class Trees:
     async def _look(self, tree: _Tree) -> None:
         """Watch the folders that are there and were not. What came into them meanwhile was not told: so it is now."""
         try:
-            found = await self._do(_folders, tree.folder)
+            found = await self._do(_watchable, self._home, tree.record)
             self._changes = self._changes or Changes(self._heard, ENTRIES | IN_MODIFY | IN_ATTRIB)
             self._changes.open()
         except (HitchpostError, OSError):
@@ -87,7 +90,7 @@ class Trees:
             tree.task = asyncio.create_task(self._look(tree))
 
     def _forget(self, tree: _Tree) -> None:
-        self._trees.pop(tree.folder, None)
+        self._trees.pop(tree.record.id, None)
         if tree.timer is not None:
             tree.timer.cancel()
         if tree.task is not None:
@@ -98,15 +101,18 @@ class Trees:
                 self._changes.forget(folder)
 
 
-def _folders(folder: str) -> list[str]:
-    """The folders of the worktree that ``folder`` is in, its top first, without git's own and ignored ones."""
-    top = git.repository(folder).top
-    if top is None:
-        return []
-    ignored = git.run(top, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory").items
-    left_out = {os.path.join(top, path.rstrip("/")) for path in ignored}
+def _watchable(home: str, record: Record) -> list[str]:
+    tree = tree_of(home, record)
+    return [] if tree is None else _folders(tree)
+
+
+def _folders(tree: Tree) -> list[str]:
+    """The folders of the worktree, its top first, without git's own and ignored ones."""
+    with View(tree) as view:
+        words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        left_out = {os.path.join(tree.top, path.rstrip("/")) for path in view.run(*words).items}
     found = []
-    for place, names, _ in os.walk(top):
+    for place, names, _ in os.walk(tree.top):
         found.append(place)
         if len(found) >= MOST_FOLDERS:
             break

@@ -9,4 +9,4 @@ from hitchpost.descriptors import open_standard
 from hitchpost.keeper.main import main
 
 open_standard()
-sys.exit(main(sys.argv))
+os._exit(main(sys.argv))  # everything is written down: taking the interpreter apart would only hold the locks longer

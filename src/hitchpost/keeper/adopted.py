@@ -1,4 +1,4 @@
-"""A keeper for a program that runs already, in a pane of somebody's tmux: it watches, and is not its parent.
+"""A keeper for a program that is already running, in a pane of somebody's tmux: it watches, and is not its parent.
 
 One tmux client in control mode brings the pane's output and takes what is typed. That the program lives and when it
 ends is known from its pidfd; its exit status is known only when tmux still tells it, and tmux often does not.
@@ -76,7 +76,7 @@ class Adopted(Keeper):
         if fd == self.pidfd:
             self.poll.unregister(self.pidfd)
             self.wait_status = None
-            self._ended_at = files.stamp()
+            self.note_end()
             self.timers.at("drain", time.monotonic() + LAST_OUTPUT_S, self._drained)
         else:
             self.on_keys(fd)

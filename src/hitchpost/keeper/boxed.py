@@ -110,7 +110,8 @@ class Boxed(Adopted):
                 return
             if (status := status_of(self._said("exit_status"))) is not None:
                 self.wait_status, self._usage = status, None  # type: ignore[assignment]
-                self._ended, self._ended_at = time.monotonic(), files.stamp()
+                self._ended = time.monotonic()
+                self.note_end()
                 self.timers.at("status", self._ended, self._wait_for_status)
                 return
             time.sleep(ROUND_S)
@@ -211,7 +212,7 @@ class Boxed(Adopted):
     def other_event(self, fd: int) -> None:
         if fd == self.pidfd:
             self.poll.unregister(self.pidfd)
-            self._ended_at = files.stamp()
+            self.note_end()
             self._ended = time.monotonic()
             self._box_died = not self.inside.box_lives
             self._wait_for_status(self._ended)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import select
-from _socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
+from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from hitchpost import lightjson, wire
+from hitchpost.keeper.peer import why_refused
 from hitchpost.shortpath import ShortPath
 from hitchpost.state import files
 
@@ -83,7 +84,7 @@ class Clients:
             old.close()
 
     def accept(self) -> None:
-        """Take the connections that wait. A process of another user is turned away."""
+        """Take the connections that wait. A process of another user or in a container is turned away."""
         while True:
             try:
                 fd, _ = self._socket._accept()  # type: ignore[attr-defined]
@@ -91,7 +92,7 @@ class Clients:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
                     self._turn_away()
                 return
-            if not _same_user(fd):
+            if why_refused(fd):
                 os.close(fd)
                 continue
             brief = len(self.by_fd) >= MOST_CLIENTS
@@ -201,13 +202,3 @@ def _place(path: str) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _same_user(fd: int) -> bool:
-    peer = socket(AF_UNIX, SOCK_STREAM, 0, fd)
-    try:
-        credentials = peer.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
-    finally:
-        peer.detach()
-    uid = int.from_bytes(credentials[4:8], "little")
-    return uid in (os.geteuid(), 0)

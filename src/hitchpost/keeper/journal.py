@@ -32,6 +32,8 @@ class Journal:
     def __init__(self, spec: Spec, run_folder: str) -> None:
         self.spec, self.run_folder = spec, run_folder
         self.state = runs.STARTING
+        self.changed_at: str | None = None
+        """Since when, as the state file has it; None when that could not be written."""
         self.tell: Callable[[dict[str, object]], None] = lambda event: None
 
     def reserve(self) -> None:
@@ -94,13 +96,15 @@ class Journal:
         Raises ``NotWritten`` for ``running``: an agent that nobody could find again must not run.
         """
         folder, run = self.spec.session_folder, self.spec.run
+        self.changed_at = None
         deadline = time.monotonic() + WRITE_AGAIN_S
         while True:
             try:
                 with files.SessionLock(folder):
                     spare = self.spare(2)
                     told = {"reason": reason, "evidence": evidence, "since": since, "spare": spare}
-                    statefile.change_state(folder, run, new, actor="keeper", **told)  # type: ignore[arg-type]
+                    value = statefile.change_state(folder, run, new, actor="keeper", **told)  # type: ignore[arg-type]
+                self.changed_at = str(value["state_changed_at"])
                 return
             except REFUSALS as error:
                 refusal, final = str(error), True

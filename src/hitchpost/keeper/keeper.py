@@ -12,6 +12,7 @@ import time
 from _signal import (
     SIG_IGN,
     SIGCHLD,
+    SIGCONT,
     SIGHUP,
     SIGINT,
     SIGPIPE,
@@ -38,7 +39,7 @@ from hitchpost.keeper.spec import Spec
 from hitchpost.keeper.stopping import Stopping, asked_end
 from hitchpost.keeper.terminal import Scanner, parse_report
 from hitchpost.keeper.timers import Timers
-from hitchpost.keeper.tree import Tree, is_dying
+from hitchpost.keeper.tree import Tree, is_dying, lives
 from hitchpost.keeper.typing_queue import TypingQueue
 from hitchpost.model import run as runs
 from hitchpost.state import files
@@ -84,6 +85,7 @@ class Keeper:
         self.readiness = Readiness(self)
         self._last_output = 0.0
         self._died = float("inf")
+        self._ended_at = self._missed_end = ""
         self._report_written = 0.0
         self._sign_due = 0.0
         self._folder_missing = False
@@ -130,6 +132,7 @@ class Keeper:
         else:
             self.journal.write_run(self.pid, tier, **more)
             self.journal.change(runs.RUNNING, reason, evidence)
+        self._give_sign_of_life(time.monotonic())
         self.timers.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
 
     def _go_on_stopping(self, now: float) -> None:
@@ -158,6 +161,7 @@ class Keeper:
             signal(number, SIG_IGN)
         for number in (SIGCHLD, SIGTERM, SIGWINCH):
             signal(number, _only_wake)
+        signal(SIGCONT, self._on_continued)
         set_wakeup_fd(write, warn_on_full_buffer=False)
         self.poll.register(self.wakeup, select.EPOLLIN)
 
@@ -196,6 +200,17 @@ class Keeper:
             self.stopping.stop(*(self._asked_end() or unasked))
         self.reap()
 
+    def _on_continued(self, number: int, frame: object) -> None:
+        """A signal had stopped this process. An agent that is gone by now has ended meanwhile: nobody saw when, and all
+        that is known is when it last gave a sign of life."""
+        if self.pid and not self._missed_end and not self._ended_at and not lives(self.pid):
+            sign = os.fstat(self.spec.lock_fd).st_mtime
+            self._missed_end = files.stamp(max(sign, self._last_output))
+
+    def note_end(self) -> None:
+        """The agent is seen to have ended."""
+        self._died, self._ended_at = time.monotonic(), self._missed_end or files.stamp()
+
     def reap(self) -> None:
         """Collect the dead: the agent's status is kept, those of its orphans are nobody's."""
         while True:
@@ -208,7 +223,7 @@ class Keeper:
             if pid == self.pid and self.wait_status is None:
                 self.desk.give_receipts(time.monotonic())
                 self.wait_status, self._usage = status, usage
-                self._died, self._ended_at = time.monotonic(), files.stamp()
+                self.note_end()
                 os.close(self.slave)
                 self.timers.at("drain", time.monotonic() + DRAIN_S, self._drained)
 
@@ -240,8 +255,7 @@ class Keeper:
             self._terminal_over()
 
     def _on_output(self, data: bytes) -> None:
-        self.log.append(data)
-        self.desk.clients.poke(self.log.end)
+        self.log.append(data, self.desk.clients.poke)
         if self.pane is not None:
             self.pane.show()
         self._last_output = time.time()
@@ -408,9 +422,10 @@ class Keeper:
             intent=self.stopping.intent,
             error=self._why_lost(),
             ended_at=self._ended_at,
+            ended_at_known=not self._missed_end,
             survivors=sum(not is_dying(pid) for pid in self.tree.pids()),
             attention=str(self.report["state"]) if self.report else None,
-            lost_bytes=self.log.lost_bytes,
+            lost_bytes=None if self.log.uncounted else self.log.lost_bytes,
             oom_kills=self.cage.oom_kills(),
             usage=self._usage,
         )
@@ -420,7 +435,8 @@ class Keeper:
         self.cage.remove()  # before the state: nobody looks for the groups of a run that has ended
         new, reason = ending.verdict()
         # the agent alone ended, a while ago, and what it left behind held its terminal open
-        late = self.journal.state == runs.RUNNING and time.monotonic() - self._died >= LATE_S
+        late = bool(self._missed_end) or time.monotonic() - self._died >= LATE_S
+        late = late and self.journal.state == runs.RUNNING
         self.journal.change(new, reason, ending.evidence(), since=self._ended_at if late else None)
         self.last_words = f"{self.journal.state}: {reason}" if self.journal.state == runs.FAILED else self.journal.state
         self.desk.clients.tell_all(
@@ -428,6 +444,8 @@ class Keeper:
                 "event": "exit",
                 "state": self.journal.state,
                 "reason": reason,
+                "changed_at": self.journal.changed_at,
+                "written_at": self.log.written_at(),
                 "end": self.log.end,
                 "exit": ending.fields(),
             }

@@ -14,6 +14,10 @@ from hitchpost import wire
 from hitchpost.keeper.times import Times
 from hitchpost.state import files
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SEGMENTS_PER_LOG = 16
 MOST_SEGMENTS = 64
 SMALLEST_SEGMENT_BYTES = 4096
@@ -31,6 +35,7 @@ class Log:
         self.segment_bytes = max(cap_bytes // SEGMENTS_PER_LOG, SMALLEST_SEGMENT_BYTES)
         self.end = 0
         self.lost_bytes = 0
+        self.uncounted = False
         self.segments: list[int] = []
         self._sizes: list[int] = []
         self._fd = -1
@@ -58,12 +63,20 @@ class Log:
     def first(self) -> int:
         return self.segments[0] if self.segments else self.end
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes, tell: Callable[[int], None] = lambda end: None) -> None:
+        """``tell`` is called with the log's end as soon as readers find the bytes; their time is noted after that."""
+        whole = self._write(data)
+        tell(self.end)
+        if whole:
+            self._times.reached(self.end)
+
+    def _write(self, data: bytes) -> bool:
+        """Whether all of it is in the log; what is not is lost, and counted."""
         view = memoryview(data)
         while view:
             if self._fd < 0 and not self._next_segment():
                 self._lose(len(view))
-                return
+                return False
             room = self.segment_bytes - self._sizes[-1]
             if room == 0:
                 self._close_segment()
@@ -74,12 +87,16 @@ class Log:
                 self._close_segment()
                 self._retry_at = time.monotonic() + RETRY_AFTER_GAP_S
                 self._lose(len(view))
-                return
+                return False
             self._losing = False
             self.end += written
             self._sizes[-1] += written
             view = view[written:]
-        self._times.reached(self.end)
+        return True
+
+    def written_at(self) -> float | None:
+        """When output last came, in seconds since 1970, as the newest segment has it; None when none is open."""
+        return os.fstat(self._fd).st_mtime if self._fd >= 0 else None
 
     def mark(self, kind: bytes, value: int) -> None:
         """Note in the time index what happened at this point of the output."""
@@ -91,6 +108,7 @@ class Log:
             self._close_segment()
         self._lose(wire.UNCOUNTED)
         self._losing = False
+        self.uncounted = True
 
     def close(self) -> None:
         """Force everything to the disk, as far as it can be."""

@@ -83,3 +83,4 @@ class Facts:
     idle_after_s: float = 30.0
     quiet_after_s: float = 3.0
     earlier_runs_s: float = 0.0
+    earlier_survivors: int = 0

@@ -45,8 +45,9 @@ class InvalidRecordChange(HitchpostError):
     code = "wrong_state"
 
     def __init__(self, old: str, new: str) -> None:
-        following = ", ".join(RECORD_TRANSITIONS.get(old, ())) or "nothing, it is final"
-        super().__init__(f"cannot go from {old} to {new}; from {old} the record may become: {following}")
+        following = " or ".join(RECORD_TRANSITIONS.get(old, ()))
+        what = f"the record is {old} already" if old == new else f"a record that is {old} cannot become {new}"
+        super().__init__(f"{what}; it can become {following}" if following else f"{what}; it stays as it is")
         self.old, self.new = old, new
 
 

@@ -60,6 +60,7 @@ class Status:
     idle_s: float
     in_status_s: float
     total_s: float
+    total_grows: bool
 
 
 def settle(facts: Facts) -> Facts:
@@ -99,6 +100,11 @@ def last_sign_of_life(facts: Facts) -> datetime | None:
     return max(filter(None, signs), default=None)
 
 
+def gone_unseen(facts: Facts) -> bool:
+    """Whether the agent is gone, and its keeper, which a signal has stopped, has not seen that."""
+    return facts.keeper_stopped and facts.probe_failed
+
+
 def _ended(facts: Facts, end: Exit) -> Facts:
     state, _ = run.verdict(end.code, end.signal, end.intent, end.error)
     if facts.state == run.STOPPING and end.error is None:
@@ -118,7 +124,8 @@ def as_seen(facts: Facts) -> Facts:
         return replace(facts, state=run.ORPHANED)
     if is_stale(facts):
         return _ended(facts, facts.exit or Exit())
-    return facts
+    # an agent runs from its start on; that is written down a moment later
+    return replace(facts, state_changed_at=facts.started_at or facts.state_changed_at)
 
 
 def torn_down(facts: Facts) -> bool:
@@ -244,9 +251,18 @@ def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
     return word
 
 
+def survivors(facts: Facts) -> int:
+    """How many processes the session's runs have left behind, as far as anybody has looked since they ended."""
+    return facts.earlier_survivors + (facts.exit.survivors if facts.exit is not None else 0)
+
+
 def _left(facts: Facts) -> str:
-    left = facts.exit.survivors if facts.exit is not None else 0
-    return f" (left {left} process{'es' if left > 1 else ''} behind)" if left else ""
+    left = survivors(facts)
+    return f" (left {processes(left)} behind)" if left else ""
+
+
+def processes(count: int) -> str:
+    return f"{count} process{'' if count == 1 else 'es'}"
 
 
 def status(facts: Facts, now: datetime) -> Status:
@@ -257,9 +273,11 @@ def status(facts: Facts, now: datetime) -> Status:
     word = _word(facts)
     why = reason(facts)
     ended = facts.state in run.TERMINAL and not (facts.state == run.ORPHANED and facts.keeper_alive is True)
+    ended = ended or gone_unseen(facts)
     idle_s = seconds_between(facts.last_activity_at or facts.started_at, now) if facts.state == run.RUNNING else 0.0
     ended_at = facts.exit.ended_at if facts.exit is not None else None
-    since = facts.record_changed_at if word == facts.record else facts.state_changed_at
+    since = last_sign_of_life(facts) if gone_unseen(facts) else facts.state_changed_at
+    since = facts.record_changed_at if word == facts.record else since
     life_s = seconds_between(facts.started_at, (ended_at or last_sign_of_life(facts) or now) if ended else now)
     return Status(
         word=word,
@@ -272,6 +290,7 @@ def status(facts: Facts, now: datetime) -> Status:
         idle_s=idle_s,
         in_status_s=seconds_between(since or facts.state_changed_at or facts.created_at, now),
         total_s=facts.earlier_runs_s + life_s,
+        total_grows=facts.started_at is not None and not ended,
     )
 
 

@@ -58,6 +58,12 @@ def no_run(record: Record) -> Refused:
     )
 
 
+def no_archive(record: Record) -> Refused:
+    """For a record that is final."""
+    what = "is archived already" if record.record == recs.ARCHIVED else f"is {record.record}: it cannot be archived"
+    return Refused(f"{record.name} {what}", CLOSED[record.record].format(record.word))
+
+
 def no_input(seen: Seen) -> Refused:
     """For a record that is not active."""
     record = seen.record

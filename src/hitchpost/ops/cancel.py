@@ -6,7 +6,7 @@ from hitchpost.model import run as runs
 from hitchpost.ops.inside import refuse_inside
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover
-from hitchpost.ops.remove import StillLive, archive
+from hitchpost.ops.remove import StillLive, archive, refuse_closed
 from hitchpost.ops.stop import stop
 
 ATTEMPTS = 3
@@ -17,7 +17,9 @@ def cancel(home: str, session: str, *, actor: str) -> Seen:
 
     A run that somebody starts in between is ended too.
     """
-    refuse_inside(recover(home, session), "cancel")
+    seen = recover(home, session)
+    refuse_closed(seen)
+    refuse_inside(seen, "cancel")
     for attempt in range(ATTEMPTS):
         if recover(home, session).facts.state != runs.CREATED:
             stop(home, session, actor=actor, reason="cancelled")

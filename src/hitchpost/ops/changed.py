@@ -6,20 +6,23 @@ import os
 from dataclasses import asdict
 
 from hitchpost.errors import Refused
-from hitchpost.ops.place import workspace_of
+from hitchpost.ops.place import tree_of, workspace_of
 from hitchpost.state.records import Record
 from hitchpost.text import readable
 from hitchpost.workspaces.diff import Difference, difference
 
 
-def changed(home: str, record: Record) -> Difference:
-    """Committed, uncommitted and untracked. Raises ``Refused`` when the folder is gone."""
+def changed(home: str, record: Record, *, stat: bool = False) -> Difference:
+    """Committed, uncommitted and untracked. Raises ``Refused`` when the folder is gone, or was in no worktree."""
     workspace = workspace_of(home, record)
     folder = record.folder if workspace is None or not workspace.managed else workspace.path
     if not os.path.isdir(folder):
         back = f"hitch workspace restore {workspace.word} brings it back" if workspace and workspace.managed else ""
         raise Refused(f"{record.name} has no folder any more: {folder} is gone", back)
-    return difference(folder, record.base)
+    tree = tree_of(home, record)
+    if tree is None:
+        raise Refused(f"{folder} was in no git repository when {record.name} began there: nothing to compare with")
+    return difference(tree, record.base, stat=stat)
 
 
 def diff_shape(found: Difference) -> dict[str, object]:
@@ -30,4 +33,5 @@ def diff_shape(found: Difference) -> dict[str, object]:
         "branch": readable(found.branch),
         "files": [readable(asdict(one)) for one in found.files],
         "patch": found.patch.decode("utf-8", "replace"),
+        "cut": found.cut,
     }

@@ -14,7 +14,8 @@ from hitchpost.state.index import Index
 from hitchpost.state.manager import Manager
 from hitchpost.state.records import Record
 from hitchpost.text import readable
-from hitchpost.values import asdict, value
+from hitchpost.values import asdict, replace, value
+from hitchpost.workspaces.tree import discover, keep_index, stored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Cal
     check_description(wish.description)
     if wish.idle_after_s is not None:
         check_idle_after(wish.idle_after_s)
+    tree = discover(folder) if wish.branch is None else None
     sweep(home)
     known = Index(home).refresh()
     known.save()
@@ -88,11 +90,14 @@ def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Cal
             quit_group=wish.agent.quit_group,
             survivors=settings.survivors,
             sandbox=wish.sandbox,
+            git=stored(tree),
         )
         holder = next((row["id"] for row in rows if row["name"] == record.name), None)
         if holder is not None:
             raise NameTaken(record.name, holder)
         _write(home, record, names, actor)
+    if tree is not None:
+        keep_index(replace(tree, keep=session_folder(home, record.id)), tree.index)
     return record
 
 

@@ -6,7 +6,7 @@ import os
 
 from hitchpost import wire
 from hitchpost.errors import UsageError
-from hitchpost.settings import Settings, environment
+from hitchpost.settings import IDLE_TIMEOUT, Settings, environment
 from hitchpost.state import files
 from hitchpost.state.home import run_folder
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NOT_OURS_TO_PASS = ("TMUX", "TMUX_PANE", "STY", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 """They describe the caller's terminal; the agent gets another one."""
 
+MOST_TOLD = 5
 COMES_AND_GOES = ("_", "SHLVL", "OLDPWD", "PWD", "WINDOWID", "PS1")
 COMES_AND_GOES_PREFIXES = (
     "SSH_",
@@ -30,6 +31,22 @@ COMES_AND_GOES_PREFIXES = (
     "VTE_",
     "KITTY_",
 )
+
+OF_A_LOGIN = (
+    *("HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "TZ", "MAIL", "TMPDIR", "TMUX_TMPDIR"),
+    *("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", IDLE_TIMEOUT),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
+)
+"""Who this person is on this machine, where things are, and how the network is reached."""
+OF_A_LOGIN_PREFIXES = ("LC_", "XDG_", "HITCHPOST_")
+
+
+def of_hub(caller: Mapping[str, str], kept: tuple[str, ...]) -> dict[str, str]:
+    """What a hub has, and every run that it starts: not what the shell of ``hitch up`` happened to have besides."""
+    names = {*OF_A_LOGIN, *kept}
+    env = {name: text for name, text in caller.items() if name in names or name.startswith(OF_A_LOGIN_PREFIXES)}
+    return {name: text for name, text in env.items() if name.encode("utf-8", "surrogateescape") not in wire.MARKS}
 
 
 def of_run(
@@ -67,6 +84,15 @@ def missing_names(folder: str, run: int, env: Mapping[str, str]) -> list[str]:
     if not isinstance(names, list):
         return []
     return [str(name) for name in names if name not in env and not _comes_and_goes(str(name))]
+
+
+def told_missing(names: list[str], run: int) -> list[str]:
+    """A note for the person, of few words however many these are: a hub has far fewer than a shell."""
+    if not names:
+        return []
+    more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
+    was, is_not = ("was", "is") if len(names) == 1 else ("were", "are")
+    return [f"{', '.join(names[:MOST_TOLD])}{more} {was} set in run {run} and {is_not} not now"]
 
 
 def _comes_and_goes(name: str) -> bool:

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hitchpost import wire
+from hitchpost import output, wire
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import LOCAL, TMUX, Exit, Facts
-from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, as_seen, status
+from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, as_seen, gone_unseen, processes, status
 from hitchpost.ops import past
 from hitchpost.ops.look import Seen, moment
 from hitchpost.ops.place import workspace_of
+from hitchpost.ops.survivors import of_earlier_runs
 from hitchpost.ops.view import shape
-from hitchpost.runtimes import tmux
+from hitchpost.runtimes import base, tmux
 from hitchpost.runtimes.kept import keeper_process, kept, lock_path
 from hitchpost.state import files, records, story
 
@@ -76,23 +77,33 @@ def rule(facts: Facts, words: Status) -> str:
         return f"the record is {words.word}, and the record counts first, whatever became of the run"
     if words.word == UNKNOWN:
         why = facts.doubt or "whether its keeper lives cannot be known"
+        if gone_unseen(facts):
+            why = "its agent is gone, and a signal has stopped its keeper, which alone can tell how it ended"
         return f"{why}, so nothing is claimed; its last known state is {facts.state}"
     if words.word == STALE:
         return "the sandbox lives, the agent in it is gone, and nobody asked for that"
     if words.word != words.state:
         return f"the run is {words.state} ({words.reason}), and a person has removed its sandbox since: that is a stop"
-    return f"the run's own state counts: {runs.MEANINGS[words.state]}{_because(facts, words)}"
+    return _what(words) + _because(facts, words)
+
+
+def _what(words: Status) -> str:
+    """What became of the run."""
+    if words.state != runs.FAILED:
+        return runs.MEANINGS[words.state]
+    why = words.reason.replace("command killed ", "the command was killed ")
+    return f"the run failed: {why.replace('command exited ', 'the command exited ')}"
 
 
 def _because(facts: Facts, words: Status) -> str:
     if facts.state != words.state:
         why = "its keeper is gone" if facts.keeper_alive is False else "its keeper has not seen that it ended"
-        return f"; {facts.state} is written down, but {why}, which means: {words.reason}{_died_with(facts, words)}"
+        return f"; {facts.state} is written down, but {why}{_died_with(facts, words)}"
     if words.state == runs.RUNNING:
         return _running(facts, words)
     if words.state == runs.STOPPED:
         return "; who asked counts first, whatever the exit code"
-    return f": {words.reason}{_died_with(facts, words)}" if words.state in (runs.FAILED, runs.ORPHANED) else ""
+    return _died_with(facts, words)
 
 
 def _died_with(facts: Facts, words: Status) -> str:
@@ -132,6 +143,7 @@ def _present(seen: Seen, now: datetime) -> list[Fact]:
         value = "the same as the run's" if same else "another than the run's: the machine was restarted since"
         found.append(Fact("boot", value, _of_run(seen, wire.RUN), now))
     found += _of_ending(seen, facts.exit)
+    found += _of_earlier_runs(seen, now)
     found += _of_life(seen, facts)
     for name, alive in (("sandbox", facts.sandbox_alive), ("agent in it", facts.session_alive)):
         if alive is not None:
@@ -143,6 +155,16 @@ def _present(seen: Seen, now: datetime) -> list[Fact]:
         found.append(Fact("protection", str(run["tier"]), _of_run(seen, wire.RUN), moment(run.get("started_at"))))
     if seen.problem:
         found.append(Fact("problem", seen.problem, "hitch doctor", now))
+    return found
+
+
+def _of_earlier_runs(seen: Seen, now: datetime) -> list[Fact]:
+    """What the runs before this one left behind, and how much of it lives."""
+    found = []
+    for run, left in of_earlier_runs(seen).items():
+        lives = base.load(seen.record.runtime).leftovers(seen.folder, run)
+        seen_now = f"{lives.count} of them alive now" + (f" ({lives.unknown})" if lives.unknown else "")
+        found.append(Fact("left behind", f"{processes(left)} by run {run}; {seen_now}", f"runs/{run}/{wire.EXIT}", now))
     return found
 
 
@@ -193,9 +215,13 @@ def _of_ending(seen: Seen, end: Exit | None, until: datetime | None = None) -> l
         written = os.path.exists(os.path.join(seen.run_folder, wire.EXIT))
         source = _of_run(seen, wire.EXIT) if written else "what was seen, not written down yet"
         found.append(Fact("exit", exit_text(end) + late, source, end.ended_at))
-        used = _object(os.path.join(seen.run_folder, wire.EXIT)).get("rusage")
+        stored = _object(os.path.join(seen.run_folder, wire.EXIT))
+        used = stored.get("rusage")
         if isinstance(used, dict) and until is None:
             found.append(Fact("used", used_text(used), _of_run(seen, wire.EXIT), end.ended_at))
+        ran = until is None and seen.facts.started_at is not None
+        if ran and (lost := lost_text(stored.get("lost_output_bytes", 0))):
+            found.append(Fact("lost output", lost, _of_run(seen, wire.EXIT), end.ended_at))
     elif seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is not True:
         found.append(Fact("exit", "nobody saw it", _of_run(seen, wire.EXIT), None))
     return found
@@ -253,7 +279,14 @@ def exit_text(end: Exit) -> str:
     text = runs.exit_text(end.code, end.signal, end.out_of_memory)
     text += ", core dumped" if end.core_dumped else ""
     text += f", asked by {end.intent}" if end.intent else ", nobody asked"
-    return text + (f", {end.survivors} processes still there" if end.survivors else "")
+    return text + (f", {processes(end.survivors)} still there" if end.survivors else "")
+
+
+def lost_text(lost: object) -> str:
+    """How much output is missing, as ``exit.json`` has it; empty when none is."""
+    if lost is None or (isinstance(lost, int) and output.counted(lost) is None):
+        return "not known: nobody could count it"
+    return f"{lost} bytes" if lost else ""
 
 
 def used_text(used: Mapping[str, object]) -> str:

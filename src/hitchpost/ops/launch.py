@@ -11,7 +11,7 @@ from hitchpost.ops.create import Wish, create
 from hitchpost.ops.look import Seen
 from hitchpost.ops.neighbours import neighbours
 from hitchpost.ops.place import choose
-from hitchpost.ops.sandbox import Asked, git_folder, wanted
+from hitchpost.ops.sandbox import Asked, refuse_mounts, wanted
 from hitchpost.ops.start import start
 from hitchpost.runtimes import base
 from hitchpost.values import value
@@ -28,7 +28,10 @@ THE_USUAL = Asked()
 
 @value
 class Request:
-    """What a person asks for. ``command`` is a whole one, or further arguments of ``agent``."""
+    """What a person asks for. ``command`` is a whole one, or further arguments of ``agent``.
+
+    A first prompt is one of those, too, where the agent takes it that way, unless it is to be typed.
+    """
 
     folder: str
     agent: str | None = None
@@ -41,6 +44,7 @@ class Request:
     description: str = ""
     runtime: str = "local"
     prompt: str | None = None
+    prompt_is_typed: bool = False
     env: Mapping[str, str] = NOTHING
     size: tuple[int, int] = (80, 24)
     sandbox: Asked = THE_USUAL
@@ -65,7 +69,7 @@ def launch(
     kind = catalog.load(request.agent) if request.agent is not None else catalog.unknown(request.command)
     argv = kind.command(request.command) if request.agent is not None else request.command
     typed, first_argv = request.prompt, argv
-    if request.prompt is not None and kind.prompt_args:
+    if request.prompt is not None and kind.prompt_args and not request.prompt_is_typed:
         typed, first_argv = None, kind.command(request.command, request.prompt)
     if request.prompt is not None and (why := wire.untypable(request.prompt.encode("utf-8", "surrogateescape"))):
         raise UsageError(f"the first prompt cannot be sent: {why}")
@@ -74,6 +78,7 @@ def launch(
     if request.runtime not in base.RUNTIMES:
         raise UsageError(f"unknown runtime {request.runtime!r}; known are: {', '.join(base.RUNTIMES)}")
     box = wanted(request.runtime, request.sandbox, settings, tuple(request.env))
+    refuse_mounts(home, box)
     base.load(request.runtime).check()
     place = choose(
         home,
@@ -84,8 +89,7 @@ def launch(
         share=request.share,
         progress=progress,
     )
-    if box is not None:
-        box["git"] = git_folder(place.folder)
+    refuse_mounts(home, box, place.folder, place.workspace)
     wish = Wish(
         kind,
         argv,

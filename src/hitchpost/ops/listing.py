@@ -137,7 +137,7 @@ def _looked_at(known: Index, session: str, now_s: float) -> tuple[str, ...]:
     now = datetime.fromtimestamp(now_s, UTC)
     words = status(seen.facts, now)
     made = shape(seen, now, words)
-    since_s, total = now_s - words.in_status_s, duration(words.total_s)
+    since_s, total = now_s - words.in_status_s, index.total_field(words.total_s, now_s, grows=words.total_grows)
     line = index.line_of(made, since_s, total, words.colour, cr070(seen.facts), place_of(made))
     return line, lightjson.dumps(made), "" if is_settled(seen) else index.few(session, seen.record)
 
@@ -183,6 +183,7 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> dict[str, Any]:
         "status": "unknown",
         "label": "unknown (written by a newer hitchpost)" if newer else "unknown (see hitch doctor)",
         "attention": "unknown",
+        "survivors": None,
         "last_activity_at": None,
         "last_active_at": None,
         "idle_after_s": None,

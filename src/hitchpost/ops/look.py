@@ -16,6 +16,10 @@ from hitchpost.state.manager import State, read_state
 from hitchpost.state.records import Record
 from hitchpost.values import fields, replace, value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 DYING_S = 0.3
 NEVER = datetime.fromtimestamp(0, UTC)
 SEEN_OF_HEALTH = (
@@ -28,6 +32,19 @@ SEEN_OF_HEALTH = (
     "lost",
     "doubt",
 )
+
+OF_THE_LIVING: dict[str, Any] = {
+    "keeper_alive": False,
+    "report": None,
+    "same_boot": None,
+    "lost": "",
+    "left": 0,
+    "process_stopped": False,
+    "keeper_stopped": False,
+    "doubt": "",
+    "probe_failed": False,
+}
+"""What is looked up while a run lives, as it is after its end."""
 
 
 @value
@@ -75,6 +92,37 @@ def as_it_was(seen: Seen) -> bool:
     return all(same) and facts.probe_failed == (health.probe_failed or health.keeper_alive is None)
 
 
+def ended(seen: Seen, told: dict[str, object]) -> Seen | None:
+    """``seen`` as a look will find it, now that its keeper has told the run's end, which it has written down before.
+
+    None when the keeper's word is not all that a look needs, or could not be written.
+    """
+    changed_at, state, end, written = (
+        moment(told.get("changed_at")),
+        told.get("state"),
+        told["exit"],
+        told["written_at"],
+    )
+    is_end = state in runs.TERMINAL and state != runs.ORPHANED and seen.facts.state in runs.LIVE
+    if not is_end or changed_at is None or seen.problem or seen.record.runtime not in WITHOUT_SANDBOX:
+        return None
+    last_activity_at = (
+        datetime.fromtimestamp(written, UTC) if isinstance(written, float) else seen.facts.last_activity_at
+    )
+    assert isinstance(end, dict)
+    return replace(
+        seen,
+        facts=replace(
+            seen.facts,
+            state=str(state),
+            state_changed_at=changed_at,
+            last_activity_at=last_activity_at,
+            exit=exit_of(end),
+            **OF_THE_LIVING,
+        ),
+    )
+
+
 def facts(folder: str, record: Record, state: State | None) -> Facts:
     created_at = moment(record.created_at) or NEVER
     if state is None:
@@ -96,6 +144,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         idle_after_s=record.idle_after_s,
         quiet_after_s=record.quiet_after_s,
         earlier_runs_s=record.earlier_runs_s,
+        earlier_survivors=record.earlier_survivors,
     )
     if state.state in runs.TERMINAL and state.state != runs.ORPHANED:
         ended = replace(known, exit=read_exit(where), keeper_alive=False)

@@ -6,7 +6,7 @@ import os
 
 from hitchpost.keeper import cage
 from hitchpost.model import run as runs
-from hitchpost.model.status import lives_on
+from hitchpost.model.status import lives_on, processes
 from hitchpost.ops import machine, ward
 from hitchpost.ops.checkup import index_errors, unfinished
 from hitchpost.ops.create import sweep
@@ -21,22 +21,29 @@ from hitchpost.runtimes.link import is_kept
 from hitchpost.state import files, quarantine, records
 from hitchpost.state.home import session_folder, sessions_folder
 from hitchpost.state.index import INDEX
+from hitchpost.values import value
 from hitchpost.workspaces import worktree
 
-FAILED = ": could not be mended: "
+
+@value
+class Mended:
+    """What was done, and what could not be, in words."""
+
+    fixed: list[str]
+    failed: list[str]
 
 
-def mend(home: str) -> list[str]:
-    """Do what can be done without losing anything. Returns what was done; the home was checked before."""
-    done = end_unseen(home)
+def mend(home: str) -> Mended:
+    """Do what can be done without losing anything. The home was checked before."""
+    done, failed = end_unseen(home)
     if not os.path.isdir(sessions_folder(home)):
-        return done
+        return Mended(done, failed)
     for session in records.ids(home):
         try:
             done += _session(home, session)
         except TROUBLE as error:
             why = os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
-            done.append(f"{session}{FAILED}{why}")
+            failed.append(f"{session}: could not be mended: {why}")
     half, temps = unfinished(home), ward.temp_files(home) + ward.temp_files(sessions_folder(home))
     sweep(home)
     done += [f"removed {path}" for path in half if not os.path.lexists(path)]
@@ -46,7 +53,7 @@ def mend(home: str) -> list[str]:
         files.discard(os.path.join(home, INDEX))
         done.append("removed the index; the next command rebuilds it from the files")
     done += [f"removed the container of {session}" for session in (*remove_left(home), *remove_strays(home))]
-    return done + _groups(home)
+    return Mended(done + _groups(home), failed)
 
 
 def _session(home: str, session: str) -> list[str]:
@@ -67,7 +74,7 @@ def _session(home: str, session: str) -> list[str]:
     if before.facts.state in runs.LIVE and after.facts.state in runs.TERMINAL and may_be(after):
         left = after.facts.exit.survivors if after.facts.exit is not None else 0
         end_survivors(home, after, "doctor")
-        done += [f"{name}: ended {left} process{'es' if left > 1 else ''} that it had left behind"] if left else []
+        done += [f"{name}: ended {processes(left)} that it had left behind"] if left else []
     with files.SessionLock(folder):
         done += _discard(sorted({*litter, *ward.left_over(folder)}))
     return done

@@ -13,6 +13,7 @@ from hitchpost.model import record as recs
 from hitchpost.model import run as runs
 from hitchpost.model.durations import seconds_between
 from hitchpost.model.facts import Exit, Facts
+from hitchpost.model.status import gone_unseen, last_sign_of_life
 from hitchpost.ops.look import Seen, moment, read_exit, read_report
 from hitchpost.ops.view import rfc3339
 from hitchpost.state.home import run_folder
@@ -32,6 +33,7 @@ class Told:
     record: str = recs.ACTIVE
     record_changed_at: datetime | None = None
     earlier_runs_s: float = 0.0
+    earlier_survivors: int = 0
     ended_by: Line | None = None
 
     def take(self, line: Line) -> None:
@@ -39,6 +41,7 @@ class Told:
         if line["event"] in ("created", "run") and isinstance(line.get("run"), int):
             if self.started_at is not None and self.changed_at is not None:
                 self.earlier_runs_s += seconds_between(self.started_at, self.changed_at)
+            self.earlier_survivors += _left_by(self.ended_by)
             self.run, self.state, self.changed_at = int(str(line["run"])), runs.CREATED, at
             self.started_at, self.ended_by = None, None
         elif line["event"] == "state" and line.get("run") == self.run and line.get("to") in runs.TRANSITIONS:
@@ -47,6 +50,8 @@ class Told:
                 self.started_at = at
             elif self.state in runs.TERMINAL:
                 self.ended_by = line
+        elif line["event"] == "survivors":
+            self.earlier_survivors = 0
         elif line["event"] == "record" and line.get("to") in recs.RECORD_TRANSITIONS:
             self.record, self.record_changed_at = str(line["to"]), moment(line.get("since")) or at
 
@@ -76,6 +81,7 @@ def seen_at(seen: Seen, story: Sequence[Line], at: datetime, now: datetime) -> S
         last_activity_at=activity[-1] if activity else None,
         last_alive_at=None,
         earlier_runs_s=told.earlier_runs_s,
+        earlier_survivors=told.earlier_survivors,
         exit=None,
         report=None,
         keeper_alive=None,
@@ -125,6 +131,14 @@ def _ended(facts: Facts, told: Told, where: str, at: datetime) -> Facts:
     return replace(facts, exit=end, keeper_alive=False)
 
 
+def _left_by(line: Line | None) -> int:
+    """How many processes a run had left behind, as the line that tells of its end has it."""
+    evidence = line.get("evidence") if line is not None else None
+    known = evidence if isinstance(evidence, dict) else {}
+    left = known.get("survivors", known.get("processes_left"))
+    return left if isinstance(left, int) else 0
+
+
 def _exit_from_story(line: Line) -> Exit:
     evidence = line.get("evidence")
     known = evidence if isinstance(evidence, dict) else {}
@@ -146,11 +160,19 @@ def _alive(facts: Facts, present: Facts, story: Sequence[Line], where: str, at: 
         facts = replace(facts, report=report)
     following = (line for line in story if line.get("run") == facts.run and line["event"] == "state")
     end = next((line for line in following if line.get("to") in runs.TERMINAL), None)
-    kept = present.run == facts.run and present.keeper_alive is True
+    seen_end = read_exit(where)
+    current = present.run == facts.run
+    if seen_end is not None and not seen_end.ended_at_known:
+        known_until = seen_end.ended_at
+    else:
+        known_until = last_sign_of_life(present) if current and gone_unseen(present) else None
+    if known_until is not None:
+        alive = at <= known_until
+        return replace(facts, keeper_alive=True if alive else None, probe_failed=not alive)
+    kept = current and present.keeper_alive is True
     if kept if end is None else end.get("actor") == "keeper":
         return replace(facts, keeper_alive=True)
-    seen_end = read_exit(where)
-    if seen_end is not None and seen_end.ended_at is not None and seen_end.ended_at_known:
+    if seen_end is not None and seen_end.ended_at is not None:
         over = seen_end.ended_at <= at
         return replace(facts, keeper_alive=not over, exit=seen_end if over else None)
     if any(found >= at for found in output_times(where)):

@@ -6,11 +6,11 @@ import os
 
 from hitchpost.errors import HitchpostError, NoSuchWorkspace, Refused
 from hitchpost.model import run as runs
-from hitchpost.ops import sandbox
 from hitchpost.ops.create import working_folder
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen
 from hitchpost.state import files, records, story
+from hitchpost.state.home import session_folder
 from hitchpost.state.records import Record
 from hitchpost.text import readable
 from hitchpost.values import replace, value
@@ -21,18 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hitchpost.workspaces.store import Workspace
+    from hitchpost.workspaces.tree import Tree
 
     Progress = Callable[[float], None]
 
 
 @value
 class Place:
-    """A folder to work in. ``base`` is the commit that is checked out there; ``notes`` are for the person."""
+    """A folder to work in. ``base`` is the commit that is checked out there; ``notes`` are for the person.
+
+    ``git`` describes the worktree that a folder is in which is no workspace's.
+    """
 
     folder: str
     workspace: Workspace | None = None
     base: str | None = None
     notes: tuple[str, ...] = ()
+    git: dict[str, object] | None = None
 
     @property
     def workspace_id(self) -> str | None:
@@ -73,10 +78,10 @@ def choose(
             _refuse_neighbours(home, where)
             known = store.register(home, where)
         if known is None:
-            return Place(where, base=base_of(where))
+            return _in_folder(Place(where))
         if known.path != where and store.is_below(where, known.path):
-            ready = _ready(home, known, (), share, session, progress)
-            return replace(ready, folder=where, base=base_of(where))
+            below = replace(_ready(home, known, (), share, session, progress), folder=where)
+            return below if known.managed else _in_folder(below)
     return _ready(home, known, (), share, session, progress)
 
 
@@ -89,7 +94,21 @@ def _ready(home: str, known: Workspace, notes: tuple[str, ...], share: bool, ses
         lease.check_free(home, known, session)
         known, more = project.set_up(home, known, progress)
         notes += tuple(more)
-    return Place(known.path, known, base_of(known.path), notes)
+    if not known.managed:
+        return _in_folder(Place(known.path, known, notes=notes))
+    return Place(known.path, known, store.tree(home, known).head().commit, notes)
+
+
+def _in_folder(place: Place) -> Place:
+    """With the worktree that the folder is in, if it is in one, and the commit that is checked out there."""
+    from hitchpost.workspaces import tree
+
+    found = tree.discover(place.folder)
+    try:
+        base = None if found is None else found.head().commit
+    except HitchpostError:
+        base = None
+    return replace(place, base=base, git=tree.stored(found))
 
 
 def _named(home: str, wanted: str) -> Workspace | None:
@@ -111,27 +130,25 @@ def _refuse_neighbours(home: str, folder: str) -> None:
             raise Refused(f"cannot lease {folder}: session {row.shape['name']} ({row.shape['id']}) works there")
 
 
-def base_of(folder: str) -> str | None:
-    """The commit that is checked out in ``folder``; None without git, or without a commit."""
-    if not _is_in_git(folder):
+def tree_of(home: str, record: Record) -> Tree | None:
+    """The worktree that a session works in, as it was written down; None when it works in none.
+
+    Raises ``Refused`` when nobody can tell any more.
+    """
+    workspace = workspace_of(home, record)
+    if workspace is not None and workspace.managed:
+        return store.tree(home, workspace)
+    from hitchpost.workspaces import tree
+    from hitchpost.workspaces.inside import FOLDER
+
+    known = tree.read(record.git)
+    if known is None and record.base is not None:  # written down by an older version
+        known = tree.discover(record.folder)
+    if known is None:
         return None
-    from hitchpost.workspaces import git
-
-    try:
-        return git.head(folder)
-    except HitchpostError:
-        return None
-
-
-def _is_in_git(folder: str) -> bool:
-    """Whether ``folder`` looks as if it were in a worktree. Costs no process."""
-    while True:
-        if os.path.lexists(os.path.join(folder, ".git")):
-            return True
-        above = os.path.dirname(folder)
-        if above == folder:
-            return False
-        folder = above
+    folder = session_folder(home, record.id)
+    inside = os.path.join(folder, FOLDER)
+    return replace(known, keep=folder, inside=inside if os.path.isdir(inside) else "")
 
 
 # Before a run ---------------------------------------------------------------------------------------------------
@@ -190,6 +207,8 @@ def _is_there(record: Record) -> bool:
 
 def move(home: str, seen: Seen, place: Place, *, actor: str) -> None:
     """Give a session that has ended another place. Its history stays."""
+    from hitchpost.workspaces.tree import keep_index, read
+
     where = os.stat(place.folder)
     with files.SessionLock(seen.folder):
         record = records.read(seen.folder)
@@ -203,6 +222,8 @@ def move(home: str, seen: Seen, place: Place, *, actor: str) -> None:
             workspace_id=place.workspace_id,
             branch=place.branch,
             base=place.base,
-            sandbox=sandbox.in_folder(record.sandbox, place.folder),
+            git=place.git,
         )
         records.write(seen.folder, moved)
+    if (tree := read(place.git)) is not None:
+        keep_index(replace(tree, keep=seen.folder), tree.index)

@@ -7,10 +7,12 @@ import os
 from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
+from hitchpost.ops.advice import CLOSED, no_archive
 from hitchpost.ops.create import REMOVED, erase, sweep
 from hitchpost.ops.inside import refuse_inside
 from hitchpost.ops.look import Seen, look
 from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
+from hitchpost.ops.sandbox import bring_out
 from hitchpost.ops.stop import stop
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import is_kept
@@ -35,6 +37,8 @@ def remove(home: str, session: str, *, actor: str, force: bool = False) -> Recor
     with files.SessionLock(seen.folder):
         seen = look(home, session)
         _refuse_live(seen, "it has just been started again")
+        if not force:
+            bring_out(home, seen.record)
         base.load(seen.record.runtime).clear_away(seen.folder)
         gone = os.path.join(sessions_folder(home), REMOVED + session)
         os.rename(seen.folder, gone)
@@ -49,12 +53,19 @@ def archive(home: str, session: str, *, actor: str) -> Record:
     wait_for_keeper_to_leave(seen := recover(home, session))
     with files.SessionLock(seen.folder):
         seen = look(home, session)
+        refuse_closed(seen)
         _refuse_live(seen, "stop it before you archive it")
         record = records.change_record(
             seen.folder, ARCHIVED, run=seen.facts.run, actor=actor, reason="archived by the user"
         )
     base.load(record.runtime).tear_down(seen.folder)
     return record
+
+
+def refuse_closed(seen: Seen) -> None:
+    """Raises ``Refused`` for a record that can be put away no more."""
+    if seen.record.record in CLOSED:
+        raise no_archive(seen.record)
 
 
 def _refuse_live(seen: Seen, todo: str) -> None:

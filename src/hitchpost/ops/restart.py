@@ -9,6 +9,7 @@ from hitchpost.model import run as runs
 from hitchpost.ops.inside import refuse_inside
 from hitchpost.ops.place import choose, current, move
 from hitchpost.ops.recover import recover
+from hitchpost.ops.sandbox import bring_out, refuse_mounts
 from hitchpost.ops.start import Begun, start
 from hitchpost.ops.stop import stop
 from hitchpost.settings import Settings, environment
@@ -42,22 +43,23 @@ def restart(
     else:
         record, known = seen.record, None
         place = choose(home, workspace, workspace=workspace, share=record.share, session=session)
+        refuse_mounts(home, record.sandbox, place.folder, place.workspace)
     if seen.facts.state != runs.CREATED:
         seen = stop(home, session, actor=actor, by=runs.RESTART, reason="restart", progress=progress)
-    notes = _kept(record, known)
+    notes = _kept(home, record, known)
     if place is not None:
-        notes = [*place.notes]
+        notes = [*bring_out(home, seen.record), *place.notes]
         move(home, seen, place, actor=actor)
     begun = start(home, session, settings, actor=actor, caller=caller, size=size, reason="restart")
     return replace(begun, notes=(*notes, *begun.notes))
 
 
-def _kept(record: Record, workspace: Workspace | None) -> list[str]:
+def _kept(home: str, record: Record, workspace: Workspace | None) -> list[str]:
     """Snapshot a managed workspace that is dirty. Failing to is no reason not to restart: nothing is deleted."""
     if workspace is None or not workspace.managed or record.share:
         return []
     try:
-        ref = snapshot.take(workspace, f"before a restart of {record.name}")
+        ref = snapshot.take(home, workspace, f"before a restart of {record.name}")
     except HitchpostError as error:
         return [f"no snapshot was taken: {error}"]
     return [] if ref is None else [f"uncommitted work is kept in {ref}"]

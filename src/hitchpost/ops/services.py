@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
-from hitchpost.model.status import STALE, STALE_NOTE, container_name, cr070, lives_on, rests, session_alive
+from hitchpost.model.status import container_name, cr070, rests, session_alive, status
 from hitchpost.ops.listing import listing
 from hitchpost.ops.look import Seen, look
 from hitchpost.state.index import agent_state_of
 from hitchpost.text import readable
+from hitchpost.values import replace
 
 NOBODY_KNOWS = "session state unknown (Hub down)"
 RESTS_NOTE = "(container running, session ended because it was idle)"
@@ -53,21 +56,19 @@ def containers(sessions: Iterable[Seen], *, is_up: bool) -> list[dict[str, Any]]
 
 
 def _container(seen: Seen, *, is_up: bool) -> dict[str, Any]:
-    word, note = cr070(seen.facts), ""
+    """``state`` is CR-070's word, ``status`` the one that ``ps`` has, ``note`` what ``ps`` says behind it."""
+    words = status(replace(seen.facts, idle_after_s=inf), datetime.now(UTC))
+    state, word, note = cr070(seen.facts), words.word, words.label.removeprefix(words.word).lstrip(": ")
     if not is_up and seen.facts.state in runs.LIVE and session_alive(seen.facts) is None:
-        word, note = "running", NOBODY_KNOWS
-    elif lives_on(seen.facts):
-        note = f"({runs.KEEPER_LOST})"
-    elif word == STALE:
-        note = STALE_NOTE
+        state = word = runs.RUNNING
+        note = NOBODY_KNOWS
     elif word == runs.STOPPED and rests(seen.facts):
         note = RESTS_NOTE
-    elif seen.facts.sandbox_paused:
-        note = "(paused)"
     return {
         "name": readable(f"agent-{seen.record.name}"),
         "container": container_name(seen.record.id),
         "session": seen.record.id,
-        "state": word,
+        "state": state,
+        "status": word,
         "note": note,
     }

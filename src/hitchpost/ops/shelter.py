@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hitchpost.errors import GitFailed
 from hitchpost.ops.finding import Finding, note, ok, problem
 from hitchpost.state import files
-from hitchpost.workspaces import git, store, worktree
+from hitchpost.workspaces import git, store
 
 CHECK = "workspaces"
 
@@ -32,7 +32,7 @@ def workspaces(home: str) -> Iterator[Finding]:
                 else f"hitch workspace rm {one.word} forgets it"
             )
             yield note(CHECK, f"{one.name}: {one.path} is gone or is another folder", todo)
-        elif one.made and one.removed_at is None and one.managed and worktree.admin_folder(one) is None:
+        elif one.made and one.removed_at is None and one.managed and not store.own_folder(one):
             todo = f"hitch workspace restore {one.word} makes them again; its files stay as they are"
             yield note(CHECK, f"{one.name}: git's notes about {one.path} are gone", todo)
     if found and not broken:

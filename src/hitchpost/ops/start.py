@@ -9,7 +9,7 @@ from hitchpost.agents import catalog
 from hitchpost.errors import Refused, StartFailed
 from hitchpost.model import run as runs
 from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR, SUSPENDED
-from hitchpost.model.status import status
+from hitchpost.model.status import status, survivors
 from hitchpost.ops import environment, sandbox
 from hitchpost.ops.advice import no_run
 from hitchpost.ops.create import sweep
@@ -65,13 +65,14 @@ def start(
     _refuse_closed(record)
     manager = Manager(folder, actor=actor)
     place, workspace = current(home, seen)
+    sandbox.refuse_mounts(home, record.sandbox, place.folder, workspace)
     if seen.facts.state != runs.ORPHANED:
         wait_for_keeper_to_leave(seen)
     if _may_be_copies(seen):
         seen = end_survivors(home, seen, actor)
     env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, place.folder)
     flags = catalog.env_flags(record.agent)
-    box = sandbox.of_run(place, settings, extra_env or {}, workspace)
+    box = sandbox.of_run(home, place, settings, extra_env or {}, workspace)
     if seen.facts.state == runs.ORPHANED:
         _allowed_run(seen, seen)  # an agent that lives on holds the lease itself
     leases = _leases(home, seen, workspace)
@@ -130,8 +131,7 @@ def start(
         recover(home, session)
         raise StartFailed(record.name, started.error)
     _activate(folder, run, actor)
-    missing = environment.missing_names(folder, run - 1, env)
-    notes = tuple(f"{name} was set in run {run - 1} and is not now" for name in missing)
+    notes = tuple(environment.told_missing(environment.missing_names(folder, run - 1, env), run - 1))
     return Begun(ready(home, record, run, where) if until_ready else look(home, session), notes)
 
 
@@ -190,12 +190,15 @@ def _allowed_run(before: Seen, now: Seen) -> int:
 
 
 def _touch(ended: Seen) -> None:
-    """A run begins: the time of the runs before is kept."""
+    """A run begins: the time of the runs before is kept, and how many processes they have left behind."""
     facts, record = ended.facts, records.read(ended.folder)
-    earlier_runs_s = record.earlier_runs_s
     if facts.state != runs.CREATED:
-        earlier_runs_s = status(facts, facts.state_changed_at or facts.created_at).total_s
-    records.write(ended.folder, replace(record, earlier_runs_s=earlier_runs_s, last_active_at=files.stamp()))
+        record = replace(
+            record,
+            earlier_runs_s=status(facts, facts.state_changed_at or facts.created_at).total_s,
+            earlier_survivors=survivors(facts),
+        )
+    records.write(ended.folder, replace(record, last_active_at=files.stamp()))
 
 
 def _activate(folder: str, run: int, actor: str) -> None:

@@ -16,6 +16,7 @@ from hitchpost.ops.create import sweep
 from hitchpost.ops.explaining import keeper_text
 from hitchpost.ops.look import Seen
 from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
+from hitchpost.ops.sandbox import bring_out
 from hitchpost.ops.survivors import end_survivors
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, keeper_process, kept
@@ -203,7 +204,18 @@ def _without_sandbox(home: str, seen: Seen, by: str) -> Seen:
         runtime.tear_down(seen.folder)
     except HitchpostError as error:
         raise NotTornDown(seen.record.name, str(error)) from None
+    _bring_out(home, seen)
     return recover(home, seen.record.id)
+
+
+def _bring_out(home: str, seen: Seen) -> None:
+    """What was committed in the container. What cannot be brought out stays in the session's folder."""
+    try:
+        notes = bring_out(home, seen.record)
+    except (HitchpostError, OSError) as error:
+        notes = [f"its commits could not be brought into the repository: {error}"]
+    for note in notes:
+        story.tell(seen.folder, "commits", run=seen.facts.run, actor="", reason=note)
 
 
 def _write_teardown(seen: Seen, actor: str, reason: str) -> None:

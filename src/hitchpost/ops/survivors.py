@@ -8,9 +8,10 @@ from hitchpost import wire
 from hitchpost.ops.look import Seen, read_exit
 from hitchpost.ops.recover import recover, wait_for_keeper_to_leave
 from hitchpost.runtimes import base
-from hitchpost.state import files, story
+from hitchpost.state import files, records, story
 from hitchpost.state.home import run_folder
 from hitchpost.state.manager import Manager
+from hitchpost.values import replace
 
 
 def may_be(seen: Seen) -> bool:
@@ -26,6 +27,8 @@ def end_survivors(home: str, seen: Seen, actor: str) -> Seen:
         end = read_exit(run_folder(seen.folder, run))
         if end is not None and end.survivors:
             _end(seen, run, end.survivors, actor)
+    if seen.record.earlier_survivors:
+        _write_earlier(seen)
     if may_be(seen):
         _end(seen, seen.facts.run, seen.facts.exit.survivors if seen.facts.exit is not None else 0, actor)
     return recover(home, seen.record.id)
@@ -34,13 +37,28 @@ def end_survivors(home: str, seen: Seen, actor: str) -> Seen:
 def _end(seen: Seen, run: int, known: int, actor: str) -> None:
     """``known`` is how many are written down."""
     left = base.load(seen.record.runtime).end_leftovers(seen.folder, run, session=seen.record.id)
-    if not left.count and not (left.unknown and known):
+    if not left.count and not known:
         return
     with files.SessionLock(seen.folder):
-        reason = "; ".join(filter(None, (f"{left.count} ended", left.unknown)))
+        what = f"{left.count} ended" if left.count or left.unknown else "none was left"
+        reason = "; ".join(filter(None, (what, left.unknown)))
         story.tell(seen.folder, "survivors", run=run, actor=actor, reason=reason)
         if known:
             _write_survivors(seen, run, max(0, known - left.count) if left.unknown else 0)
+
+
+def of_earlier_runs(seen: Seen) -> dict[int, int]:
+    """How many processes each run before this one has left behind, as far as anybody has looked since."""
+    if not seen.record.earlier_survivors:
+        return {}
+    ends = {run: read_exit(run_folder(seen.folder, run)) for run in range(1, seen.facts.run)}
+    return {run: end.survivors for run, end in ends.items() if end is not None and end.survivors}
+
+
+def _write_earlier(seen: Seen) -> None:
+    with files.SessionLock(seen.folder):
+        left = sum(of_earlier_runs(seen).values())
+        records.write(seen.folder, replace(records.read(seen.folder), earlier_survivors=left))
 
 
 def _write_survivors(seen: Seen, run: int, still: int) -> None:

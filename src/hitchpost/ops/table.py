@@ -20,7 +20,7 @@ def as_table(lines: list[str], *, colour: bool, now_s: float) -> bytes:
     if "0" in numbers:
         numbers = [id if number == "0" else number for id, number in zip(ids, numbers, strict=True)]
     names, descriptions, agents, places, labels = map(_shown, (names, *texts))
-    in_status = _durations(since, now_s)
+    in_status, totals = _durations(since, now_s), _totals(totals, now_s)
     cells = (numbers, names, _shortened(descriptions), agents, places, labels, in_status, totals)
     columns = [[word, *column] for word, column in zip(HEADER, cells, strict=True)]
     if colour:
@@ -40,6 +40,13 @@ def _shortened(texts: list[str]) -> list[str]:
 def _shown(fields: list[str]) -> list[str]:
     """Texts as they can be printed. A field without a backslash is one already."""
     return fields if "\\" not in "".join(fields) else [visible(text_of(field)) for field in fields]
+
+
+def _totals(totals: list[str], now_s: float) -> list[str]:
+    """Those that still grow are worked out now."""
+    if "@" not in "".join(totals):
+        return totals
+    return [duration(now_s - float(total[1:])) if total[0] == "@" else total for total in totals]
 
 
 def _durations(since: list[str], now: float) -> list[str]:

@@ -54,13 +54,15 @@ def findings(home: str) -> list[Finding]:
     ]
 
 
-def end_unseen(home: str) -> list[str]:
-    """End those keepers, and with each its agent; what was done, in words."""
-    return [
-        f"ended the keeper and the agent of {one.session}, whose folder was deleted"
-        for one in unseen(home)
-        if _end(one.pid)
-    ]
+def end_unseen(home: str) -> tuple[list[str], list[str]]:
+    """End those keepers, and with each its agent; what was done and what could not be, in words."""
+    done, failed = [], []
+    for one in unseen(home):
+        if _end(one.pid):
+            done.append(f"ended the keeper and the agent of {one.session}, whose folder was deleted")
+        else:
+            failed.append(f"the keeper of {one.session} (pid {one.pid}) did not end within {ENDS_S:g} s")
+    return done, failed
 
 
 def _deleted_lock(pid: int) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Facts
-from hitchpost.model.status import Status, as_told, settle, status, story29, story29_reason
+from hitchpost.model.status import Status, as_told, settle, status, story29, story29_reason, survivors
 from hitchpost.ops.look import Seen, moment
 from hitchpost.text import readable
 
@@ -36,6 +36,7 @@ def shape(seen: Seen, now: datetime, known: Status | None = None) -> dict[str, A
         "sandbox_alive": facts.sandbox_alive,
         "session_alive": words.session_alive,
         "exit": exit_shape(facts),
+        "survivors": survivors(facts),
         "created_at": rfc3339(facts.created_at),
         "started_at": rfc3339(facts.started_at),
         "state_changed_at": rfc3339(as_told(facts).state_changed_at),

@@ -37,7 +37,7 @@ class TimedOut(HitchpostError):
     """Raised when a session did not become what was waited for in time."""
 
     def __init__(self, name: str, what: str, timeout_s: float, label: str) -> None:
-        super().__init__(f"waited {timeout_s:g} s in vain for {name} {what}; it is {label}")
+        super().__init__(f"{name} {what} after {timeout_s:g} s (it is {label})")
 
 
 def wait(home: str, seen: Seen, until: str, *, timeout_s: float | None = None) -> Seen:
@@ -45,14 +45,14 @@ def wait(home: str, seen: Seen, until: str, *, timeout_s: float | None = None) -
 
     Raises ``TimedOut``.
     """
-    what = "to end" if until == EXIT else f"to be {until}"
+    what = "had not ended" if until == EXIT else f"was not {until}"
     return _wait(home, seen, UNTIL[until], what, timeout_s, None)
 
 
 def wait_for_turn(home: str, seen: Seen, since: datetime, *, timeout_s: float | None = None) -> Seen:
     """Wait until the agent has dealt with what it was told at ``since``, or has ended. What it reported before does not
     count. Raises ``TimedOut``."""
-    return _wait(home, seen, TURN_OVER, "to be idle again", timeout_s, since)
+    return _wait(home, seen, TURN_OVER, "was not idle again", timeout_s, since)
 
 
 def has_ended(seen: Seen) -> bool:

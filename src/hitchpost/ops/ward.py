@@ -12,11 +12,12 @@ from hitchpost import wire
 from hitchpost.errors import HitchpostError, HomeRefused
 from hitchpost.keeper import cage
 from hitchpost.model import run as runs
-from hitchpost.model.status import lives_on, status
+from hitchpost.model.status import lives_on, status, survivors
 from hitchpost.ops.advice import way_on
 from hitchpost.ops.explaining import folder_text
 from hitchpost.ops.finding import Finding, note, problem
 from hitchpost.ops.look import Seen, look
+from hitchpost.ops.survivors import of_earlier_runs
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, keeper_process
 from hitchpost.runtimes.link import Link, NoKeeper, Silent
@@ -213,10 +214,10 @@ def _life(home: str, seen: Seen, name: str) -> Iterator[Finding]:
         pid = keeper_process(seen.run_folder)
         which = f" (pid {pid})" if pid else ""
         yield problem("keeper", f"its keeper{which} holds the lock and does not answer", _wake(pid), name)
-    elif seen.facts.exit is not None and seen.facts.exit.survivors and (left := _survivors(seen)):
+    elif seen.facts.exit is not None and survivors(seen.facts) and (left := _survivors(seen)):
         yield note(
             "survivors",
-            f"run {seen.facts.run} has ended, {left} of its processes live on",
+            f"its runs have ended, {left} of their processes live on",
             f"hitch stop {seen.record.word} ends them",
             name,
         )
@@ -247,4 +248,5 @@ def _wake(pid: int | None) -> str:
 
 
 def _survivors(seen: Seen) -> int:
-    return base.load(seen.record.runtime).leftovers(seen.folder, seen.facts.run).count
+    runtime = base.load(seen.record.runtime)
+    return sum(runtime.leftovers(seen.folder, run).count for run in (*of_earlier_runs(seen), seen.facts.run))

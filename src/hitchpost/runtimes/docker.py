@@ -31,7 +31,6 @@ PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), wire.INSIDE)
 PLACES = {"workspace": "/workspace", "config": "/config", "programs": wire.PROGRAMS, "shared": wire.SHARED}
 MARKS = (wire.SESSION_MARK, wire.RUN_MARK, wire.HOME_MARK)
 PASSED_ON = ("TERM", "COLORTERM", "LANG", "LC_ALL", "CLAUDE_PERMISSION_MODE", *MARKS)
-POINTER_BYTES = 4096
 SILENCE_S = 10.0
 _silent: dict[str, float] = {}
 SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,")
@@ -318,7 +317,9 @@ def ensure(launch: Launch, box: Box | None) -> Box:
 
 
 def _mounted(launch: Launch) -> str:
-    places = [os.stat(path) for path in (launch.folder, PROGRAMS)]
+    git = (launch.sandbox or {}).get("git")
+    more = [str(git["folder"])] if isinstance(git, dict) else []
+    places = [os.stat(path) for path in (launch.folder, PROGRAMS, *more)]
     return " ".join(f"{place.st_dev}:{place.st_ino}" for place in places)
 
 
@@ -329,7 +330,7 @@ def configuration(launch: Launch, users: Users) -> dict[str, Any]:
         _mount(launch.folder, PLACES["workspace"]),
         _mount(_shared(launch.session_folder), PLACES["shared"]),
         _mount(PROGRAMS, PLACES["programs"], read_only=True),
-        *_git_mounts(launch.folder, wanted.get("git")),
+        *_git_mounts(wanted.get("git")),
     ]
     if isinstance(config := wanted.get("config"), str):
         mounts.append(_mount(config, PLACES["config"], read_only=True))
@@ -358,7 +359,7 @@ def configuration(launch: Launch, users: Users) -> dict[str, Any]:
 
 
 def parse_mount(text: str) -> dict[str, Any]:
-    """``/host:/inside`` or ``/host:/inside:ro``. Raises ``UsageError``, for an engine's socket too."""
+    """``/host:/inside`` or ``/host:/inside:ro``. Raises ``UsageError``; ``mounts`` says what may be mounted."""
     source, _, rest = text.partition(":")
     target, _, how = rest.partition(":")
     if not source.startswith("/") or not target.startswith("/") or how not in ("", "ro", "rw"):
@@ -367,14 +368,7 @@ def parse_mount(text: str) -> dict[str, Any]:
         raise UsageError(f"--mount {text}: {target} is Hitchpost's own place in the container")
     if not os.path.exists(source):
         raise UsageError(f"--mount {text}: {source} is not there")
-    if holds_engine_socket(source):
-        raise UsageError(f"--mount {text}: with the engine's socket inside, the container would be none")
-    return _mount(source, target, read_only=how == "ro")
-
-
-def holds_engine_socket(path: str) -> bool:
-    real = os.path.join(os.path.realpath(path), "")
-    return any(socket == real.rstrip("/") or socket.startswith(real) for socket in engine.sockets())
+    return _mount(os.path.realpath(source), target, read_only=how == "ro")
 
 
 def read_box(session_folder: str, name: str = wire.BOX) -> Box | None:
@@ -467,37 +461,13 @@ def _mount(source: str, target: str, *, read_only: bool = False) -> dict[str, An
     return {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}
 
 
-def _git_mounts(folder: str, common: object) -> list[dict[str, Any]]:
-    """What git needs of a repository, and no more: its settings and hooks run on this side too.
-
-    A worktree's history is in its repository, under the same path inside. Of that, only what a commit writes can be
-    written: folders, because a file that is replaced here would not be protected any more. In a main worktree git
-    writes into its folder itself, so there only hooks and settings are protected.
-    """
-    if not isinstance(common, str) or not os.path.isdir(common):
+def _git_mounts(wanted: object) -> list[dict[str, Any]]:
+    """The session's own git folder, in the place of the repository's, and the repository's objects to read."""
+    if not isinstance(wanted, dict):
         return []
-    at_home = os.path.join(folder, ".git")
-    if os.path.isdir(at_home) and os.path.realpath(at_home) == common:
-        inside = f"{PLACES['workspace']}/.git"
-        names = [name for name in ("hooks", "config") if os.path.exists(os.path.join(common, name))]
-        return [_mount(os.path.join(common, name), f"{inside}/{name}", read_only=True) for name in names]
-    mounts = [_mount(common, common, read_only=True)]
-    for name in ("objects", "refs", "logs"):
-        os.makedirs(os.path.join(common, name), exist_ok=True)
-        mounts.append(_mount(os.path.join(common, name), os.path.join(common, name)))
-    if os.path.isfile(at_home):
-        own = _own_git_folder(at_home, common)
-        mounts.append(_mount(at_home, f"{PLACES['workspace']}/.git", read_only=True))
-        mounts += [_mount(own, own)] if own is not None else []
-    return mounts
-
-
-def _own_git_folder(pointer: str, common: str) -> str | None:
-    """The folder of this one worktree, when it is where worktrees of the repository are."""
-    with open(pointer, encoding="utf-8", errors="replace") as file:
-        own = file.read(POINTER_BYTES).partition("gitdir:")[2].strip()
-    inside = os.path.realpath(own).startswith(os.path.join(common, "worktrees", ""))
-    return os.path.realpath(own) if inside and os.path.isdir(own) else None
+    mounts = [_mount(wanted["folder"], wanted["at"]), _mount(wanted["objects"], wanted["objects_at"], read_only=True)]
+    pointer = wanted["pointer"]
+    return [*mounts, _mount(pointer, f"{PLACES['workspace']}/.git", read_only=True)] if pointer else mounts
 
 
 def _texts(wanted: dict[str, object], key: str) -> list[str]:

@@ -17,6 +17,7 @@ import time
 from binascii import crc32
 
 from hitchpost import lightjson
+from hitchpost.model.durations import duration
 from hitchpost.state import files
 from hitchpost.state.home import ID_LENGTH, is_id, sessions_folder
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 INDEX = "index.tsv"
 MAGIC = b"hitchpost index"
 TICK_NS = 2_000_000_000
-VERSION = 7
+VERSION = 8
 NO_STAMP = "0"
 MOST_BYTES = 256 << 20
 
@@ -251,6 +252,14 @@ def _by_number(item: tuple[str, str]) -> int:
 
 def few(session: str, record: Record) -> str:
     return "\t".join((session, NO_STAMP, record.record, str(record.index), _field(record.name)))
+
+
+def total_field(total_s: float, now_s: float, *, grows: bool) -> str:
+    """The total time of a line: as people read it, or, while it grows, ``@`` and the moment from which it counts.
+
+    So the table works out both of its times at one moment, and they agree.
+    """
+    return f"@{now_s - total_s:.1f}" if grows else duration(total_s)
 
 
 def line_of(shape: Row, since_s: float, total: str, colour: str, agent_state: str, place: str) -> str:

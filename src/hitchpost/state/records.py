@@ -48,7 +48,11 @@ class Record:
     share: bool = False
     base: str | None = None
     earlier_runs_s: float = 0.0
+    earlier_survivors: int = 0
+    """Processes that earlier runs left behind, as far as anybody has looked since."""
     sandbox: dict[str, object] | None = None
+    git: dict[str, object] | None = None
+    """The worktree that its folder is in, as ``workspaces.tree`` describes it; that of a workspace is in its record."""
 
     @property
     def word(self) -> str:

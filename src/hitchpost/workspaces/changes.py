@@ -1,23 +1,19 @@
-"""What a worktree holds that no branch has: changed and untracked files, submodules' own work, loose commits."""
+"""What a worktree holds that no branch has: changed and untracked files, submodules, loose commits."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from shutil import copyfileobj
-from tempfile import TemporaryDirectory
-
 from hitchpost.values import value
 from hitchpost.workspaces import git
-
-GITLINK = "160000"
-_SUBMODULE, _PATH = 2, {"1": 8, "2": 9, "u": 10}
+from hitchpost.workspaces.tree import Tree
+from hitchpost.workspaces.view import GITLINK, View
 
 
 @value
 class Changes:
-    """``loose`` is the head's commit when no branch, remote branch or tag has it."""
+    """``untracked`` files are in no commit, ``submodules`` are checked out.
+
+    ``loose`` is the head's commit when no branch, remote branch or tag has it.
+    """
 
     changed: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
@@ -30,74 +26,66 @@ class Changes:
 
     @property
     def is_clean(self) -> bool:
-        return not self.count and not self.submodules and self.loose is None
+        return not self.count and self.loose is None
 
     def __str__(self) -> str:
-        """``1 changed and 2 untracked files``."""
-        numbers = [(len(self.changed), "changed"), (len(self.untracked), "untracked")]
+        """``1 changed and 2 new files``."""
+        numbers = [(len(self.changed), "changed"), (len(self.untracked), "new")]
         parts = [" and ".join(f"{number} {word}" for number, word in numbers if number)]
         parts = [f"{parts[0]} file{'' if self.count == 1 else 's'}"] if self.count else []
-        if self.submodules:
-            parts.append(f"work in the submodule {', '.join(self.submodules)}")
         if self.loose is not None:
             parts.append("commits that are on no branch")
         return ", ".join(parts) or "clean"
 
 
-def changes(folder: str) -> Changes:
-    """Look at the worktree ``folder``. Reads only: the index is not refreshed, no lock is taken."""
-    changed, untracked, submodules = [], [], []
-    words = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=none", "--no-renames")
-    for item in git.run(folder, *words).items:
-        kind = item[:1]
-        if kind == "?":
-            untracked.append(item[2:])
-        elif kind in _PATH:
-            fields = item.split(" ", _PATH[kind])
-            changed.append(fields[-1])
-            if fields[_SUBMODULE][0] == "S" and set(fields[_SUBMODULE][2:]) - {"."}:
-                submodules.append(fields[-1])
-    return Changes(tuple(changed), tuple(untracked), tuple(submodules), loose_commit(folder))
+def changes(tree: Tree) -> Changes:
+    """Look at a worktree. Reads only: no file of the worktree or of its repository is written."""
+    with View(tree) as view:
+        return seen(view)
 
 
-def loose_commit(folder: str, git_dir: str | None = None) -> str | None:
+def seen(view: View) -> Changes:
+    """Files that differ from what is checked out, and new ones, added to the index or not."""
+    changed = view.run("diff", "--name-only", "-z", "--no-renames", checked_out(view), "--").items
+    new, inside = untracked(view)
+    submodules = submodules_of(view, inside)
+    new += [path for path in inside if path.removesuffix("/") not in submodules]
+    return Changes(tuple(changed), tuple(sorted(new)), submodules, loose_commit(view))
+
+
+def checked_out(view: View) -> str:
+    """What is checked out: a commit, or a tree without files."""
+    return view.head.commit or view.empty_tree
+
+
+def untracked(view: View) -> tuple[list[str], list[str]]:
+    """Files that what is checked out does not have and git does not ignore; and repositories, named with a slash."""
+    found = view.run("ls-files", "-z", "--others", "--exclude-standard").items
+    return [path for path in found if not path.endswith("/")], [path for path in found if path.endswith("/")]
+
+
+def submodules_of(view: View, inside: list[str]) -> tuple[str, ...]:
+    """Which of the repositories inside are submodules. Nobody looks into them, so there may be work in each."""
+    if not inside or view.head.commit is None:
+        return ()
+    paths = {entry.partition("\t")[2] for entry in gitlinks(view)}
+    return tuple(sorted(paths & {path.removesuffix("/") for path in inside}))
+
+
+def gitlinks(view: View) -> list[str]:
+    """The submodules of what is checked out, as ``git update-index --index-info`` wants them."""
+    entries = view.run("ls-tree", "-r", "-z", view.head.commit or "HEAD").items
+    return [entry for entry in entries if entry.startswith(GITLINK)]
+
+
+def loose_commit(view: View) -> str | None:
     """The head's commit when nothing but the head leads to it."""
-    head = git.head(folder, git_dir)
-    if head is None:
+    return loose(view.tree.common, view.head.commit)
+
+
+def loose(common: str, commit: str | None) -> str | None:
+    """The commit when no branch, remote branch or tag of the repository leads to it."""
+    if commit is None:
         return None
     reached = ("--not", "--branches", "--remotes", "--tags")
-    return head if git.run(folder, "rev-list", "-n1", head, *reached, git_dir=git_dir).out else None
-
-
-def unpushed_submodules(folder: str) -> list[str]:
-    """Submodules with commits that only this worktree has: their repositories go with it."""
-    found = []
-    for item in git.run(folder, "ls-files", "-z", "--stage").items:
-        mode, _, path = item.partition("\t")
-        below = os.path.join(folder, path)
-        if mode.startswith(GITLINK) and os.path.lexists(os.path.join(below, ".git")):
-            done = git.run(below, "rev-list", "-n1", "HEAD", "--branches", "--not", "--remotes", check=False)
-            if done.code != 0 or done.out:
-                found.append(path)
-    return found
-
-
-@contextmanager
-def scratch_index(folder: str, *, empty: bool = False) -> Iterator[dict[str, str]]:
-    """The environment for git commands that work on a copy of the index, which is thrown away afterwards."""
-    with TemporaryDirectory(prefix="hitchpost-index-") as temp:
-        path = os.path.join(temp, "index")
-        if not empty:
-            try:
-                _copy_with_time(os.path.join(git.git_folder(folder), "index"), path)
-            except FileNotFoundError:
-                pass
-        yield {"GIT_INDEX_FILE": path, "GIT_LITERAL_PATHSPECS": "1"}
-
-
-def _copy_with_time(path: str, copy: str) -> None:
-    """By an index's own time git knows which files may have changed in the instant in which it was written."""
-    with open(path, "rb") as source, open(copy, "wb") as target:
-        copyfileobj(source, target)
-        found = os.fstat(source.fileno())
-    os.utime(copy, ns=(found.st_atime_ns, found.st_mtime_ns))
+    return commit if git.run("/", "rev-list", "-n1", commit, *reached, git_dir=common).out else None

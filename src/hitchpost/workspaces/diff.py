@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from hitchpost.errors import Refused
+from hitchpost.errors import GitFailed, Refused
 from hitchpost.workspaces import git
-from hitchpost.workspaces.changes import scratch_index
+from hitchpost.workspaces.changes import checked_out, submodules_of, untracked
+from hitchpost.workspaces.refs import is_commit
+from hitchpost.workspaces.tree import Tree
+from hitchpost.workspaces.view import View
 
-EMPTY_TREE_OF = ("hash-object", "-t", "tree", "--stdin")
 SHOWING = ("--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--src-prefix=a/", "--dst-prefix=b/")
-DIFF_S = 300.0
+LISTING = ("--raw", "--no-abbrev", "-z")
+DIFF_S = 120.0
+MOST_BYTES = 8 << 20
+"""Of a difference that is larger, only so much is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``base`` is what was compared with. ``patch`` and ``stat`` are as git prints them."""
+    """``base`` is what was compared with. ``patch`` and ``stat`` are as git prints them; ``cut`` when too long."""
 
     base: str | None
     head: str | None
@@ -38,59 +45,104 @@ class Difference:
     files: tuple[File, ...]
     patch: bytes
     stat: bytes
+    cut: bool = False
 
 
-def difference(folder: str, base: str | None) -> Difference:
-    """Compare the worktree that ``folder`` is in with ``base``, else with its head, else with nothing.
+def difference(tree: Tree, base: str | None, *, stat: bool = False) -> Difference:
+    """Compare a worktree with ``base``, else with its head, else with nothing; ``stat`` asks for that, and no patch.
 
-    Reads only: the index is copied. Raises ``NotARepository`` or ``Refused``.
+    Reads only. Raises ``Refused``.
     """
-    top = git.repository(folder).top
-    if top is None:
-        raise Refused(f"{folder} is in a bare repository, or in git's own folder: there are no files to compare")
-    head = git.head(top)
-    if base is not None and (not re.fullmatch(r"[0-9a-f]{40,64}", base) or git.commit(top, base) is None):
-        raise Refused(f"the commit {base} that it started from is not in {top} any more")
-    against = base or head or git.run(top, *EMPTY_TREE_OF).line
-    with scratch_index(top) as env:
-        untracked = git.run(top, "ls-files", "-z", "--others", "--exclude-standard", env=env).items
-        named = b"".join(os.fsencode(path) + b"\0" for path in untracked if not path.endswith("/"))
-        words = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
-        if named:
-            git.run(top, *words, stdin=named, env=env, timeout_s=DIFF_S)
-        unmerged = git.run(top, "diff", "--name-only", "--diff-filter=U", "-z", env=env).out
-        if unmerged:
-            git.run(top, "update-index", "--add", "--remove", "-z", "--stdin", stdin=unmerged, env=env)
-
-        def diff(*how: str) -> git.Done:
-            return git.run(top, "diff", *SHOWING, *how, against, "--", env=env, timeout_s=DIFF_S)
-
-        counted = diff("--raw", "--numstat", "--no-abbrev", "-z")
-        patch, stat = diff("--patch"), diff("--stat=100")
-    files = [*_files(counted.items, set(untracked)), *_repositories(untracked)]
-    return Difference(base, head, git.current_branch(top), tuple(files), patch.out, stat.out)
+    with View(tree) as view:
+        against = base or checked_out(view)
+        if not is_commit(against):
+            raise _unknown(tree, against)
+        how = ("--stat=100",) if stat else (*LISTING, "--patch")
+        try:
+            told, new, inside = _compared(view, against, how)
+        except GitFailed:
+            if view.has(against):
+                raise
+            raise _unknown(tree, against) from None
+        submodules = submodules_of(view, inside)
+    head, cut = view.head, any(part.cut for part in told)
+    if stat:
+        return Difference(base, head.commit, head.branch, (), b"", told[0].out, cut)
+    found = [file for part in told for file in _files(part.out, new)]  # in the order of the patch
+    found += [
+        File(path, None, "A", None, None, False, True) for path in inside if path.removesuffix("/") not in submodules
+    ]
+    patch = b"".join(_parted(part.out)[1] for part in told)
+    return Difference(base, head.commit, head.branch, tuple(found), patch[:MOST_BYTES], b"", cut)
 
 
-def _files(items: list[str], untracked: set[str]) -> list[File]:
-    """``--raw`` comes first, then ``--numstat``, which names files in the same order."""
-    found: list[tuple[str, str | None, str]] = []
+def _unknown(tree: Tree, commit: str) -> Refused:
+    return Refused(f"the commit {commit} that it started from is not in {tree.top} any more")
+
+
+def _compared(view: View, against: str, how: tuple[str, ...]) -> tuple[list[git.Done], frozenset[str], list[str]]:
+    """What git says; the new files; the repositories inside.
+
+    While git compares the files that it knows, others look for new ones and compare those with nothing. That will do
+    unless a file is gone, too: then a new one can be that one, renamed, and all are compared at once.
+    """
+
+    def diff(of: str, **env: str) -> git.Done:
+        return view.run("diff", *SHOWING, *how, of, "--", env=env, timeout_s=DIFF_S, most=MOST_BYTES, cut=True)
+
+    with ThreadPoolExecutor(1) as beside:
+        of_known = beside.submit(diff, against)
+        new, inside = untracked(view)
+        told, alone = [], {"GIT_INDEX_FILE": os.path.join(view.folder, "new")}
+        if new and "--patch" in how:
+            _know(view, new, alone)
+            told = [diff(view.empty_tree, **alone)]
+        told = [of_known.result(), *told]
+    if new and (len(told) == 1 or any(file.status == "D" for file in _files(told[0].out, frozenset()))):
+        _know(view, new, {})
+        told = [diff(against)]
+    return told, frozenset(new), inside
+
+
+def _know(view: View, new: list[str], index: dict[str, str]) -> None:
+    """Make an index name these files, without a content, so that git compares them."""
+    told = b"".join(b"100644 %s\t%s\0" % (view.empty_file.encode(), os.fsencode(path)) for path in new)
+    view.run("update-index", "-z", "--index-info", stdin=told, env=index)
+
+
+def _parted(out: bytes) -> tuple[list[str], bytes]:
+    """The list of files, whose parts are ended by NULs, and the patch behind it."""
+    names, _, patch = out.partition(b"\0\0")
+    return [os.fsdecode(item) for item in names.split(b"\0") if item], patch
+
+
+def _files(out: bytes, untracked: frozenset[str]) -> list[File]:
+    """``--raw`` comes first, then the patch, which has the files in the same order. Either may be cut."""
+    items, patch = _parted(out)
+    counts = _counts(patch)
+    found: list[File] = []
     position = 0
-    while position < len(items) and items[position].startswith(":"):
+    while position < len(items):
         letter = items[position].rpartition(" ")[2][:1]
-        renamed = letter in "RC"
-        old = items[position + 1] if renamed else None
-        found.append((items[position + (2 if renamed else 1)], old, letter))
-        position += 3 if renamed else 2
-    files = []
-    for path, old, letter in found:
-        added, deleted = items[position].split("\t")[:2]
-        position += 3 if old is not None else 1
-        binary = added == "-"
-        counts = (None, None) if binary else (int(added), int(deleted))
-        files.append(File(path, old, letter, counts[0], counts[1], binary, path in untracked))
-    return files
+        size = 2 if letter in "RC" else 1
+        names = items[position + 1 : position + 1 + size]
+        position += 1 + size
+        if len(names) < size:
+            break
+        added, deleted, binary = next(counts, (None, None, False))
+        if letter == "T":  # a file that became a link, or the other way round: one goes, one comes
+            added = next(counts, (None, None, False))[0]
+        old = names[0] if size == 2 else None
+        found.append(File(names[-1], old, letter, added, deleted, binary, names[-1] in untracked))
+    return found
 
 
-def _repositories(untracked: list[str]) -> list[File]:
-    """Repositories inside the worktree are named; what is in them is their own."""
-    return [File(path, None, "A", None, None, False, True) for path in untracked if path.endswith("/")]
+def _counts(patch: bytes) -> Iterator[tuple[int | None, int | None, bool]]:
+    """For each file of a patch: lines added and deleted, and whether it is binary. The last one may be cut."""
+    for part in re.split(rb"^diff --git ", patch, flags=re.MULTILINE)[1:]:
+        head, at, body = part.partition(b"\n@@ ")
+        if not at and b"\nBinary files " in head:
+            yield None, None, True
+        else:
+            lines = (at + body).split(b"\n")
+            yield sum(line[:1] == b"+" for line in lines), sum(line[:1] == b"-" for line in lines), False

@@ -1,10 +1,12 @@
-"""Git, as a program. Every call goes through ``run``: an argument list, a clean environment, a time limit."""
+"""Git, as a program. Every call goes through ``run``: an argument list, a clean environment, limits."""
 
 from __future__ import annotations
 
 import functools
 import os
 import re
+import resource
+import selectors
 import signal
 import subprocess
 import time
@@ -15,11 +17,14 @@ from hitchpost.values import value
 
 READ_S, WRITE_S = 60.0, 1800.0
 PROGRESS_EVERY_S = 1.0
+MOST_BYTES, MOST_ERROR_BYTES, MOST_MEMORY_BYTES = 64 << 20, 64 << 10, 2 << 30
 OLDEST = (2, 31)
 SETTINGS = ("core.fsmonitor=false", "core.quotePath=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false")
 SAFE = tuple(word for setting in SETTINGS for word in ("-c", setting))
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 PASSED_ON = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH", "GIT_LFS_SKIP_SMUDGE")
+NO_TRANSFER = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""Git fetches what a partial clone lacks with programs that the repository's settings name."""
 NOT_KNOWN = "not a git repository"
 
 Progress = Callable[[float], None]
@@ -27,11 +32,12 @@ Progress = Callable[[float], None]
 
 @value
 class Done:
-    """How a command ended. ``out`` is bytes: file names are."""
+    """How a command ended. ``out`` is bytes: file names are. ``cut`` says that there would have been more of it."""
 
     code: int
     out: bytes
     err: str
+    cut: bool = False
 
     @property
     def line(self) -> str:
@@ -71,6 +77,14 @@ def environment(caller: Mapping[str, str] | None = None) -> dict[str, str]:
     return {name: text for name, text in env.items() if not name.startswith("GIT_") or name in PASSED_ON}
 
 
+def settings_files() -> list[str]:
+    """Where a person's own settings, and the machine's, usually are."""
+    env = os.environ
+    xdg = env.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    usual = ("/etc/gitconfig", os.path.expanduser("~/.gitconfig"), os.path.join(xdg, "git", "config"))
+    return [*usual, *(env[name] for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM") if name in env)]
+
+
 def run(
     folder: str,
     *words: str,
@@ -81,26 +95,31 @@ def run(
     progress: Progress = silent,
     hooks: bool = False,
     check: bool = True,
+    most: int = MOST_BYTES,
+    cut: bool = False,
+    source: int | None = None,
     pass_fds: tuple[int, ...] = (),
 ) -> Done:
     """Run git in ``folder``. Raises ``GitFailed``, ``GitLocked`` or ``NotARepository``; see ``check``.
 
-    With ``check=False`` an exit code other than 0 is the caller's to judge. Hooks run only where a person who types
-    the same command would expect them.
+    With ``check=False`` an exit code other than 0 is the caller's to judge. Output of more than ``most`` bytes is an
+    error, unless it may be ``cut``. ``source`` is an open file to read instead of ``stdin``. Hooks run, and missing
+    objects are fetched, only where a person who types the same command would expect that.
     """
     where = () if git_dir is None else (f"--git-dir={git_dir}",)
     argv = ["git", *where, *SAFE, *(() if hooks else NO_HOOKS), *words]
-    fixed = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    fixed = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", **({} if hooks else NO_TRANSFER)}
     try:
         process = subprocess.Popen(
             argv,
             cwd=folder,
             env=environment() | fixed | dict(env or {}),
-            stdin=subprocess.PIPE,
+            stdin=subprocess.PIPE if source is None else source,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
             pass_fds=pass_fds,
+            bufsize=0,
         )
     except OSError as error:
         if not os.path.isdir(folder):
@@ -108,32 +127,89 @@ def run(
         if isinstance(error, FileNotFoundError):
             raise GitFailed(words[0], "there is no git on the PATH; install it") from None
         raise GitFailed(words[0], f"{error.strerror}".lower()) from None
-    out, err = _finish(process, words[0], stdin, timeout_s, progress)
-    done = Done(process.returncode, out, err.decode("utf-8", "replace"))
-    if check and done.code != 0:
+    if not hooks:
+        _limit(process.pid, timeout_s)
+    out, err = _finish(process, words[0], stdin, timeout_s, progress, most)
+    if len(out) > most and not cut:
+        raise GitFailed(words[0], f"it said more than {most >> 20} MiB")
+    done = Done(process.returncode, out[:most], err.decode("utf-8", "replace"), len(out) > most)
+    if check and done.code != 0 and not done.cut:
         raise failure(folder, words[0], done)
     return done
 
 
+def _limit(pid: int, timeout_s: float) -> None:
+    """Of a process that has just begun. What it maps of files, such as packs, does not count as memory."""
+    try:
+        resource.prlimit(pid, resource.RLIMIT_CPU, (int(timeout_s) + 1, int(timeout_s) + 1))
+        resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+    except (ProcessLookupError, PermissionError, ValueError):
+        return  # it has ended already, or its limits are lower
+
+
 def _finish(
-    process: subprocess.Popen[bytes], what: str, stdin: bytes, timeout_s: float, progress: Progress
+    process: subprocess.Popen[bytes], what: str, stdin: bytes, timeout_s: float, progress: Progress, most: int
 ) -> tuple[bytes, bytes]:
+    """Both outputs, at the process's end. No more of them is held than the limits, and one byte."""
     began = time.monotonic()
-    given: bytes | None = stdin
-    with process:
+    out, err, left = bytearray(), bytearray(), memoryview(stdin)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process, selectors.DefaultSelector() as ready:
         try:
-            while True:
-                try:
-                    return process.communicate(given, timeout=PROGRESS_EVERY_S)
-                except subprocess.TimeoutExpired:
-                    given = None
+            ready.register(process.stdout, selectors.EVENT_READ, out)
+            ready.register(process.stderr, selectors.EVENT_READ, err)
+            if process.stdin is None:
+                pass  # it reads a file
+            elif left:
+                os.set_blocking(process.stdin.fileno(), False)
+                ready.register(process.stdin, selectors.EVENT_WRITE)
+            else:
+                process.stdin.close()
+            shown_s = PROGRESS_EVERY_S
+            while ready.get_map():
+                for key, _ in ready.select(max(shown_s - (time.monotonic() - began), 0)):
+                    if key.data is None:
+                        left = _write(key.fd, left)
+                        part = bytes(left[:1])
+                    else:
+                        part = os.read(key.fd, 65536)
+                        key.data.extend(part)
+                    if not part:
+                        ready.unregister(key.fileobj)
+                        key.fileobj.close()  # type: ignore[union-attr]
+                del err[MOST_ERROR_BYTES:]
+                if len(out) > most:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    break
                 waited_s = time.monotonic() - began
                 if waited_s > timeout_s:
                     raise GitFailed(what, f"it did not end within {timeout_s:g} s")
-                progress(waited_s)
+                if waited_s >= shown_s:
+                    shown_s = waited_s + PROGRESS_EVERY_S
+                    progress(waited_s)
+            _wait(process, what, max(timeout_s - (time.monotonic() - began), PROGRESS_EVERY_S))
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
+    return bytes(out), bytes(err)
+
+
+def _wait(process: subprocess.Popen[bytes], what: str, timeout_s: float) -> None:
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        raise GitFailed(what, f"it did not end within {timeout_s:g} s") from None
+
+
+def _write(fd: int, left: memoryview) -> memoryview:
+    """What is left to write; nothing when nobody reads it any more."""
+    try:
+        return left[os.write(fd, left[:65536]) :]
+    except BlockingIOError:
+        return left
+    except BrokenPipeError:
+        return left[:0]
 
 
 def failure(folder: str, what: str, done: Done) -> GitFailed | NotARepository:

@@ -6,8 +6,11 @@ import os
 import shutil
 import stat
 
+from hitchpost.state import files
 from hitchpost.workspaces import git
 from hitchpost.workspaces.git import Repository
+from hitchpost.workspaces.tree import Tree, described
+from hitchpost.workspaces.view import View, listed
 
 FILE = ".worktreeinclude"
 
@@ -18,21 +21,32 @@ def copy(repository: Repository, target: str) -> list[str]:
     Nothing is overwritten; no link is followed or copied, and nothing goes into a ``.git``.
     """
     main = repository.main
-    if main is None or not os.path.isfile(os.path.join(main, FILE)):
+    if main is None:
         return []
-    left_out = [path for path in _matching(main) if not _copy_one(main, target, path)]
+    try:
+        wanted = files.read_bytes(os.path.join(main, FILE))
+        tree = described(main, repository.common, "")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [f"{FILE}: it cannot be read ({os.strerror(error.errno or 0).lower()})"]
+    left_out = [] if tree is None else [path for path in _matching(tree, wanted) if not _copy_one(main, target, path)]
     return [f"{FILE}: not copied, because they are links or go through one: {', '.join(left_out)}"] if left_out else []
 
 
-def _matching(main: str) -> list[str]:
-    words = ("ls-files", "-z", "--others", "--ignored", f"--exclude-from={os.path.join(main, FILE)}")
-    named = [path for path in git.run(main, *words).items if not path.endswith("/")]
-    if not named:
-        return []
-    asked = b"".join(os.fsencode(path) + b"\0" for path in named)
-    ignored = git.run(main, "check-ignore", "-z", "--stdin", stdin=asked, check=False)
-    if ignored.code > 1:
-        raise git.failure(main, "check-ignore", ignored)
+def _matching(tree: Tree, wanted: bytes) -> list[str]:
+    with View(tree) as view:
+        rules = os.path.join(view.folder, FILE)
+        with open(rules, "wb") as file:
+            file.write(wanted)
+        words = ("ls-files", "-z", "--others", "--ignored", f"--exclude-from={rules}")
+        named = [path for path in view.run(*words).items if not path.endswith("/")]
+        asking = ("check-ignore", "-z", "--stdin")
+        if not named:
+            return []
+        ignored = view.run(*asking, stdin=listed(named), env={"GIT_LITERAL_PATHSPECS": "0"}, check=False)
+        if ignored.code > 1:
+            raise git.failure(tree.top, "check-ignore", ignored)
     return [path for path in ignored.items if ".git" not in path.split("/")]
 
 

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from hitchpost.errors import HitchpostError
-from hitchpost.workspaces import lease, snapshot
+from hitchpost.workspaces import lease, snapshot, store
 from hitchpost.workspaces.changes import changes
 from hitchpost.workspaces.store import Workspace
 
@@ -24,7 +24,7 @@ CLEAN, DIRTY, FOLDER, GONE, REPLACED, REMOVED, UNKNOWN = (
 def overview(home: str, workspace: Workspace) -> dict[str, Any]:
     """Looks at the folder and the locks; git is asked about worktrees only."""
     try:
-        state, text = _state(workspace)
+        state, text = _state(home, workspace)
         snapshots = [one.ref for one in snapshot.listing(workspace)]
     except HitchpostError as error:
         state, text, snapshots = UNKNOWN, str(error), []
@@ -50,7 +50,7 @@ def overview(home: str, workspace: Workspace) -> dict[str, Any]:
     }
 
 
-def _state(workspace: Workspace) -> tuple[str, str]:
+def _state(home: str, workspace: Workspace) -> tuple[str, str]:
     if workspace.removed_at is not None:
         return REMOVED, REMOVED
     if not os.path.lexists(workspace.path):
@@ -59,5 +59,5 @@ def _state(workspace: Workspace) -> tuple[str, str]:
         return REPLACED, "another folder is in its place"
     if not workspace.managed:
         return FOLDER, FOLDER
-    found = changes(workspace.path)
+    found = changes(store.tree(home, workspace))
     return (CLEAN if found.is_clean else DIRTY), str(found)

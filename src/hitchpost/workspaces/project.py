@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -19,24 +20,27 @@ from hitchpost.workspaces.store import SETUP_LOG, Workspace
 FILE = ".hitchpost.toml"
 LIMIT_S = 3600.0
 PROGRESS_EVERY_S = 1.0
+MOST_BYTES = 16 << 20
+BETWEEN = r"[\s;&|=:,'\"()<>`$]+"
 
 Commands = tuple[tuple[str, ...], ...]
 
 
 @value
 class Project:
-    """What the file says, and its bytes, which are what is trusted."""
+    """What the file says. ``content`` is what is trusted: its bytes, and the files of the folder that it names."""
 
     content: bytes
     setup: Commands = ()
     teardown: Commands = ()
+    named: tuple[str, ...] = ()
 
 
 def read(folder: str) -> Project | None:
     """The file in ``folder``; None when there is none. Raises ``BadSettings``."""
     path = os.path.join(folder, FILE)
     try:
-        content = files.read_bytes(path)
+        content = files.read_bytes(path, MOST_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -48,7 +52,27 @@ def read(folder: str) -> Project | None:
     table = table.get("workspace", {})
     if not isinstance(table, dict):
         raise BadSettings(f"{path}: expected workspace to be a table")
-    return Project(content, _commands(path, table, "setup"), _commands(path, table, "teardown"))
+    setup, teardown = _commands(path, table, "setup"), _commands(path, table, "teardown")
+    named = _named(folder, (*setup, *teardown))
+    parts = [b"\0".join((os.fsencode(name), trust.digest(_script(folder, name)).encode())) for name in named]
+    return Project(b"\0".join((content, *parts)), setup, teardown, named)
+
+
+def _named(folder: str, commands: Commands) -> tuple[str, ...]:
+    """The files below ``folder`` that the commands name, in whatever way."""
+    pieces = {piece for argv in commands for word in argv for piece in (word, *re.split(BETWEEN, word)) if piece}
+    paths = {os.path.normpath(os.path.join(folder, piece)) for piece in pieces if "\0" not in piece}
+    below = os.path.join(folder, "")
+    there = [path for path in paths if path.startswith(below) and os.path.lexists(path) and not os.path.isdir(path)]
+    return tuple(sorted(path.removeprefix(below) for path in there))
+
+
+def _script(folder: str, name: str) -> bytes:
+    path = os.path.join(folder, name)
+    try:
+        return files.read_bytes(path, MOST_BYTES, follow=True)
+    except OSError as error:
+        raise BadSettings(f"cannot read {path}, which {FILE} names: {error.strerror or error}") from None
 
 
 def _commands(path: str, table: dict[str, object], key: str) -> Commands:
@@ -75,6 +99,8 @@ def set_up(home: str, workspace: Workspace, progress: Progress = silent) -> tupl
     if workspace.setup_done or not workspace.managed:
         return workspace, []
     project = read(workspace.path)
+    if project is not None and project.setup and workspace.contained:
+        return workspace, [_contained("setup")]
     if project is not None and project.setup:
         if not trust.is_trusted(home, workspace.repo or "", project.content):
             return workspace, [_untrusted(workspace, "setup")]
@@ -92,10 +118,16 @@ def take_down(home: str, workspace: Workspace, progress: Progress = silent) -> l
     project = read(workspace.path)
     if project is None or not project.teardown:
         return []
+    if workspace.contained:
+        return [_contained("teardown")]
     if not trust.is_trusted(home, workspace.repo or "", project.content):
         return [_untrusted(workspace, "teardown")]
     _run_all(home, workspace, "teardown", project.teardown, progress)
     return []
+
+
+def _contained(kind: str) -> str:
+    return f"the {kind} of {FILE} was not run: an agent in a container may have changed what it runs; run it yourself"
 
 
 def _untrusted(workspace: Workspace, kind: str) -> str:

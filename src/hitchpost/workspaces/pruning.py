@@ -7,7 +7,7 @@ import os
 from hitchpost.errors import HitchpostError
 from hitchpost.values import value
 from hitchpost.workspaces import git, lease, removal, snapshot, store, worktree
-from hitchpost.workspaces.changes import changes, loose_commit
+from hitchpost.workspaces.changes import changes, loose
 from hitchpost.workspaces.store import Workspace
 
 
@@ -41,21 +41,22 @@ def decide(home: str, workspace: Workspace) -> Decision:
     if held := lease.holders(home, workspace):
         return Decision(workspace, False, f"in use by {', '.join(map(str, held))}")
     if not os.path.lexists(workspace.path):
-        return _decide_gone(workspace)
+        return _decide_gone(home, workspace)
     removal.refuse_stranger(workspace)
-    removal.refuse_lock(workspace.path)
-    if not (found := changes(workspace.path)).is_clean:
+    tree = store.tree(home, workspace)
+    removal.refuse_lock(tree)
+    if not (found := changes(tree)).is_clean:
         return Decision(workspace, False, f"it has {found}")
     if own_commits(workspace):
         return Decision(workspace, False, f"branch {workspace.branch} has commits that no other branch has")
     return Decision(workspace, True, "clean, and its branch has no commits of its own")
 
 
-def _decide_gone(workspace: Workspace) -> Decision:
+def _decide_gone(home: str, workspace: Workspace) -> Decision:
     if found := snapshot.listing(workspace):
         return Decision(workspace, False, f"its folder is gone, and {found[0].ref} holds its work")
-    admin = worktree.admin_folder(workspace)
-    if admin is not None and loose_commit("/", admin) is not None:
+    tree = store.tree(home, workspace) if store.own_folder(workspace) else None
+    if tree is not None and loose(tree.common, tree.head().commit) is not None:
         return Decision(workspace, False, "its folder is gone, and it had commits that are on no branch")
     return Decision(workspace, True, "its folder is gone, and it has no snapshot")
 

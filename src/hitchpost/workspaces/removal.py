@@ -6,12 +6,13 @@ import os
 
 from hitchpost.errors import GitLocked, Refused
 from hitchpost.state import files
-from hitchpost.values import replace, value
-from hitchpost.workspaces import git, lease, project, snapshot, store, worktree
-from hitchpost.workspaces.changes import Changes, changes, unpushed_submodules
+from hitchpost.values import value
+from hitchpost.workspaces import lease, project, snapshot, store, worktree
+from hitchpost.workspaces.changes import Changes, changes
 from hitchpost.workspaces.git import Progress, silent
 from hitchpost.workspaces.repair import repair
 from hitchpost.workspaces.store import Workspace
+from hitchpost.workspaces.tree import Tree
 
 
 @value
@@ -53,9 +54,9 @@ def refuse_stranger(workspace: Workspace) -> None:
         raise Refused(f"{path} is another folder than workspace {workspace.name!r}; move it away first")
 
 
-def refuse_lock(folder: str) -> None:
+def refuse_lock(tree: Tree) -> None:
     """Raise ``GitLocked`` while git's lock is there. Somebody may be at work; it is not ours to delete."""
-    path = os.path.join(git.git_folder(folder), "index.lock")
+    path = os.path.join(tree.own_folder, "index.lock")
     if os.path.lexists(path):
         raise GitLocked("worktree", path)
 
@@ -65,15 +66,16 @@ def _remove_worktree(home: str, workspace: Workspace, force: bool, progress: Pro
     ref: str | None = None
     notes: list[str] = []
     if workspace.is_present:
-        notes += filter(None, [repair(workspace)])
-        refuse_lock(workspace.path)
-        _checked(workspace, force)
+        notes += filter(None, [repair(home, workspace)])
+        tree = store.tree(home, store.read(home, workspace.id))
+        refuse_lock(tree)
+        _checked(tree, workspace, force)
         notes += project.take_down(home, workspace, progress)
-        if not _checked(workspace, force).is_clean:
-            ref = snapshot.take(workspace, f"before {workspace.name} was removed")
+        if not _checked(tree, workspace, force).is_clean:
+            ref = snapshot.take(home, workspace, f"before {workspace.name} was removed")
         refuse_stranger(workspace)
-    elif (admin := worktree.admin_folder(workspace)) is not None:
-        ref = snapshot.keep_head(workspace, admin)
+    else:
+        ref = snapshot.keep_head(home, workspace)
     worktree.unregister(workspace)
     if os.path.lexists(workspace.path):
         raise Refused(f"git does not know {workspace.path} any more, so it is not deleted; look at it and delete it")
@@ -84,15 +86,13 @@ def _remove_worktree(home: str, workspace: Workspace, force: bool, progress: Pro
     return Gone(workspace, ref, tuple(notes))
 
 
-def _checked(workspace: Workspace, force: bool) -> Changes:
+def _checked(tree: Tree, workspace: Workspace, force: bool) -> Changes:
     """What would be lost. Raises ``Refused`` when that is anything, or with ``force`` what no snapshot can hold."""
-    found = changes(workspace.path)
-    submodules = tuple(dict.fromkeys((*found.submodules, *unpushed_submodules(workspace.path))))
-    found = replace(found, submodules=submodules)
+    found = changes(tree)
     if found.submodules:
         raise Refused(
-            f"cannot remove workspace {workspace.name!r}: it has {found}, which a snapshot cannot hold; "
-            "commit and push it there first"
+            f"cannot remove workspace {workspace.name!r}: the submodule {found.submodules[0]} is checked out, and a "
+            "snapshot cannot hold what is in it; push its work, then run git submodule deinit --all there"
         )
     if not found.is_clean and not force:
         raise Refused(

@@ -7,17 +7,20 @@ import stat
 
 from hitchpost.errors import Refused
 from hitchpost.state import files
-from hitchpost.workspaces import git, worktree
+from hitchpost.workspaces import git, store, worktree
 from hitchpost.workspaces.store import Workspace
+from hitchpost.workspaces.tree import install_index
+from hitchpost.workspaces.view import View
 
 
-def repair(workspace: Workspace) -> str | None:
+def repair(home: str, workspace: Workspace) -> str | None:
     """Make the notes again; where the worktree is now, in words. None when there is nothing to do.
 
     Its files stay as they are. Which commit was checked out is lost with the notes: the branch's own is taken.
+    The caller holds the workspace's lock.
     """
     link = os.path.join(workspace.path, ".git")
-    if workspace.repo is None or not os.path.isdir(workspace.repo) or worktree.admin_folder(workspace) is not None:
+    if workspace.repo is None or not os.path.isdir(workspace.repo) or store.own_folder(workspace):
         return None
     if not os.path.lexists(link) or not stat.S_ISREG(os.lstat(link).st_mode):
         raise Refused(f"{workspace.path} is no worktree any more; move it away, then restore the workspace")
@@ -26,7 +29,9 @@ def repair(workspace: Workspace) -> str | None:
     for name, text in (("HEAD", head), ("commondir", "../.."), ("gitdir", link)):
         files.replace_file(os.path.join(admin, name), os.fsencode(text) + b"\n")
     files.replace_file(link, b"gitdir: " + os.fsencode(admin) + b"\n")
-    git.run(workspace.path, "reset", "-q", timeout_s=git.WRITE_S)
+    workspace = store.write(home, store.placed(workspace))
+    with View(store.tree(home, workspace)) as view:
+        install_index(view.tree, os.path.join(view.folder, "index"))
     return f"git's notes about {workspace.path} were gone and are made again; it is {where}"
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import Refused
+from hitchpost.state import files
 from hitchpost.values import replace, value
-from hitchpost.workspaces import git, include, removal, snapshot, store, worktree
+from hitchpost.workspaces import include, removal, snapshot, store, worktree
 from hitchpost.workspaces.changes import changes
 from hitchpost.workspaces.git import Progress, Repository, silent
 from hitchpost.workspaces.repair import repair
 from hitchpost.workspaces.snapshot import Snapshot
 from hitchpost.workspaces.store import Workspace
+from hitchpost.workspaces.tree import pointed
 
 
 @value
@@ -35,7 +37,8 @@ def restore(home: str, workspace: Workspace, wanted: str | None = None, progress
             raise Refused(f"workspace {workspace.name!r} is a plain folder: there is nothing to restore it from")
         named = None if wanted is None else snapshot.chosen(workspace, wanted)
         if workspace.is_present:
-            mended = repair(workspace)
+            mended = repair(home, workspace)
+            workspace = store.read(home, workspace.id)
             if mended is not None and named is None:
                 return Restored(workspace, None, (mended,))
             return _brought_back(home, workspace, named)
@@ -51,37 +54,38 @@ def _brought_back(home: str, workspace: Workspace, named: Snapshot | None) -> Re
             f"{workspace.path} is there; name a snapshot with --snapshot to bring it back; there are: {known}"
         )
     removal.refuse_in_use(home, workspace)
-    removal.refuse_lock(workspace.path)
-    kept = snapshot.take(workspace, f"before {named.at} was brought back")
-    snapshot.bring_back(workspace.path, named)
+    tree = store.tree(home, workspace)
+    removal.refuse_lock(tree)
+    kept = snapshot.take(home, workspace, f"before {named.at} was brought back")
+    snapshot.bring_back(tree, named)
     return Restored(workspace, named.ref, () if kept is None else (f"what was there before is kept in {kept}",))
 
 
 def _is_ours(workspace: Workspace) -> bool:
     """Whether another folder is at the path that is a whole worktree of ours, say from a backup."""
-    admin = worktree.admin_folder(workspace)
-    if admin is None or os.path.islink(workspace.path) or not os.path.isdir(workspace.path):
+    own = store.own_folder(workspace)
+    if not own or os.path.islink(workspace.path) or not os.path.isdir(workspace.path):
         return False
-    if not os.path.lexists(os.path.join(workspace.path, ".git")):
+    try:
+        target = pointed(files.read_bytes(os.path.join(workspace.path, ".git"), 4096))
+    except (OSError, ValueError):
         return False
-    return os.path.realpath(git.git_folder(workspace.path)) == os.path.realpath(admin)
+    return os.path.realpath(target) == os.path.realpath(f"{workspace.repo}/{own}")
 
 
 def _taken_in(home: str, workspace: Workspace, named: Snapshot | None) -> Restored:
     """The folder that is there takes the place of the one that was."""
-    place = os.stat(workspace.path)
-    workspace = store.changed(home, workspace, dev=place.st_dev, ino=place.st_ino, removed_at=None)
+    workspace = store.write(home, replace(store.placed(workspace), removed_at=None))
     if named is not None:
         return _brought_back(home, workspace, named)
-    found = changes(workspace.path)
+    found = changes(store.tree(home, workspace))
     return Restored(workspace, None, () if found.is_clean else (f"the folder was there, with {found}",))
 
 
 def _made_again(home: str, workspace: Workspace, named: Snapshot | None, progress: Progress) -> Restored:
     if os.path.lexists(workspace.path) and (not os.path.isdir(workspace.path) or os.listdir(workspace.path)):
         removal.refuse_stranger(workspace)
-    admin = worktree.admin_folder(workspace)
-    kept = None if admin is None else snapshot.keep_head(workspace, admin)
+    kept = snapshot.keep_head(home, workspace)
     known = [one for one in snapshot.listing(workspace) if one.ref != kept]
     newest = named or next(iter(known), None)
     workspace, told = worktree.again(workspace, newest.parent if newest else None, progress)
@@ -89,12 +93,12 @@ def _made_again(home: str, workspace: Workspace, named: Snapshot | None, progres
     notes = told if kept is None else [*told, f"commits that were on no branch are kept in {kept}"]
     used = named
     if newest is not None and named is None:
-        if newest.parent == git.head(workspace.path):
+        if newest.parent == store.tree(home, workspace).head().commit:
             used = newest
         else:
             notes.append(f"the newest snapshot is of an older commit; --snapshot {newest.at} brings its files back")
     if used is not None:
-        snapshot.bring_back(workspace.path, used)
+        snapshot.bring_back(store.tree(home, workspace), used)
     assert workspace.repo is not None
     notes += include.copy(Repository(workspace.repo, None), workspace.path)
     store.write(home, workspace)

@@ -10,9 +10,11 @@ import os
 from hitchpost.errors import GitFailed, Refused
 from hitchpost.state import files
 from hitchpost.values import value
-from hitchpost.workspaces import git
-from hitchpost.workspaces.changes import GITLINK, loose_commit, scratch_index
+from hitchpost.workspaces import git, store
+from hitchpost.workspaces.changes import gitlinks, loose, loose_commit, submodules_of, untracked
 from hitchpost.workspaces.store import Workspace
+from hitchpost.workspaces.tree import Tree, install_index
+from hitchpost.workspaces.view import View, listed
 
 REFS = "refs/hitchpost/snapshots"
 AUTHOR = {
@@ -35,30 +37,33 @@ class Snapshot:
     at: str
 
 
-def take(workspace: Workspace, why: str) -> str | None:
+def take(home: str, workspace: Workspace, why: str) -> str | None:
     """Store what is in the worktree; the ref, or None when the branch has all of it already.
 
     What the newest snapshot holds already is not stored again. Raises ``Refused`` when there is something that no
     snapshot can hold.
     """
-    folder = workspace.path
-    head = git.head(folder)
-    tree = _tree(folder, head)
-    same = head is not None and tree == git.run(folder, "rev-parse", "--verify", "-q", f"{head}^{{tree}}").line
-    if same and loose_commit(folder) is None:
+    tree = store.tree(home, workspace)
+    with View(tree, writing=True) as view:
+        head = view.head.commit
+        stored = _tree(view)
+        if head is not None and stored == view.tree_of(head) and loose_commit(view) is None:
+            return None
+        for newest in listing(workspace)[:1]:
+            if newest.parent == head and newest.tree == stored:
+                return newest.ref
+        parent = () if head is None else ("-p", head)
+        commit = view.run("commit-tree", *parent, "-m", f"hitchpost: {why}", stored, env=AUTHOR).line
+    return _store(tree.common, workspace.id, commit)
+
+
+def keep_head(home: str, workspace: Workspace) -> str | None:
+    """Store the head of a worktree that is gone, when git has notes of it and nothing else leads to its commit."""
+    if not store.own_folder(workspace):
         return None
-    for newest in listing(workspace)[:1]:
-        if newest.parent == head and newest.tree == tree:
-            return newest.ref
-    parent = () if head is None else ("-p", head)
-    commit = git.run(folder, "commit-tree", *parent, "-m", f"hitchpost: {why}", tree, env=AUTHOR).line
-    return _store(folder, workspace.id, commit)
-
-
-def keep_head(workspace: Workspace, admin: str) -> str | None:
-    """Store the head of a worktree that is gone, when nothing else leads to its commit."""
-    commit = loose_commit("/", admin)
-    return None if commit is None else _store("/", workspace.id, commit, admin)
+    tree = store.tree(home, workspace)
+    commit = loose(tree.common, tree.head().commit)
+    return None if commit is None else _store(tree.common, workspace.id, commit)
 
 
 def listing(workspace: Workspace) -> list[Snapshot]:
@@ -83,40 +88,40 @@ def chosen(workspace: Workspace, wanted: str) -> Snapshot:
     raise Refused(f"workspace {workspace.name!r} has no snapshot {wanted!r}; it has: {known}")
 
 
-def bring_back(folder: str, snapshot: Snapshot) -> None:
-    """Give the worktree ``folder`` the files of the snapshot. Its branch and head stay; nothing is staged."""
-    git.run(folder, "read-tree", "--reset", "-u", snapshot.commit, timeout_s=git.WRITE_S)
-    git.run(folder, "reset", "-q", timeout_s=git.WRITE_S)
+def bring_back(tree: Tree, snapshot: Snapshot) -> None:
+    """Give the worktree the files of the snapshot. Its branch and head stay; nothing is staged."""
+    with View(tree, writing=True) as view:
+        there = {"GIT_INDEX_FILE": view.agents_index()}
+        view.run("read-tree", "--reset", "-u", snapshot.commit, env=there, timeout_s=git.WRITE_S)
+        if view.head.commit is not None:
+            view.run("read-tree", "--reset", view.head.commit, env=there)
+        view.run("update-index", "-q", "--refresh", env=there, check=False, timeout_s=git.WRITE_S)
+        install_index(tree, there["GIT_INDEX_FILE"])
 
 
-def _tree(folder: str, head: str | None) -> str:
-    with scratch_index(folder) as env:
-        sparse = git.run(folder, "config", "--bool", "core.sparseCheckout", check=False).line == "true"
-        words = ("add", "-A", *(("--sparse",) if sparse else ()))
-        git.run(folder, *words, env=env, timeout_s=git.WRITE_S)
-        _refuse_repositories(folder, head, env)
-        return git.run(folder, "write-tree", env=env).line
+def _tree(view: View) -> str:
+    new, inside = untracked(view)
+    submodules = submodules_of(view, inside)
+    if strangers := [path for path in inside if path.removesuffix("/") not in submodules]:
+        where = os.path.join(view.tree.top, strangers[0].removesuffix("/"))
+        raise Refused(f"{where} is a git repository of its own; move it elsewhere first")
+    view.run("add", "-u", timeout_s=git.WRITE_S)
+    if new:
+        words = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")
+        view.run(*words, stdin=listed(new), timeout_s=git.WRITE_S)
+    links = [] if view.head.commit is None else gitlinks(view)
+    if links:  # our index has none, so that git does not look into them
+        told = "".join(f"{entry}\0" for entry in links).encode("utf-8", "surrogateescape")
+        view.run("update-index", "-z", "--index-info", stdin=told)
+    return view.run("write-tree").line
 
 
-def _refuse_repositories(folder: str, head: str | None, env: dict[str, str]) -> None:
-    """A repository inside the worktree would be stored as the name of a commit, without its files."""
-    if head is None:
-        items = git.run(folder, "ls-files", "-z", "--stage", env=env).items
-        inside = [item.partition("\t")[2] for item in items if item.startswith(GITLINK)]
-    else:
-        words = ("diff-index", "--cached", "--raw", "-z", "--no-renames", "--diff-filter=AT", head)
-        items = git.run(folder, *words, env=env).items
-        inside = [path for told, path in zip(items[::2], items[1::2], strict=True) if told.split(" ")[1] == GITLINK]
-    if inside:
-        raise Refused(f"{os.path.join(folder, inside[0])} is a git repository of its own; move it elsewhere first")
-
-
-def _store(folder: str, workspace: str, commit: str, git_dir: str | None = None) -> str:
+def _store(common: str, workspace: str, commit: str) -> str:
     for _ in range(3):
         moment = files.stamp().replace("-", "").replace(":", "")
         ref = f"{REFS}/{workspace}/{moment}"
         try:
-            git.run(folder, "update-ref", ref, commit, MUST_BE_NEW, git_dir=git_dir)
+            git.run("/", "update-ref", ref, commit, MUST_BE_NEW, git_dir=common)
         except GitFailed as error:
             last = error
             continue

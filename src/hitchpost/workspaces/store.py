@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.errors import AmbiguousWorkspace, NoSuchWorkspace
+from hitchpost.errors import AmbiguousWorkspace, NoSuchWorkspace, Refused
 from hitchpost.state import files
 from hitchpost.state.home import check_folder, is_id, new_id
 from hitchpost.values import asdict, replace, value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hitchpost.workspaces.tree import Tree
+
 WORKSPACES, FILE, SLOTS, SETUP_LOG, MAKING = "workspaces", "workspace.json", "slots", "setup.log", "making"
-NEW, REMOVED = ".new-", ".removed-"
+NEW, REMOVED, SEEN_INDEX = ".new-", ".removed-", ".seen-index"
 OURS = (FILE, SLOTS, SETUP_LOG, MAKING, files.LOCK)
 CREATE_WAIT_S = 30.0
 
@@ -19,7 +23,9 @@ CREATE_WAIT_S = 30.0
 class Workspace:
     """One folder to work in. ``made`` is False while its worktree is being made; a removed one waits for a restore.
 
-    ``repo`` is the git folder that all worktrees of the repository share, ``base`` the commit it started from.
+    ``repo`` is the git folder that all worktrees of the repository share, ``base`` the commit it started from, ``own``
+    the worktree's own git folder, below ``repo``. ``inside`` is the git folder that a container has in the place of
+    ``repo``; ``contained`` says that an agent in a container has worked there.
     """
 
     id: str
@@ -36,6 +42,11 @@ class Workspace:
     made: bool = True
     setup_done: bool = False
     removed_at: str | None = None
+    own: str = ""
+    repo_id: str = ""
+    objects_id: str = ""
+    inside: str = ""
+    contained: bool = False
 
     @property
     def is_present(self) -> bool:
@@ -52,7 +63,7 @@ class Workspace:
             return False
 
     def _is_worktree(self) -> bool:
-        text = files.read_bytes(os.path.join(self.path, ".git")).removesuffix(b"\n")
+        text = files.read_bytes(os.path.join(self.path, ".git"), 4096).removesuffix(b"\n")
         target = os.path.realpath(os.path.join(self.path, os.fsdecode(text.removeprefix(b"gitdir: "))))
         return text.startswith(b"gitdir: ") and os.path.dirname(target) == f"{self.repo}/worktrees"
 
@@ -70,6 +81,51 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "str | None": (str, type(None)),
 }
+
+
+def tree(home: str, workspace: Workspace) -> Tree:
+    """The worktree, for a look. Raises ``Refused`` when the workspace is none, or is in no repository any more."""
+    from hitchpost.workspaces.tree import Tree
+
+    repo, own = workspace.repo, workspace.own or own_folder(workspace)
+    if repo is None or not own or not os.path.isdir(repo):
+        raise Refused(f"git knows nothing of {workspace.path} any more")
+    ids = [workspace.repo_id or files.folder_id(repo), workspace.objects_id or files.folder_id(f"{repo}/objects")]
+    inside = workspace.inside if os.path.isdir(workspace.inside) else ""
+    top_id = f"{workspace.dev:x}-{workspace.ino:x}"
+    return Tree(workspace.path, top_id, repo, ids[0], ids[1], own, folder_of(home, workspace.id), inside)
+
+
+def own_folder(workspace: Workspace) -> str:
+    """Where git keeps its notes about the worktree, below the repository's git folder; empty when it has none."""
+    top = os.path.join(workspace.repo or "/nowhere", "worktrees")
+    try:
+        names = os.listdir(top)
+    except OSError:
+        return ""
+    for name in names:
+        try:
+            text = files.read_bytes(os.path.join(top, name, "gitdir"), 4096)
+        except OSError:
+            continue
+        if os.fsdecode(text.removesuffix(b"\n")) == os.path.join(workspace.path, ".git"):
+            return f"worktrees/{name}"
+    return ""
+
+
+def placed(workspace: Workspace) -> Workspace:
+    """With the folder and the repository as they are at this moment, right after git has made the worktree."""
+    place = os.stat(workspace.path)
+    repo = str(workspace.repo)
+    return replace(
+        workspace,
+        dev=place.st_dev,
+        ino=place.st_ino,
+        own=own_folder(workspace),
+        repo_id=files.folder_id(repo),
+        objects_id=files.folder_id(f"{repo}/objects"),
+        inside="",
+    )
 
 
 def top_folder(home: str) -> str:
@@ -255,12 +311,16 @@ def forget(home: str, workspace: Workspace) -> None:
     The caller holds the workspace's lock.
     """
     folder = folder_of(home, workspace.id)
-    if strangers := [name for name in os.listdir(folder) if name not in OURS and not files.is_temp(name)]:
+    if strangers := [name for name in os.listdir(folder) if not _is_ours(name)]:
         raise OSError(39, f"not empty: {', '.join(strangers)}", folder)
     gone = os.path.join(top_folder(home), REMOVED + workspace.id)
     os.rename(folder, gone)
     files.sync_folder(top_folder(home))
     _erase(gone)
+
+
+def _is_ours(name: str) -> bool:
+    return name in OURS or name.startswith(SEEN_INDEX) or files.is_temp(name)
 
 
 def sweep_folders(home: str) -> None:

@@ -1,4 +1,4 @@
-"""Which ``.hitchpost.toml`` a person has agreed to: by repository, and by the file's content."""
+"""Which ``.hitchpost.toml`` a person has agreed to: by repository, and by the content of it and of what it names."""
 
 from __future__ import annotations
 

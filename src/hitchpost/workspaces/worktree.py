@@ -11,9 +11,11 @@ from hitchpost.state import files
 from hitchpost.state.home import new_id
 from hitchpost.values import replace, value
 from hitchpost.workspaces import git, include, store
-from hitchpost.workspaces.changes import scratch_index
+from hitchpost.workspaces.changes import untracked
 from hitchpost.workspaces.git import Progress, Repository, silent
 from hitchpost.workspaces.store import Workspace
+from hitchpost.workspaces.tree import keep_index
+from hitchpost.workspaces.view import View
 
 
 @value
@@ -52,8 +54,9 @@ def make(home: str, folder: str, branch: str, *, capacity: int = 1, progress: Pr
             with files.Lock(os.path.join(store.folder_of(home, workspace.id), store.MAKING)) as making:
                 add(folder, workspace, start, progress, (making.fd,))
             copied = include.copy(repository, workspace.path)
-            place = os.stat(workspace.path)
-            workspace = store.changed(home, workspace, dev=place.st_dev, ino=place.st_ino, made=True)
+            workspace = store.write(home, replace(store.placed(workspace), made=True))
+            tree = store.tree(home, workspace)
+            keep_index(tree, tree.index)
         except BaseException:
             clear(home, workspace)
             if start.new:
@@ -94,7 +97,7 @@ def _reused(home: str, known: Workspace) -> Made | None:
             )
     if not known.is_present:
         raise gone(known)
-    now = git.current_branch(known.path)
+    now = store.tree(home, known).head().branch
     where = f"branch {now}" if now else "a detached head"
     notes = (f"workspace {known.name} is on {where} now",) if now != known.branch else ()
     return Made(known, notes)
@@ -191,9 +194,8 @@ def clear(home: str, workspace: Workspace) -> str:
     """Take an unfinished worktree back. The caller holds its lock, so nobody else is making it."""
     path = workspace.path
     try:
-        if os.path.lexists(path) and _has_changes(path):
-            place = os.stat(path)
-            store.changed(home, workspace, dev=place.st_dev, ino=place.st_ino, made=True)
+        if os.path.lexists(path) and _has_changes(workspace):
+            store.write(home, replace(store.placed(workspace), made=True))
             return f"kept the unfinished workspace {workspace.name}: it holds changes"
         unregister(workspace)
         if os.path.isdir(path):
@@ -205,45 +207,27 @@ def clear(home: str, workspace: Workspace) -> str:
     return f"cleared the unfinished workspace {workspace.name} away"
 
 
-def _has_changes(path: str) -> bool:
+def _has_changes(workspace: Workspace) -> bool:
     """Whether there is a file that is not just as in the head; missing ones are what being unfinished means."""
-    if set(os.listdir(path)) <= {".git"}:
+    if set(os.listdir(workspace.path)) <= {".git"}:
         return False
     try:
-        head = git.head(path)
-        if head is None:
-            return True
-        with scratch_index(path, empty=True) as env:
-            git.run(path, "add", "-A", env=env, timeout_s=git.WRITE_S)
-            words = ("diff-index", "--cached", "--name-only", "--no-renames", "--diff-filter=d", "-z", head)
-            return bool(git.run(path, *words, env=env).out)
-    except HitchpostError:
+        tree = store.tree("/nowhere", store.placed(workspace))
+        with View(replace(tree, keep="")) as view:
+            if view.head.commit is None:
+                return True
+            words = ("diff", "--name-only", "--no-renames", "--diff-filter=d", "-z", view.head.commit, "--")
+            return bool(any(untracked(view)) or view.run(*words).out)
+    except (HitchpostError, OSError):
         return True
 
 
 def unregister(workspace: Workspace) -> None:
     """Remove the worktree and git's own notes about it, and nothing about other worktrees."""
-    if workspace.repo is None or admin_folder(workspace) is None:
+    if workspace.repo is None or not store.own_folder(workspace):
         return
     words = ("worktree", "remove", "--force", "--force", "--", workspace.path)
     git.run("/", *words, git_dir=workspace.repo, timeout_s=git.WRITE_S)
-
-
-def admin_folder(workspace: Workspace) -> str | None:
-    """Where git keeps its notes about the worktree; None when it knows nothing of it."""
-    top = os.path.join(workspace.repo or "/nowhere", "worktrees")
-    try:
-        names = os.listdir(top)
-    except OSError:
-        return None
-    for name in names:
-        try:
-            text = files.read_bytes(os.path.join(top, name, "gitdir"))
-        except OSError:
-            continue
-        if os.fsdecode(text.removesuffix(b"\n")) == os.path.join(workspace.path, ".git"):
-            return os.path.join(top, name)
-    return None
 
 
 def again(workspace: Workspace, work_at: str | None, progress: Progress) -> tuple[Workspace, list[str]]:
@@ -274,8 +258,7 @@ def again(workspace: Workspace, work_at: str | None, progress: Progress) -> tupl
         refuse_checked_out(repo, branch)
         start = Start(there, (branch,), new=False)
     add(repo, workspace, start, progress)
-    place = os.stat(workspace.path)
-    return replace(workspace, dev=place.st_dev, ino=place.st_ino, setup_done=False, removed_at=None), notes
+    return replace(store.placed(workspace), setup_done=False, removed_at=None), notes
 
 
 def _why_not_on(repo: str, branch: str, tip: str, work_at: str) -> str:

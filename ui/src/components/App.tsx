@@ -34,7 +34,10 @@ export function App() {
 
 const LINK_TEXTS: Record<string, string> = {
   lost: "Connection to the hub lost. Trying again; sessions go on.",
-  refused: "This page is signed out: hitch up prints a link that signs it in again. Sessions go on.",
+  stranger:
+    "What answers at this address has not shown that it is your hub, so this page has told it nothing. " +
+    "Run `hitch up` and open the link that it prints; your sessions keep running.",
+  refused: "You are signed out. Run `hitch up` for a new link; your sessions keep running.",
 };
 
 const NO_HUB = "The hub is not reachable. Trying again; hitch up starts it. Sessions go on without it.";

@@ -55,7 +55,7 @@ export function CommentBox({ session, line, onClose }: { session: Session; line:
         </code>
       </p>
       <pre class={line.kind}>{line.text}</pre>
-      <textarea ref={field} rows={2} aria-label={`Comment on ${line.path} line ${line.line}`} placeholder={enabled ? "Comment for the agent" : "Takes no prompt now"} disabled={!enabled} />
+      <textarea ref={field} rows={2} aria-label={`Comment on ${line.path} line ${line.line}`} placeholder={enabled ? "Comment for the agent" : "Cannot take a prompt right now"} disabled={!enabled} />
       <p role="status" class={sent.state === "refused" ? "trouble" : "done"}>
         {sent.text}
       </p>

@@ -50,7 +50,7 @@ export function PromptBox({ session }: { session: Session }) {
       <textarea
         rows={Math.min(6, text.split("\n").length)}
         aria-label={`Prompt for ${session.name}`}
-        placeholder={enabled ? "Send a prompt" : "Takes no prompt now"}
+        placeholder={enabled ? "Send a prompt" : "Cannot take a prompt right now"}
         value={text}
         disabled={!enabled}
         onInput={(event) => {

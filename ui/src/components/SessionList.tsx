@@ -1,6 +1,6 @@
 import { count, creating, filter, known, link, listed, owner, record, showArchived } from "../store";
 import { helping } from "../shortcuts";
-import { signOut } from "../signin";
+import { signOut } from "../actions";
 import { SessionRow } from "./SessionRow";
 
 export function SessionList() {
@@ -42,7 +42,7 @@ export function SessionList() {
           <SessionRow key={one.id} session={one} />
         ))}
       </ul>
-      {known.value && found.length === 0 ? <p class="nothing">{filter.value || record.value ? "Nothing fits the filter." : "No sessions."}</p> : null}
+      {known.value && found.length === 0 ? <p class="nothing">{filter.value || record.value ? "No matches." : "No sessions."}</p> : null}
       <footer class="list-foot">
         <label class="archived-toggle">
           <input
@@ -64,7 +64,13 @@ export function SessionList() {
 }
 
 const RECORDS = ["active", "suspended", "archived", "error"];
-const LINK_WORDS = { connecting: "connecting", open: "connected", lost: "connection lost", refused: "signed out" };
+const LINK_WORDS = {
+  connecting: "connecting",
+  open: "connected",
+  lost: "connection lost",
+  refused: "signed out",
+  stranger: "what answers has not shown that it is the hub",
+};
 
 /** Arrow keys, Home and End go through the rows. */
 function walk(event: KeyboardEvent & { currentTarget: HTMLUListElement }): void {

@@ -1,5 +1,4 @@
-import { act, cancel, remove } from "../actions";
-import { sessionPath } from "../api";
+import { act, cancel, downloadRecording, remove } from "../actions";
 import type { Session } from "../shapes";
 import { owner, panel, type Panel } from "../store";
 import { resume } from "../views";
@@ -57,9 +56,9 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
           <button type="button" onClick={onSearch}>
             Search the terminal
           </button>
-          <a href={sessionPath(session.id, "recording")} download={`${session.name.replace(/[^\w.-]+/g, "-")}.cast`}>
+          <button type="button" onClick={() => void downloadRecording(session)}>
             Download the recording
-          </a>
+          </button>
           {owner.value && live ? (
             <button type="button" onClick={() => cancel(session)}>
               Cancel…

@@ -1,4 +1,7 @@
-"""A screen on libghostty-vt, the emulator of the Ghostty terminal. Importing this module takes a quarter second."""
+"""A screen on libghostty-vt, the emulator of the Ghostty terminal. Importing this module takes a quarter second.
+
+It is a native library that reads what agents write: only the processes of this package may load it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from pyghostty import Terminal, ffi, lib
+from pyghostty import GhosttyError, Terminal, ffi, lib
 from pyghostty._ffi import check
 from pyghostty.core import init_sized
 
@@ -20,22 +23,32 @@ LEFT_OUT = {b"3", b"40", b"66", b"1048", b"2026", *(str(mode).encode() for mode 
 ENTER_ALTERNATE = b"\x1b[?1049h\x1b[0m\x1b[2J"
 CURSOR_SHAPES = {0: 5, 1: 1, 2: 3}
 
+ffi.cdef("int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);")
+libc = ffi.dlopen(None)
+
 
 class GhosttyScreen:
     can_paint = True
 
     def __init__(self, cols: int, rows: int, history_lines: int) -> None:
-        self.cols, self.rows = cols, rows
         self._terminal = Terminal(cols, rows, scrollback=history_lines)
         self._set("SCROLLBACK_MAX_BYTES", "size_t", HISTORY_BYTES)
         self._set("CONTINUATION_MAX_BYTES", "size_t", LONGEST_CONTINUATION)
         self._set("KITTY_IMAGE_STORAGE_LIMIT", "uint64_t", 0)
 
+    @property
+    def cols(self) -> int:
+        """As the terminal has it: a program may have asked for another number."""
+        return int(self._get("cols"))
+
+    @property
+    def rows(self) -> int:
+        return int(self._get("rows"))
+
     def feed(self, data: bytes) -> None:
         self._terminal.feed(data)
 
     def resize(self, cols: int, rows: int) -> None:
-        self.cols, self.rows = cols, rows
         self._terminal.resize(cols, rows)
 
     def close(self) -> None:
@@ -60,12 +73,7 @@ class GhosttyScreen:
     def snapshot(self, *, history: bool = True) -> bytes:
         if not self.alternate():
             return self._own_snapshot(history)
-        below = self._leave_alternate()
-        try:
-            parts = [below._own_snapshot(history, settings=False)]
-        finally:
-            below.close()
-        return b"".join((*parts, ENTER_ALTERNATE, self._own_snapshot(history=False)))
+        return self._below(history) + ENTER_ALTERNATE + self._own_snapshot(history=False)
 
     def input_modes(self) -> bytes:
         wanted = {b"1", b"2004"}
@@ -88,6 +96,20 @@ class GhosttyScreen:
         parts += [self._extra("keyboard"), self._cursor_shape(), self._place_cursor()]
         parts += [self._extra("style"), self._extra("charsets"), self._keyboard_flags(), self._continuation()]
         return b"".join(parts)
+
+    def _below(self, history: bool) -> bytes:
+        """The snapshot of the normal screen, which the alternate one covers; empty when it cannot be had.
+
+        The emulator cannot copy every screen: not in the middle of a very long string, nor some wide letters.
+        """
+        try:
+            below = self._leave_alternate()
+        except GhosttyError:
+            return b""
+        try:
+            return below._own_snapshot(history, settings=False)
+        finally:
+            below.close()
 
     def _blank_end(self, scrolled: int) -> int:
         """How many blank lines, which the formatter leaves out, end the history; at most a screen of them."""

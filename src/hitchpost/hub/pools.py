@@ -1,0 +1,45 @@
+"""The hub's threads, apart by what waits in them: one session, or one kind of work, cannot keep the others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+LOOKS, GIT, STARTS, ENDS = "looks", "git", "starts", "ends"
+SIZES = {LOOKS: 16, GIT: 4, STARTS: 16, ENDS: 16}
+"""Looks read our files, git reads an agent's. Starts wait for an agent to be ready or to read a prompt. Ends wait for
+processes to go."""
+AT_ONCE = 2
+"""Operations of one kind on one session; more of them wait, without a thread."""
+
+
+class Pools:
+    def __init__(self) -> None:
+        self._pools = {name: ThreadPoolExecutor(size, name) for name, size in SIZES.items()}
+        self._turns: dict[tuple[str, str], asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
+        self._waiting: dict[tuple[str, str], int] = defaultdict(int)
+
+    async def do(self, pool: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pools[pool], partial(call, *args, **named))
+
+    async def do_for(self, session: str, pool: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        """As ``do``, in the session's turn."""
+        key = session, pool
+        self._waiting[key] += 1
+        try:
+            async with self._turns[key]:
+                return await self.do(pool, call, *args, **named)
+        finally:
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key], self._turns[key]
+
+    def close(self) -> None:
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,146 @@
+"""What a git folder says is checked out, read as bytes: an agent may have written any of it, so git does not read it.
+
+No link is followed below the folder, nothing but regular files is opened, and a name or a commit that cannot be one
+is nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from hitchpost.errors import Refused
+from hitchpost.state import files
+from hitchpost.values import value
+
+MOST_HEAD_BYTES, MOST_PACKED_BYTES = 4096, 16 << 20
+MOST_REFS, DEEPEST = 2000, 16
+_NOT_IN_NAMES = ("..", "@{", "\x7f", *"~^:?*[\\", *map(chr, range(33)))
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@value
+class Head:
+    """``branch`` is None when the head is detached, ``commit`` when there is none yet or it cannot be read."""
+
+    branch: str | None = None
+    commit: str | None = None
+
+
+def is_name(ref: str) -> bool:
+    """Whether it can be the whole name of a ref."""
+    first, *parts = ref.split("/")
+    if first != "refs" or not parts or any(bad in ref for bad in _NOT_IN_NAMES):
+        return False
+    return all(part and part[0] != "." and not part.endswith((".", ".lock")) for part in parts)
+
+
+def is_commit(text: str | None) -> bool:
+    return text is not None and len(text) in (40, 64) and set(text) <= set("0123456789abcdef")
+
+
+def open_below(top: str, *names: str) -> int:
+    """A descriptor of the folder that is so many steps below ``top``. Raises ``OSError`` where a step is a link."""
+    fd = os.open(top, FOLDER)
+    for name in names:
+        try:
+            below = os.open(name, FOLDER, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = below
+    return fd
+
+
+def read_below(top: str, path: str, most: int = MOST_HEAD_BYTES) -> bytes:
+    """A file below ``top``. Raises ``OSError``, which ``NotAFile`` is one of."""
+    *above, name = path.split("/")
+    folder = open_below(top, *above)
+    try:
+        return read_at(folder, name, most)
+    finally:
+        os.close(folder)
+
+
+def read_at(folder: int, name: str, most: int) -> bytes:
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if files.checked_file(fd, name).st_size > most:
+            raise files.NotAFile(name, f"one of more than {most} bytes")
+        parts, left = [], most
+        while left > 0 and (part := os.read(fd, min(left, 1 << 20))):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+def head(common: str, own: str = "") -> Head:
+    """What is checked out in the worktree whose git folder is ``own`` below ``common``, or in the main one.
+
+    Raises ``Refused`` when that cannot be read.
+    """
+    path = f"{own}/HEAD" if own else "HEAD"
+    try:
+        text = _text(read_below(common, path))
+    except OSError as error:
+        why = os.strerror(error.errno or errno.EIO).lower()
+        raise Refused(f"it is not known what is checked out: cannot read {common}/{path} ({why})") from None
+    if is_commit(text):
+        return Head(None, text)
+    ref = text.removeprefix("ref:").strip(" ")
+    if not text.startswith("ref:") or not is_name(ref):
+        raise Refused(f"it is not known what is checked out: {common}/{path} names no branch and no commit")
+    return Head(ref.removeprefix("refs/heads/"), commit(common, ref))
+
+
+def commit(common: str, ref: str) -> str | None:
+    """The commit that a ref of the repository names; None when there is no such ref, or it cannot be read."""
+    if not is_name(ref):
+        return None
+    try:
+        text = _text(read_below(common, ref))
+        return text if is_commit(text) else None
+    except OSError:
+        return packed(common).get(ref)
+
+
+def packed(common: str) -> dict[str, str]:
+    try:
+        text = _text(read_below(common, "packed-refs", MOST_PACKED_BYTES))
+    except OSError:
+        return {}
+    pairs = [line.split(" ", 1) for line in text.split("\n") if line[:1] not in ("#", "^", "")]
+    return {pair[1]: pair[0] for pair in pairs if len(pair) == 2 and is_commit(pair[0]) and is_name(pair[1])}
+
+
+def everything(common: str) -> dict[str, str]:
+    """Every ref that can be read, loose ones before packed ones. Raises ``Refused`` when there are too many."""
+    found = packed(common)
+    loose = 0
+    try:
+        top = open_below(common, "refs")
+    except OSError:
+        return found
+    try:
+        for place, _, names, folder in os.fwalk(".", dir_fd=top, follow_symlinks=False):
+            if place.count("/") > DEEPEST:
+                continue
+            for name in names:
+                loose += 1
+                if loose > MOST_REFS:
+                    raise Refused(f"{common} has more than {MOST_REFS} refs that are files of their own")
+                ref = os.path.normpath(f"refs/{place}/{name}")
+                try:
+                    text = _text(read_at(folder, name, MOST_HEAD_BYTES))
+                except OSError:
+                    continue
+                if is_name(ref) and is_commit(text):
+                    found[ref] = text
+    finally:
+        os.close(top)
+    return found
+
+
+def _text(content: bytes) -> str:
+    return os.fsdecode(content.removesuffix(b"\n"))

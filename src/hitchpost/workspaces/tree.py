@@ -1,0 +1,182 @@
+"""A worktree as it was written down before an agent worked there: where it is, and which repository it belongs to.
+
+What is written down decides, not what is there later: an agent can replace every file that would say it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from hitchpost.errors import GitLocked, Refused
+from hitchpost.state import files
+from hitchpost.values import asdict, fields, replace, value
+from hitchpost.workspaces import refs
+from hitchpost.workspaces.refs import Head
+from hitchpost.workspaces.store import SEEN_INDEX
+
+POINTER = b"gitdir: "
+
+
+@value
+class Tree:
+    """``common`` is the repository's git folder, ``own`` the worktree's own one below that; empty for a main one.
+
+    The ids name folders as ``files.folder_id`` does. ``keep`` is the folder in which we keep our own index of it, if
+    any; ``inside`` the git folder that a container has in the repository's place, if one has.
+    """
+
+    top: str
+    top_id: str
+    common: str
+    common_id: str
+    objects_id: str
+    own: str = ""
+    keep: str = ""
+    inside: str = ""
+
+    def head(self) -> Head:
+        """What is checked out. Raises ``Refused`` when nobody can tell."""
+        return refs.head(self.inside or self.common, self.own)
+
+    @property
+    def own_folder(self) -> str:
+        return os.path.join(self.common, self.own) if self.own else self.common
+
+    @property
+    def index(self) -> str:
+        """The worktree's own one."""
+        return os.path.join(self.own_folder, "index")
+
+    @property
+    def objects(self) -> str:
+        return os.path.join(self.common, "objects")
+
+    def open(self) -> int:
+        """A descriptor of the worktree. Raises ``Refused`` when another folder, or a link, is in its place."""
+        return open_same(self.top, self.top_id)
+
+
+def discover(folder: str) -> Tree | None:
+    """The worktree that ``folder`` is in, as the files there say; git is not asked."""
+    top = os.path.realpath(folder)
+    while True:
+        link = os.path.join(top, ".git")
+        if os.path.lexists(link):
+            return _described(top, link)
+        if top == os.path.dirname(top):
+            return None
+        top = os.path.dirname(top)
+
+
+def _described(top: str, link: str) -> Tree | None:
+    try:
+        if stat.S_ISDIR(os.stat(link).st_mode):
+            git_folder = os.path.realpath(link)
+        else:
+            git_folder = os.path.realpath(os.path.join(top, pointed(files.read_bytes(link, 4096))))
+        common, own = git_folder, ""
+        if os.path.lexists(os.path.join(git_folder, "commondir")):
+            text = files.read_bytes(os.path.join(git_folder, "commondir"), 4096).removesuffix(b"\n")
+            common = os.path.realpath(os.path.join(git_folder, os.fsdecode(text)))
+            own = os.path.relpath(git_folder, common)
+        return described(top, common, own)
+    except (OSError, ValueError):
+        return None
+
+
+def pointed(content: bytes) -> str:
+    """Where a worktree's ``.git`` file leads to. Raises ``ValueError``."""
+    if not content.startswith(POINTER):
+        raise ValueError("expected a file that names a git folder")
+    return os.fsdecode(content.removeprefix(POINTER).removesuffix(b"\n"))
+
+
+def described(top: str, common: str, own: str) -> Tree | None:
+    """Raises ``OSError`` when something that a repository has is not there."""
+    if own.startswith("..") or not os.path.lexists(os.path.join(common, own, "HEAD")):
+        return None
+    ids = [files.folder_id(path) for path in (top, common, os.path.join(common, "objects"))]
+    return Tree(top, ids[0], common, ids[1], ids[2], own)
+
+
+def stored(tree: Tree | None) -> dict[str, object] | None:
+    """For a record. Where our index and a container's git folder are is not in it."""
+    return None if tree is None else asdict(replace(tree, keep="", inside=""))
+
+
+def read(known: object) -> Tree | None:
+    """The tree that a record describes; None when it does not."""
+    if not isinstance(known, dict):
+        return None
+    given = {name: known.get(name, "") for name in fields(Tree)}
+    if not all(isinstance(text, str) for text in given.values()) or not given["top"] or not given["common"]:
+        return None
+    return Tree(**given)
+
+
+def open_same(path: str, wanted: str) -> int:
+    """A descriptor of the folder. Raises ``Refused`` unless it is the one that ``wanted`` names, and no link."""
+    try:
+        fd = os.open(path, refs.FOLDER)
+    except OSError as error:
+        raise Refused(f"{path} is gone, or is no folder any more ({os.strerror(error.errno or 0).lower()})") from None
+    place = os.fstat(fd)
+    if f"{place.st_dev:x}-{place.st_ino:x}" != wanted or os.path.realpath(path) != path:
+        os.close(fd)
+        raise Refused(f"{path} is another folder than the one that was written down when work began there")
+    return fd
+
+
+# Our own index --------------------------------------------------------------------------------------------------
+
+
+def copy_with_time(path: str, copy: str) -> bool:
+    """By an index's own time git knows which files may have changed in the instant in which it was written."""
+    try:
+        fd = files.open_file(path)
+    except OSError:
+        return False
+    with open(fd, "rb") as source, open(copy, "wb") as target:
+        while part := source.read(1 << 20):
+            target.write(part)
+        found = os.fstat(fd)
+    os.utime(copy, ns=(found.st_atime_ns, found.st_mtime_ns))
+    return True
+
+
+def kept_index(tree: Tree) -> str:
+    """Our index of an earlier look; empty when there is none. Its name ends with the commit that it is of."""
+    if not tree.keep:
+        return ""
+    found = [name for name in os.listdir(tree.keep) if name.startswith(f"{SEEN_INDEX}-")]
+    return os.path.join(tree.keep, max(found)) if found else ""
+
+
+def keep_index(tree: Tree, index: str, commit: str = "first") -> None:
+    """Keep an index that nobody but us has written, or the worktree's own one from before an agent worked there."""
+    if not tree.keep:
+        return
+    name = f"{SEEN_INDEX}-{commit}"
+    temp = os.path.join(tree.keep, f".{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    if not copy_with_time(index, temp):
+        return
+    os.replace(temp, os.path.join(tree.keep, name))
+    for other in os.listdir(tree.keep):
+        if other.startswith(f"{SEEN_INDEX}-") and other != name:
+            files.discard(os.path.join(tree.keep, other))
+
+
+def install_index(tree: Tree, index: str) -> None:
+    """Make an index the worktree's own, as git does it. Raises ``GitLocked`` while git's lock is there."""
+    lock = os.path.join(tree.own_folder, "index.lock")
+    try:
+        os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+    except FileExistsError:
+        raise GitLocked("read-tree", lock) from None
+    try:
+        copy_with_time(index, lock)
+        os.replace(lock, tree.index)
+    except BaseException:
+        files.discard(lock)
+        raise

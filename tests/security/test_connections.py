@@ -1,0 +1,200 @@
+"""Nobody without credentials can use up the hub's descriptors, memory or disk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import uvicorn
+
+from hitchpost.api import connections
+from hitchpost.hub.logfile import STDERR, LogFile
+from tests.ground import Ground
+from tests.hubs import HubProcess
+from tests.security.attacks import ask, bearer
+from tests.support import eventually
+
+
+def descriptors(hub: HubProcess) -> int:
+    assert hub.process is not None
+    return len(os.listdir(f"/proc/{hub.process.pid}/fd"))
+
+
+@contextmanager
+def idle(hub: HubProcess, count: int, first: bytes = b"") -> Iterator[list[socket.socket]]:
+    """Connections that say no more than ``first``."""
+    url = urlsplit(hub.url)
+    assert url.hostname is not None
+    with ExitStack() as stack:
+        opened = []
+        for _ in range(count):
+            sock = stack.enter_context(socket.create_connection((url.hostname, url.port or 80), timeout=20))
+            sock.send(first.replace(b"%s", url.netloc.encode()))
+            opened.append(sock)
+        yield opened
+
+
+def is_closed(sock: socket.socket) -> bool:
+    sock.setblocking(False)
+    try:
+        return sock.recv(1000) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize(
+    "first", [b"", b"GET / HTTP/1.1\r\nHost: ", b"POST /api/sign-in HTTP/1.1\r\nContent-Length: 99\r\n\r\n"]
+)
+def test_connections_without_credentials_do_not_use_up_the_descriptors(hub: HubProcess, first: bytes) -> None:
+    before = descriptors(hub)
+    with idle(hub, 400, first) as opened:
+        eventually(lambda: descriptors(hub) <= before + connections.Connection.most_unknown + 8, what="few places")
+        assert ask(hub, "GET", "/api/sessions", [bearer(hub)]).status == 200
+        eventually(lambda: is_closed(opened[0]), what="the oldest to be closed")
+    assert "Traceback" not in hub.log()
+
+
+@asynccontextmanager
+async def served(app: Any, **limits: float) -> AsyncIterator[int]:
+    """A server of our own, with shorter limits."""
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    sock.listen(100)
+    config = uvicorn.Config(app, http=connections.limited(**limits), lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    try:
+        yield sock.getsockname()[1]
+    finally:
+        server.should_exit = True
+        await serving
+
+
+async def hello(scope: Any, receive: Any, send: Any) -> None:
+    if scope["path"] == "/known":
+        connections.recognise(scope)
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+ASK = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
+HALF = {
+    "head": b"GET /known HTTP/1.1\r\nHost",
+    "body": b"POST /known HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+}
+
+
+async def until_closed(reader: asyncio.StreamReader) -> float:
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(20):
+            while await reader.read(1000):
+                pass
+    except ConnectionResetError:
+        pass
+    return time.monotonic() - began
+
+
+def test_who_does_not_become_known_is_cut_off_whatever_it_does() -> None:
+    async def scene() -> None:
+        async with served(hello, unknown_s=0.5) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(ASK % b"unknown")
+            assert (await reader.readuntil(b"ok")).endswith(b"ok")
+            writer.write(b"GET ")
+            assert await until_closed(reader) < 10
+            writer.close()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("half", HALF)
+def test_a_request_of_somebody_known_has_to_come_to_its_end(half: str) -> None:
+    async def scene() -> None:
+        async with served(hello, request_s=0.5) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(ASK % b"known")
+            assert (await reader.readuntil(b"ok")).endswith(b"ok")
+            writer.write(HALF[half])
+            assert await until_closed(reader) < 10
+            writer.close()
+
+    asyncio.run(scene())
+
+
+def test_who_is_known_stays_when_many_come_who_are_not() -> None:
+    async def scene() -> None:
+        async with served(hello, most_unknown=3) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(ASK % b"known")
+            assert (await reader.readuntil(b"ok")).endswith(b"ok")
+            others = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+            writer.write(ASK % b"known")
+            assert (await reader.readuntil(b"ok")).endswith(b"ok")
+            for other, _ in others[:17]:
+                await until_closed(other)
+            assert not others[-1][0].at_eof()
+            for _, opened in (*others, (reader, writer)):
+                opened.close()
+
+    asyncio.run(scene())
+
+
+# the log --------------------------------------------------------------------------------------------------------
+
+
+def test_every_line_of_the_log_is_json_also_for_requests_that_are_none(hub: HubProcess) -> None:
+    with idle(hub, 3, b"\x16\x03\x01 no request at all\r\n\r\n") as opened:
+        eventually(lambda: all(map(is_closed, opened)), what="the answer")
+    lines = [json.loads(line) for line in hub.log().splitlines()]
+    assert {"event", "level", "timestamp"} <= set.intersection(*map(set, lines))
+    assert any("Invalid HTTP request" in line["event"] for line in lines)
+
+
+def test_a_hub_that_cannot_start_says_why_in_json(ground: Ground, hub: HubProcess) -> None:
+    second = HubProcess(ground)
+    with pytest.raises(Exception):  # noqa: B017
+        second.start()
+    assert "another hub serves this home" in json.loads(hub.log().splitlines()[-1])["event"]
+
+
+def holds(path: Path, text: str) -> bool:
+    return path.exists() and text in path.read_text()
+
+
+def test_a_log_that_has_grown_is_begun_anew(tmp_path: Path) -> None:
+    path, older = tmp_path / "hub.log", tmp_path / "hub.log.1"
+    kept = os.dup(STDERR)
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(log, STDERR)
+        stream = LogFile(str(path), most_bytes=100)
+        for begun in range(3):
+            for number in range(10):
+                stream.write(f"line {begun}{number:03}\n")
+            last = f"line {begun}009\n"
+            eventually(partial(holds, older, last), what="a new log")
+            eventually(lambda: path.exists() and path.read_text() == "", what="a new log")
+        stream.write("the last line\n")
+    finally:
+        os.dup2(kept, STDERR)
+        os.close(kept)
+        os.close(log)
+    assert sorted(os.listdir(tmp_path)) == ["hub.log", "hub.log.1"]
+    assert older.read_text() == "".join(f"line 2{number:03}\n" for number in range(10))
+    assert path.read_text() == "the last line\n"
+    assert path.stat().st_mode & 0o777 == 0o600

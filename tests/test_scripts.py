@@ -1,0 +1,42 @@
+"""The scripts: each says what it does when it is asked, and does nothing then."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[1] / "script"
+WITHOUT_ARGUMENTS = ("audit", "lint", "pictures", "release", "up")
+OTHERS = ("bench", "faults", "lock", "setup", "test", "ui")
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> Path:
+    """A copy beside which there is nothing: whatever a script did there would fail, or leave something."""
+    return Path(shutil.copytree(SCRIPTS, tmp_path / "script", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def call(script: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([script, *words], cwd="/", text=True, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", [*WITHOUT_ARGUMENTS, *OTHERS])
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_a_script_that_is_asked_for_help_prints_it_and_does_nothing(scripts: Path, name: str, word: str) -> None:
+    answer = call(scripts / name, word)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.startswith(f"usage: script/{name}")
+    assert len(answer.stdout.splitlines()) > 1
+    assert [path.name for path in scripts.parent.iterdir()] == ["script"]
+
+
+@pytest.mark.parametrize("name", [*WITHOUT_ARGUMENTS, "setup", "ui"])
+def test_an_argument_that_a_script_does_not_know_is_refused(scripts: Path, name: str) -> None:
+    answer = call(scripts / name, "--nonsense")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith(f"script/{name}: expected ")
+    assert "'--nonsense'" in answer.stderr
+    assert [path.name for path in scripts.parent.iterdir()] == ["script"]

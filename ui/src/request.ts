@@ -1,0 +1,40 @@
+/** One request to the hub, and its errors. */
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly hint: string,
+  ) {
+    super(message);
+  }
+}
+
+export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
+/** The hub's answer when it is no error. Cookies are neither sent nor taken. */
+export async function request(method: Method, path: string, body?: unknown, token = ""): Promise<Response> {
+  const headers: Record<string, string> = { accept: "application/json" };
+  if (token) headers["authorization"] = `Bearer ${token}`;
+  if (method !== "GET") headers["content-type"] = "application/json";
+  const wanted: RequestInit = { method, headers, credentials: "omit", cache: "no-store", redirect: "error" };
+  if (body !== undefined) wanted.body = JSON.stringify(body);
+  let answer: Response;
+  try {
+    answer = await fetch(path, wanted);
+  } catch {
+    throw new ApiError(0, "no_hub", "the hub does not answer", "hitch up starts it");
+  }
+  if (!answer.ok) throw await errorOf(answer);
+  return answer;
+}
+
+async function errorOf(answer: Response): Promise<ApiError> {
+  try {
+    const { error } = (await answer.json()) as { error: { code: string; message: string; hint?: string } };
+    return new ApiError(answer.status, error.code, error.message, error.hint ?? "");
+  } catch {
+    return new ApiError(answer.status, "failed", `the hub answered ${answer.status}`, "");
+  }
+}
