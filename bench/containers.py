@@ -13,10 +13,10 @@ from bench.stage import Stage, percentile
 from bench.table import Row, at_most
 from hitchpost.agents import catalog
 from hitchpost.model.status import cr070, status
-from hitchpost.ops.create import Wish, create
-from hitchpost.ops.look import look
-from hitchpost.ops.start import start
-from hitchpost.ops.stop import stop
+from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.start import start
+from hitchpost.ops.sessions.stop import stop
+from hitchpost.ops.views.observe import look
 from hitchpost.runtimes import docker, engine
 from tests.boxes import DOCKER, PLAIN, Engine, the_engine, why_not
 

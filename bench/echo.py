@@ -9,7 +9,7 @@ import time
 from bench.stage import Session, Stage, percentile, program
 from bench.table import Row, at_most
 from hitchpost import wire
-from hitchpost.output import Reader
+from hitchpost.terminal.output import Reader
 
 P99_MS = 100.0
 PAUSE_S = 0.005

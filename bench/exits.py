@@ -13,7 +13,7 @@ import time
 from bench.stage import Session, Stage, percentile, program
 from bench.table import Row, at_most
 from hitchpost.runtimes.link import exit_event
-from hitchpost.state import files
+from hitchpost.store import files
 
 TOLD_P99_MS = 20.0
 IN_MOVED_TO = 0x80

@@ -20,8 +20,8 @@ from bench.exits import Clock, one_bare_exit
 from bench.flood import LINE, MB, through_c
 from bench.stage import Session, Stage, cpu_s, median, percentile, program, wait_until
 from bench.table import Row, at_least_share, at_most, at_most_times
-from hitchpost import hubclient
-from hitchpost.shortpath import ShortPath
+from hitchpost.hub import client as hub_client
+from hitchpost.system.shortpath import ShortPath
 
 OUTPUT = 1
 STALLED_CLIENTS = 50
@@ -68,11 +68,11 @@ def beside_rivals(ours: list[Row]) -> list[Row]:
 @contextmanager
 def hub(stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
     log = os.open(os.path.join(stage.folder, "hub.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    argv = [sys.executable, "-m", "hitchpost.api", "127.0.0.1", "0"]
+    argv = [sys.executable, "-m", "hitchpost.hub", "127.0.0.1", "0"]
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     os.close(log)
     try:
-        wait_until(lambda: os.path.exists(os.path.join(stage.home, hubclient.FILE)), "the hub")
+        wait_until(lambda: os.path.exists(os.path.join(stage.home, hub_client.FILE)), "the hub")
         yield process
     finally:
         process.terminate()
@@ -81,7 +81,7 @@ def hub(stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
 
 @asynccontextmanager
 async def client(stage: Stage) -> AsyncIterator[Any]:
-    with ShortPath(stage.home, hubclient.SOCKET) as path:
+    with ShortPath(stage.home, hub_client.SOCKET) as path:
         made = await websockets.unix_connect(path, "ws://hub/ws", max_size=None, compression=None)
     try:
         yield made
@@ -241,7 +241,7 @@ async def stalled(stage: Stage, process: subprocess.Popen[bytes], size: int) -> 
     session.start()
     made = []
     for _ in range(STALLED_CLIENTS):
-        with ShortPath(stage.home, hubclient.SOCKET) as path:
+        with ShortPath(stage.home, hub_client.SOCKET) as path:
             stuck = await websockets.unix_connect(path, "ws://hub/ws", max_size=None, max_queue=1, compression=None)
         await attached(stuck, session)
         stuck.transport.pause_reading()
@@ -290,8 +290,8 @@ def adopted(stage: Stage, count: int) -> list[Row]:
     began = time.perf_counter()
     with hub(stage):
         took_s = time.perf_counter() - began
-        if hubclient.ask(stage.home, "GET", "/api/health")["live"] < count:
-            wait_until(lambda: hubclient.ask(stage.home, "GET", "/api/health")["live"] == count, "adoption")
+        if hub_client.ask(stage.home, "GET", "/api/health")["live"] < count:
+            wait_until(lambda: hub_client.ask(stage.home, "GET", "/api/health")["live"] == count, "adoption")
             took_s = time.perf_counter() - began
     for session in sessions:
         session.stop()

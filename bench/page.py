@@ -13,7 +13,7 @@ from playwright.sync_api import CDPSession, Page, sync_playwright
 from bench.hub import hub
 from bench.stage import Session, Stage, percentile, program
 from bench.table import Row, Wanted, at_most, at_most_more, at_most_times
-from hitchpost import hubclient
+from hitchpost.hub import client as hub_client
 
 CHROMIUM = "/usr/bin/chromium"
 ARGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-color-profile=srgb")
@@ -128,7 +128,7 @@ def measure(*, quick: bool) -> list[Row]:
     with Stage(quick=quick) as stage, hub(stage), chromium() as browser:
         page = browser.new_page(viewport=SIZE)
         empty, anchor_keys = frames(bare(page), for_s), keystrokes(bare(page), "body", keys)
-        page.goto(hubclient.ask(stage.home, "POST", "/api/launch-code")["launch_url"])
+        page.goto(hub_client.ask(stage.home, "POST", "/api/launch-code")["launch_url"])
         page.wait_for_selector(".link.open", state="attached")
         rows = typed(stage, page, keys, anchor_keys, "")
         talking = stage.sessions(count, program(), "talk", str(TALK_MS))

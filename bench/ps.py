@@ -13,8 +13,9 @@ from bench.stage import Stage, command_s, hitch, median, program, wait_until
 from bench.table import Row, at_most_times
 from hitchpost import lightjson
 from hitchpost.model import run as runs
-from hitchpost.state import files, home, statefile
-from hitchpost.state.index import INDEX
+from hitchpost.store import files, home, statefile
+from hitchpost.store.index import INDEX
+from hitchpost.system import process
 
 LIVE = 5
 COUNTS = (100, 1_000, 10_000)
@@ -72,7 +73,9 @@ def with_hub(stage: Stage, times: int) -> tuple[list[float], list[float], float]
     """Seconds of ``ps`` and ``ps --json`` beside a hub, and until the hub had adopted every session."""
     began = time.monotonic()
     hub = subprocess.Popen(
-        [sys.executable, "-m", "hitchpost.api", "127.0.0.1", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "hitchpost.hub", "127.0.0.1", "0"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         wait_until(lambda: os.path.exists(os.path.join(stage.home, "hub.json")), "the hub")
@@ -113,7 +116,7 @@ def write_sessions(stage: Stage, first: int, count: int) -> None:
         }
         value = statefile.new_state(session, "", 1, files.stamp(ended)) | {"state": state}
         end = {"schema": files.SCHEMA, "code": code, "signal": None, "intent": None, "ended_at": files.stamp(ended)}
-        run = {"schema": files.SCHEMA, "run": 1, "argv": record["argv"], "boot_id": files.boot_id()}
+        run = {"schema": files.SCHEMA, "run": 1, "argv": record["argv"], "boot_id": process.boot_id()}
         run |= {"started_at": files.stamp(ended - 3_900), "keeper": {"pid": 1, "start": 1}}
         steps = [runs.CREATED, runs.STARTING, runs.RUNNING, state]
         told = [

@@ -25,7 +25,7 @@ import hitchpost
 from bench.page import ARGS
 from bench.stage import median, wait_until
 from bench.table import Row, at_most_times
-from hitchpost import hubclient
+from hitchpost.hub import client as hub_client
 
 BEFORE = "BENCH_BEFORE"
 CHROMIUM = "/usr/bin/chromium-headless-shell"
@@ -45,10 +45,10 @@ class Version:
         return done.stdout.strip()
 
     def link(self) -> str:
-        return str(hubclient.ask(self.home, "POST", "/api/launch-code")["launch_url"])
+        return str(hub_client.ask(self.home, "POST", "/api/launch-code")["launch_url"])
 
     def url(self) -> str:
-        with open(os.path.join(self.home, hubclient.FILE)) as file:
+        with open(os.path.join(self.home, hub_client.FILE)) as file:
             return str(json.load(file)["url"])
 
 
@@ -56,10 +56,10 @@ class Version:
 def served(source: str) -> Iterator[Version]:
     with tempfile.TemporaryDirectory(prefix="hp-bench-") as home:
         version = Version(home, {**os.environ, "PYTHONPATH": source, "HITCHPOST_HOME": home})
-        argv = [sys.executable, "-m", "hitchpost.api", "127.0.0.1", "0"]
+        argv = [sys.executable, "-m", "hitchpost.hub", "127.0.0.1", "0"]
         process = subprocess.Popen(argv, env=version.environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            wait_until(lambda: os.path.exists(os.path.join(home, hubclient.FILE)), "the hub")
+            wait_until(lambda: os.path.exists(os.path.join(home, hub_client.FILE)), "the hub")
             yield version
         finally:
             process.terminate()

@@ -19,14 +19,14 @@ from pathlib import Path
 
 import hitchpost
 from hitchpost.agents import catalog
-from hitchpost.ops.create import Wish, create
-from hitchpost.ops.start import start
-from hitchpost.ops.stop import stop
+from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.start import start
+from hitchpost.ops.sessions.stop import stop
 from hitchpost.runtimes.link import Link, is_kept
 from hitchpost.runtimes.tmux import Tmux
 from hitchpost.settings import Settings
-from hitchpost.state import files, records
-from hitchpost.state.home import run_folder, session_folder
+from hitchpost.store import files, records
+from hitchpost.store.home import run_folder, session_folder
 
 STRANGE = ("HITCHPOST_", "TMUX", "PYTHON")
 """Beginnings of variables that would make hitch behave as it does not for a user."""

@@ -9,8 +9,8 @@ import time
 
 from bench.stage import Session, Stage, command_s, hitch, percentile, program
 from bench.table import Row, at_most
-from hitchpost.ops.restart import restart
-from hitchpost.state import records
+from hitchpost.ops.sessions.restart import restart
+from hitchpost.store import records
 
 RESTART_P99_MS = 300.0
 TICK_S = 0.004

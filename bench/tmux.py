@@ -10,7 +10,7 @@ from bench.idle import Count, stat_fields
 from bench.memory import pss_kb
 from bench.stage import Stage, median, program
 from bench.table import Row, at_most_times, exactly
-from hitchpost.ops.listing import listing
+from hitchpost.ops.views.listing import listing
 
 SHARE = 0.5
 

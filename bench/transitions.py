@@ -11,8 +11,8 @@ from bench.stage import Stage, median
 from bench.table import Row, at_least_share
 from hitchpost import lightjson
 from hitchpost.model import run as runs
-from hitchpost.state import files, statefile
-from hitchpost.state.manager import Manager
+from hitchpost.store import files, statefile
+from hitchpost.store.manager import Manager
 
 SHARE = 0.7
 STATE_BYTES = 1024

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bench.stage import Session, Stage, program
 from bench.table import Row, exactly
 from hitchpost.model import run as runs
-from hitchpost.state import files, statefile
+from hitchpost.store import files, statefile
 
 AT_ONCE = 10
 SIGNALS = [

@@ -15,7 +15,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from hitchpost import hubclient
+from hitchpost.hub import client
 
 ROOT = Path(__file__).parents[1]
 INTO = ROOT / "docs" / "img"
@@ -181,8 +181,8 @@ def run(*words: str | Path) -> str:
 def begin_sessions(home: str) -> None:
     for wish in SESSIONS:
         body = {"folder": str(DEMO / "shop"), "cols": 100, "rows": 30, **wish}
-        hubclient.ask(home, "POST", "/api/sessions", body, timeout_s=PATIENCE_S)
-    hubclient.ask(home, "POST", "/api/sessions/upgrade/stop", timeout_s=PATIENCE_S)
+        client.ask(home, "POST", "/api/sessions", body, timeout_s=PATIENCE_S)
+    client.ask(home, "POST", "/api/sessions/upgrade/stop", timeout_s=PATIENCE_S)
     wait_until(lambda: words(home) == WORDS)
 
 
@@ -191,7 +191,7 @@ def words(home: str) -> dict[str, str]:
     wants = ("blocked", "waiting")
     return {
         one["name"]: one["attention"] if one["status"] == "running" and one["attention"] in wants else one["status"]
-        for one in hubclient.ask(home, "GET", "/api/sessions")
+        for one in client.ask(home, "GET", "/api/sessions")
     }
 
 
@@ -237,7 +237,7 @@ def take_phone(browser: Browser, home: str, scheme: str) -> None:
 def signed_in(browser: Browser, home: str, scheme: str, **options: Any) -> Page:
     context = browser.new_context(color_scheme=scheme, reduced_motion="reduce", timezone_id="UTC", **options)  # type: ignore[arg-type]
     page = context.new_page()
-    page.goto(hubclient.ask(home, "POST", "/api/launch-code")["launch_url"])
+    page.goto(client.ask(home, "POST", "/api/launch-code")["launch_url"])
     page.locator(".row").nth(len(SESSIONS) - 1).wait_for()
     return page
 

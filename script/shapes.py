@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hitchpost.api.app import build
-from hitchpost.api.tokens import Tokens
 from hitchpost.hub.core import Hub
+from hitchpost.hub.http.app import build
+from hitchpost.hub.http.tokens import Tokens
 
 FILE = Path(__file__).parents[1] / "ui" / "src" / "shapes.ts"
 HEAD = """/**

@@ -41,7 +41,7 @@ LONGEST = (
     "runtimes/test_docker_hub.py",
     "runtimes/test_docker.py",
     "faults/test_hub.py",
-    "api/test_schema.py",
+    "hub/http/test_schema.py",
     "security/test_workspace_injection.py",
     "faults/test_crash_consistency.py",
     "fuzz/test_terminal.py",

@@ -13,9 +13,9 @@ from typing import Any
 
 from hitchpost.agents import catalog
 from hitchpost.errors import EndedAtOnce
-from hitchpost.ops.create import Wish, create
-from hitchpost.ops.start import start
-from hitchpost.ops.stop import stop
+from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.start import start
+from hitchpost.ops.sessions.stop import stop
 from hitchpost.settings import Settings
 from tests.support import Answer, Hitch, LeakWatch, Process, eventually
 

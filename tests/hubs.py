@@ -14,9 +14,9 @@ from typing import Any
 import httpx2
 import websockets
 
-from hitchpost import hubclient
-from hitchpost.api.tokens import create_bearer
-from hitchpost.shortpath import ShortPath
+from hitchpost.hub import client as hub_client
+from hitchpost.hub.http.tokens import create_bearer
+from hitchpost.system.shortpath import ShortPath
 from tests.ground import Ground
 from tests.support import Hitch, eventually
 from tests.warm import Process, spawn
@@ -45,7 +45,7 @@ class HubProcess:
         """
         with open(os.path.join(self.home, "hub.log"), "ab") as log, open(os.devnull) as nothing:
             self.process = spawn(
-                "hitchpost.api",
+                "hitchpost.hub",
                 ["127.0.0.1", str(port)],
                 {**Hitch.environment(), **env},
                 (nothing.fileno(), log.fileno(), log.fileno()),
@@ -63,7 +63,7 @@ class HubProcess:
             raise RuntimeError(f"the hub has ended: {self.log()}")
         try:
             return self.ask("GET", "/api/health")["pid"] == self.process.pid
-        except hubclient.NoHub:
+        except hub_client.NoHub:
             return False
 
     def log(self) -> str:
@@ -72,7 +72,7 @@ class HubProcess:
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Over the Unix socket, as the command line does."""
-        return hubclient.ask(self.home, method, path, body, timeout_s=30)
+        return hub_client.ask(self.home, method, path, body, timeout_s=30)
 
     def kill(self) -> None:
         """``kill -9``."""
@@ -100,7 +100,7 @@ class HubProcess:
     async def ws(self, role: str = "owner") -> AsyncIterator[Socket]:
         """A WebSocket over the Unix socket for the owner, over TCP with a token for others."""
         if role == "owner":
-            with ShortPath(self.home, hubclient.SOCKET) as path:
+            with ShortPath(self.home, hub_client.SOCKET) as path:
                 made = await websockets.unix_connect(path, "ws://hub/ws", max_size=None, compression=None)
         else:
             headers = {"Authorization": f"Bearer {self.token(role)}"}

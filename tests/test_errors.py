@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import hitchpost
-from hitchpost.api.errors import status_and_body
 from hitchpost.errors import HitchpostError, NoSuchSession
-from hitchpost.state.files import LockTimeout, NewerSchema, Removed, Unreadable, WrongRun
+from hitchpost.hub.http.errors import status_and_body
+from hitchpost.store.files import LockTimeout, NewerSchema, Removed, Unreadable, WrongRun
 
 SOURCE = Path(hitchpost.__file__).parent
 SIGNALS = {"cli.watch.Ended", "cli.watch.Resized"}

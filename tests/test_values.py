@@ -72,7 +72,8 @@ def test_values_can_be_copied_and_sent(again) -> None:
 def test_what_ps_needs_to_look_at_a_session_imports_nothing_slow() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(Path(hitchpost.__file__).parents[1])!r}); "
-        "import hitchpost.cli.ps, hitchpost.ops.listing, hitchpost.ops.view, hitchpost.runtimes.local; "
+        "import hitchpost.cli.ps, hitchpost.ops.views.listing, hitchpost.ops.views.session_json; "
+        "import hitchpost.runtimes.local; "
         "print(*sys.modules)"
     )
     answer = subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, capture_output=True, text=True)

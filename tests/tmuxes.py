@@ -12,9 +12,9 @@ from typing import Any
 
 from hitchpost.agents import catalog
 from hitchpost.errors import NoSuchSession
-from hitchpost.ops.create import Wish, create
-from hitchpost.ops.remove import remove
-from hitchpost.ops.start import start
+from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.remove import remove
+from hitchpost.ops.sessions.start import start
 from hitchpost.runtimes.tmux import server_pid
 from hitchpost.settings import Settings
 from tests.ground import Ground, Truth, alive

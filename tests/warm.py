@@ -211,7 +211,7 @@ def _umask() -> int:
 def _import_all() -> dict[str, Any]:
     import hitchpost
 
-    hub = importlib.import_module("hitchpost.api.__main__")
+    hub = importlib.import_module("hitchpost.hub.__main__")
     for package in PACKAGES:
         for module in pkgutil.iter_modules([f"{hitchpost.__path__[0]}/{package}"], f"hitchpost.{package}."):
             if not module.name.endswith("__main__"):
@@ -221,7 +221,7 @@ def _import_all() -> dict[str, Any]:
             importlib.import_module(name)
         except ImportError:
             continue
-    return {"hitchpost.api": hub.main, "hitchpost": importlib.import_module("hitchpost.cli.main").main}
+    return {"hitchpost.hub": hub.main, "hitchpost": importlib.import_module("hitchpost.cli.main").main}
 
 
 def main() -> None:

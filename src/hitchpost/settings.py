@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import BadSettings
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.values import fields, replace, value
 
 TYPE_CHECKING = False

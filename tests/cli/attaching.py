@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hitchpost.emulator.ghostty import GhosttyScreen
+from hitchpost.terminal.emulator.ghostty import GhosttyScreen
 from tests.ground import present
 from tests.support import Hitch, eventually
 from tests.warm import spawn

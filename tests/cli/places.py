@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hitchpost.agents import catalog
-from hitchpost.ops.create import Wish, create
+from hitchpost.ops.sessions.create import Wish, create
 from hitchpost.settings import Settings
-from hitchpost.state.home import new_id
+from hitchpost.store.home import new_id
 from tests.support import Hitch
 
 SHAPE = {

@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from hitchpost import hubclient
-from hitchpost.api import static
 from hitchpost.errors import HitchpostError, NotStopped
-from hitchpost.ops.look import look
-from hitchpost.ops.start import start
-from hitchpost.ops.stop import _tells
+from hitchpost.hub import client as hub_client
+from hitchpost.hub.http import static
+from hitchpost.ops.sessions.start import start
+from hitchpost.ops.sessions.stop import _tells
+from hitchpost.ops.views.observe import look
 from hitchpost.settings import Settings
-from hitchpost.state import files
+from hitchpost.store import files
 from tests.boxes import ECHO, STALE, Boxed
 from tests.cli.advice import in_source, proposed
 from tests.cli.live import live
@@ -448,8 +448,8 @@ def no_hub(stage: Stage) -> str:
 
 def nobody_answers(stage: Stage) -> str:
     stage.after.callback(stage.ground.hitch, "down")
-    with pytest.raises(hubclient.NoHub) as absent:
-        hubclient.ask(str(stage.ground.home), "GET", "/api/health")
+    with pytest.raises(hub_client.NoHub) as absent:
+        hub_client.ask(str(stage.ground.home), "GET", "/api/health")
     return str(absent.value)
 
 
@@ -476,7 +476,7 @@ def hub_of_nobody(stage: Stage) -> str:
 
 def second_hub(stage: Stage) -> str:
     assert stage.hub.process is not None
-    argv = [sys.executable, "-m", "hitchpost.api", "127.0.0.1", "0"]
+    argv = [sys.executable, "-m", "hitchpost.hub", "127.0.0.1", "0"]
     return subprocess.run(argv, capture_output=True, text=True, check=False).stderr
 
 
@@ -499,7 +499,7 @@ def refused_by_the_hub(path: str, **headers: str) -> Scene:
 def started_twice(stage: Stage) -> str:
     stage.begin("echo ready; sleep 1000")
     hub: HubProcess = stage.hub
-    with pytest.raises(hubclient.HubRefused) as refused:
+    with pytest.raises(hub_client.HubRefused) as refused:
         hub.ask("POST", "/api/agents/dev/start")
     return str(refused.value)
 
@@ -561,7 +561,7 @@ class Row:
 
 SEEN = (0, 1)
 """Of the doctor: it has looked, and found something or not."""
-WAY_ON = "ops/advice.py"
+WAY_ON = "ops/views/advice.py"
 ROWS = (
     Row(WAY_ON, "hitch restart {} starts it again", 3, ended, shows="running (run 2)"),
     Row(WAY_ON, "hitch restart {} starts it again", 3, ended_and_sent_to, shows="running (run 2)"),
@@ -576,64 +576,64 @@ ROWS = (
     Row("errors.py", "hitch logs {} shows what it printed", 3, ended_at_once, shows="3 errors"),
     Row("errors.py", "hitch logs {}", 3, not_delivered, shows="bye"),
     Row("errors.py", "hitch cancel {} ends and archives that one", 3, name_taken, shows="cancelled"),
-    Row("ops/takeover.py", "hitch doctor says why", 2, unkept, codes=(1,), shows="not a pipe any more"),
-    Row("ops/takeover.py", "hitch stop {} ends it", 3, unkept),
-    Row("ops/unseen.py", "hitch doctor --fix", 3, folder_deleted, shows="ended the keeper and the agent"),
+    Row("ops/sessions/takeover.py", "hitch doctor says why", 2, unkept, codes=(1,), shows="not a pipe any more"),
+    Row("ops/sessions/takeover.py", "hitch stop {} ends it", 3, unkept),
+    Row("ops/doctor/deleted_sessions.py", "hitch doctor --fix", 3, folder_deleted, shows="ended the keeper and"),
     Row("runtimes/adopted.py", "hitch adopt --tmux TARGET watches it", 4, adopted),
     Row("cli/attach.py", "hitch logs {} shows its output", 3, ended),
     Row("cli/attach.py", "hitch logs -f {} follows without one", 4, without_a_terminal),
     Row("cli/attach.py", "hitch attach {} comes back", 3, left, shows="ready"),
     Row("keeper/pane.py", "hitch logs {} has them", 3, flooded_pane, shows="x" * 100),
-    Row("ops/start.py", "hitch restart {} stops it first", 3, live_one, shows="running (run 2)"),
-    Row("ops/start.py", "hitch stop {} ends it", 3, restored_under_a_live_agent),
-    Row("ops/stop.py", "hitch explain {} tells what is known", 3, not_stopped, shows="stopped by a signal"),
-    Row("ops/ward.py", "hitch doctor --fix", 3, lost_keeper, shows="fixed"),
-    Row("ops/ward.py", "hitch stop {} ends them", 3, survivors),
-    Row("ops/place.py", "hitch workspace restore {} brings it back", 4, restart_without_worktree),
-    Row("ops/place.py", "hitch restart {} --workspace FOLDER moves the session", 5, restart_without_worktree),
-    Row("ops/changed.py", "hitch workspace restore {} brings it back", 4, diff_without_worktree),
-    Row("ops/shelter.py", "hitch workspace restore {} brings it back", 4, doctor_without_worktree),
-    Row("ops/shelter.py", "hitch workspace rm {} forgets it", 4, doctor_without_folder),
-    Row("ops/shelter.py", "hitch doctor --fix", 3, half_made, SEEN, "fixed"),
-    Row("ops/shelter.py", "hitch workspace restore {} makes them again", 4, notes_of_git_gone),
-    Row("ops/neighbours.py", "hitch ps", 2, crowded, shows="dev"),
+    Row("ops/sessions/start.py", "hitch restart {} stops it first", 3, live_one, shows="running (run 2)"),
+    Row("ops/sessions/start.py", "hitch stop {} ends it", 3, restored_under_a_live_agent),
+    Row("ops/sessions/stop.py", "hitch explain {} tells what is known", 3, not_stopped, shows="stopped by a signal"),
+    Row("ops/doctor/sessions.py", "hitch doctor --fix", 3, lost_keeper, shows="fixed"),
+    Row("ops/doctor/sessions.py", "hitch stop {} ends them", 3, survivors),
+    Row("ops/sessions/place.py", "hitch workspace restore {} brings it back", 4, restart_without_worktree),
+    Row("ops/sessions/place.py", "hitch restart {} --workspace FOLDER moves the session", 5, restart_without_worktree),
+    Row("ops/views/diff.py", "hitch workspace restore {} brings it back", 4, diff_without_worktree),
+    Row("ops/doctor/workspaces.py", "hitch workspace restore {} brings it back", 4, doctor_without_worktree),
+    Row("ops/doctor/workspaces.py", "hitch workspace rm {} forgets it", 4, doctor_without_folder),
+    Row("ops/doctor/workspaces.py", "hitch doctor --fix", 3, half_made, SEEN, "fixed"),
+    Row("ops/doctor/workspaces.py", "hitch workspace restore {} makes them again", 4, notes_of_git_gone),
+    Row("ops/views/neighbours.py", "hitch ps", 2, crowded, shows="dev"),
     Row("workspaces/worktree.py", "hitch workspace restore {} brings it back", 4, run_without_worktree),
     Row("workspaces/worktree.py", "hitch workspace rm {} forgets it", 4, run_without_folder),
     Row("workspaces/project.py", "hitch workspace trust {}", 4, untrusted),
     Row("cli/workspace.py", "hitch workspace restore {} brings it back", 4, removed_with_work),
-    Row("ops/checkup.py", "hitch doctor --fix", 3, broken_index, SEEN, "fixed"),
-    Row("ops/checkup.py", "hitch run makes it", 2, no_home),
-    Row("ops/checkup.py", "hitch cancel {} ends and archives it", 3, same_names),
-    Row("ops/explaining.py", "hitch doctor", 2, explained_unreadable, (1,), "run: hitch doctor --fix"),
-    Row("ops/view.py", "hitch doctor", 2, listed_unreadable, (1,), "run: hitch doctor --fix"),
-    Row("ops/ward.py", "hitch doctor --fix", 3, doctor_unreadable, SEEN, "fixed"),
-    Row("ops/listing.py", "hitch doctor", 2, unknown_runtime, (1,), "moon"),
-    Row("state/files.py", "hitch doctor", 2, locked, SEEN),
+    Row("ops/doctor/report.py", "hitch doctor --fix", 3, broken_index, SEEN, "fixed"),
+    Row("ops/doctor/report.py", "hitch run makes it", 2, no_home),
+    Row("ops/doctor/report.py", "hitch cancel {} ends and archives it", 3, same_names),
+    Row("ops/views/explain.py", "hitch doctor", 2, explained_unreadable, (1,), "run: hitch doctor --fix"),
+    Row("ops/views/session_json.py", "hitch doctor", 2, listed_unreadable, (1,), "run: hitch doctor --fix"),
+    Row("ops/doctor/sessions.py", "hitch doctor --fix", 3, doctor_unreadable, SEEN, "fixed"),
+    Row("ops/views/listing.py", "hitch doctor", 2, unknown_runtime, (1,), "moon"),
+    Row("store/files.py", "hitch doctor", 2, locked, SEEN),
     Row("errors.py", "hitch doctor", 2, silent_keeper, (1,), "kill -CONT"),
     Row("errors.py", "hitch ps --all lists them", 3, unknown_session),
     Row("errors.py", "hitch workspace ls --all lists them", 4, unknown_workspace),
     Row("errors.py", "hitch token ls lists them", 3, unknown_token),
     Row("cli/status.py", "hitch up starts it", 2, no_hub, shows="the hub is up"),
-    Row("hubclient.py", "hitch up starts it", 2, nobody_answers, shows="the hub is up"),
-    Row("hubclient.py", "hitch down ends it", 2, stopped_hub, shows="the hub is down"),
-    Row("hubclient.py", "kill -CONT {} lets it go on", 3, stopped_hub, then=("down",)),
-    Row("ops/stop.py", "kill -CONT {}", 3, stop_beside_a_stopped_keeper, then=("stop", "dev")),
-    Row("ops/ward.py", "kill -CONT {}", 3, doctor_of_a_stopped_keeper, then=("stop", "dev")),
-    Row("ops/checkup.py", "chmod 700 {}", 3, open_home(0o755), then=("ps",)),
-    Row("state/home.py", "chmod 700 {}", 3, open_home(0o777), then=("ps",)),
+    Row("hub/client.py", "hitch up starts it", 2, nobody_answers, shows="the hub is up"),
+    Row("hub/client.py", "hitch down ends it", 2, stopped_hub, shows="the hub is down"),
+    Row("hub/client.py", "kill -CONT {} lets it go on", 3, stopped_hub, then=("down",)),
+    Row("ops/sessions/stop.py", "kill -CONT {}", 3, stop_beside_a_stopped_keeper, then=("stop", "dev")),
+    Row("ops/doctor/sessions.py", "kill -CONT {}", 3, doctor_of_a_stopped_keeper, then=("stop", "dev")),
+    Row("ops/doctor/report.py", "chmod 700 {}", 3, open_home(0o755), then=("ps",)),
+    Row("store/home.py", "chmod 700 {}", 3, open_home(0o777), then=("ps",)),
     Row("cli/down.py", "hitch doctor", 2, hub_of_nobody, SEEN),
     Row("cli/up.py", "hitch down ends it", 2, up_with_more_variables, shows="the hub is down"),
     Row("cli/up.py", "hitch up prints another", 2, up_twice, shows="#code="),
-    Row("api/server.py", "hitch status tells of it", 2, second_hub, shows="running   pid "),
-    Row("api/gate.py", "hitch up prints", 2, refused_by_the_hub("/", Host="elsewhere"), shows="#code="),
-    Row("api/gate.py", "hitch up prints a URL that signs you in", 2, refused_by_the_hub("/api/me"), shows="#code="),
-    Row("api/gate.py", "hitch token create makes one", 3, refused_by_the_hub("/api/me", Authorization="Bearer x")),
-    Row("api/app.py", "hitch attach {}", 3, started_twice, shows="ready"),
-    Row("api/static.py", "hitch ps lists", 2, no_page, shows="dev"),
-    Row("api/static.py", "hitch attach SESSION enters one", 3, no_page, shows="ready"),
-    Row("ops/launch.py", "hitch run AGENT", 3, nothing_to_run),
-    Row("ops/launch.py", "hitch run -- COMMAND …", 5, nothing_to_run),
-    Row("ops/launch.py", "hitch agents lists the agents", 2, nothing_to_run, shows="claude"),
+    Row("hub/http/server.py", "hitch status tells of it", 2, second_hub, shows="running   pid "),
+    Row("hub/http/gate.py", "hitch up prints", 2, refused_by_the_hub("/", Host="elsewhere"), shows="#code="),
+    Row("hub/http/gate.py", "hitch up prints a URL that signs you in", 2, refused_by_the_hub("/api/me"), shows="#c"),
+    Row("hub/http/gate.py", "hitch token create makes one", 3, refused_by_the_hub("/api/me", Authorization="Bearer x")),
+    Row("hub/http/app.py", "hitch attach {}", 3, started_twice, shows="ready"),
+    Row("hub/http/static.py", "hitch ps lists", 2, no_page, shows="dev"),
+    Row("hub/http/static.py", "hitch attach SESSION enters one", 3, no_page, shows="ready"),
+    Row("ops/sessions/launch.py", "hitch run AGENT", 3, nothing_to_run),
+    Row("ops/sessions/launch.py", "hitch run -- COMMAND …", 5, nothing_to_run),
+    Row("ops/sessions/launch.py", "hitch agents lists the agents", 2, nothing_to_run, shows="claude"),
     Row("agents/catalog.py", "hitch run -- {} …", 5, unknown_agent),
     Row("cli/run.py", "hitch agents", 2, helped("run"), shows="claude"),
     Row("cli/run.py", "hitch workspace ls", 3, helped("run")),
@@ -657,7 +657,7 @@ NO_ADVICE = {
     ("cli/run.py", "hitch run claude --name auth --prompt"): "examples in the help, of an agent that is installed",
     ("cli/run.py", "hitch run claude --branch fix-auth"): "the same",
     ("cli/run.py", "hitch run -- make -j8"): "the same",
-    ("ops/shelter.py", "hitch run --branch and hitch diff need it"): "what git is for, where there is none",
+    ("ops/doctor/workspaces.py", "hitch run --branch and hitch diff need it"): "what git is for, where there is none",
 }
 
 PLACES = {"FOLDER": "{place}", "AGENT": "bash", "COMMAND": "true", "TARGET": "work", "SESSION": "dev"}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.screen import WITHOUT_EMULATOR
+from hitchpost.terminal.screen import WITHOUT_EMULATOR
 from tests.cli.attaching import DETACH, Terminals, Tty, folder, logged, shell, terminals
 from tests.ground import descendants
 from tests.support import Hitch, eventually
-from tests.test_emulators import HOG
+from tests.terminal.test_emulators import HOG
 
 
 @pytest.fixture

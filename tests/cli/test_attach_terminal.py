@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.cli import terminal
-from hitchpost.emulator.ghostty import GhosttyScreen
+from hitchpost.terminal.emulator.ghostty import GhosttyScreen
 from tests.cli.attaching import DETACH, PROMPT, Terminals, Tty, recorder, shell, state, terminals
 from tests.support import Hitch, Process, eventually
 

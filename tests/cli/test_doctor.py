@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from hitchpost.keeper import cage
-from hitchpost.ops.checkup import file_system
-from hitchpost.state import files
-from hitchpost.state.index import Index
+from hitchpost.ops.doctor.report import file_system
+from hitchpost.store import files, marks
+from hitchpost.store.index import Index
+from hitchpost.system import cgroup
 from tests.cli.places import HOSTILE, NOBODY, as_nobody, is_harmless, new_session, only_root, tree
 from tests.ground import Ground, Truth, alive
 from tests.support import Hitch, end_home, eventually
@@ -139,7 +139,7 @@ def test_where_no_control_group_is_allowed_it_says_unprotected(hitch: Hitch, hom
 
 def test_the_probe_leaves_no_control_group_behind(hitch: Hitch) -> None:
     hitch("doctor")
-    assert [folder for _, base in cage.bases() for folder in Path(base).glob("hitchpost.doctor.*")] == []
+    assert [folder for _, base in cgroup.bases() for folder in Path(base).glob("hitchpost.doctor.*")] == []
 
 
 def test_git_and_tmux_that_are_missing_are_notes(hitch: Hitch, home: Path) -> None:
@@ -387,7 +387,7 @@ def test_files_that_a_live_process_is_writing_are_not_left_over(ground: Ground) 
 def branch(home: Path) -> Iterator[list[Path]]:
     """Control groups of the test's own, to run the command in: what it sees there is not another test's."""
     made = []
-    for _, base in cage.bases():
+    for _, base in cgroup.bases():
         folder = Path(base) / f"test-{home.name}"
         try:
             folder.mkdir()
@@ -434,7 +434,7 @@ def test_an_empty_control_group_of_ours_is_a_note_and_fix_removes_it(
 def test_the_control_group_of_a_lost_run_is_removed_by_fix(ground: Ground, branch: list[Path]) -> None:
     hitch = inside(branch, ground.hitch)
     session = Truth(ground.home, hitch("run", "--json", "--", "sleep", "1000").json()["id"])
-    groups = [group for folder in branch if (group := folder / cage.name_of(str(session.folder), 1)).is_dir()]
+    groups = [group for folder in branch if (group := folder / marks.group_name(str(session.folder), 1)).is_dir()]
     assert groups
     session.kill_keeper()
     fixed(hitch)

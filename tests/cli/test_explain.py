@@ -18,7 +18,7 @@ from hitchpost.cli.explain import parse_time
 from hitchpost.errors import UsageError
 from hitchpost.model.facts import Exit, Facts, Report
 from hitchpost.model.status import status
-from hitchpost.ops.explaining import rule
+from hitchpost.ops.views.explain import rule
 from tests.cli.places import HOSTILE, SHAPE, is_harmless, new_session, tree
 from tests.ground import Ground, Truth
 from tests.support import Hitch, eventually

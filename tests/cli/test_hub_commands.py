@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from hitchpost import hubclient
+from hitchpost.hub import client as hub_client
 from tests.ground import Ground, Truth, alive
 from tests.signing import launched
 from tests.support import eventually
@@ -71,7 +71,7 @@ def test_up_works_after_a_kill(ground: Ground) -> None:
     pid = hub_file(ground)["pid"]
     os.kill(pid, 9)
     # its first thread may be gone while another still holds the lock
-    eventually(lambda: not alive(pid) and not hubclient.is_up(str(ground.home)))
+    eventually(lambda: not alive(pid) and not hub_client.is_up(str(ground.home)))
     assert ground.hitch("down").out == "the hub is not running\n"
     assert ground.hitch("status", "--json").json()["hub"] is None
     assert launched(ground.hitch("up", "--port", "0", "--json").json()["launch_url"]) == 200
@@ -87,7 +87,7 @@ def test_a_hub_whose_files_are_deleted_stays_the_only_one_and_is_found(ground: G
     for name in names:
         (ground.home / name).unlink()
     second = subprocess.run(
-        [sys.executable, "-m", "hitchpost.api", "127.0.0.1", "0"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "hitchpost.hub", "127.0.0.1", "0"], capture_output=True, text=True, check=False
     )
     assert second.returncode == 4
     assert "another hub serves this home" in second.stderr

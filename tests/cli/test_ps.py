@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.shortpath import ShortPath
-from hitchpost.state.index import INDEX
+from hitchpost.store.index import INDEX
+from hitchpost.system.shortpath import ShortPath
 from tests.cli.live import live
 from tests.cli.places import HOSTILE, SHAPE, cells, is_harmless, new_session
 from tests.ground import Ground
@@ -394,11 +394,12 @@ def test_beside_a_hub_nothing_that_reads_sessions_is_imported(ground: Ground, hu
     imported = {line.rpartition("|")[2].strip() for line in told.splitlines()}
     ours = {name for name in imported if name.startswith("hitchpost.")}
     cli = {"hitchpost.cli", "hitchpost.cli.main", "hitchpost.cli.ps", "hitchpost.__main__"}
-    light = {"hitchpost.cli.failing", "hitchpost.descriptors", "hitchpost.errors", "hitchpost.shortpath"}
+    light = {"hitchpost.cli.failing", "hitchpost.system.descriptors", "hitchpost.errors", "hitchpost.system.shortpath"}
     assert ours - cli - light == {
         "hitchpost.model",
         "hitchpost.model.record",
-        "hitchpost.state",
-        "hitchpost.state.home",
+        "hitchpost.store",
+        "hitchpost.store.home",
+        "hitchpost.system",
     }
     assert imported.isdisjoint({"json", "socket", "datetime", "click"})

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hitchpost.cli.replay import play
-from hitchpost.emulator.ghostty import GhosttyScreen
-from hitchpost.harmless import Harmless
-from hitchpost.recording import Event
+from hitchpost.terminal.emulator.ghostty import GhosttyScreen
+from hitchpost.terminal.recording import Event
+from hitchpost.terminal.sanitize import Harmless
 from tests.cli.live import live
 from tests.ground import Ground, Truth
 from tests.support import Hitch, eventually

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.hubclient import HubRefused
+from hitchpost.hub.client import HubRefused
 from tests.cli.live import live
 from tests.cli.places import SHAPE
 from tests.ground import Ground, Truth

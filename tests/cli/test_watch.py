@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.cli.watch import cut, lasting, screen
-from hitchpost.ops.table import HEADER
+from hitchpost.ops.views.table import HEADER
 from hitchpost.text import table, width
 from tests.cli.live import Live, live
 from tests.cli.places import new_session

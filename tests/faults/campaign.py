@@ -24,10 +24,10 @@ from hitchpost.agents import catalog
 from hitchpost.cli.failing import told
 from hitchpost.cli.group import COMMANDS
 from hitchpost.errors import HitchpostError
-from hitchpost.ops import create, start
-from hitchpost.ops.sessions import find
+from hitchpost.ops.sessions import create, start
+from hitchpost.ops.views.find import find
 from hitchpost.runtimes import local
-from hitchpost.state.manager import Manager
+from hitchpost.store.manager import Manager
 from tests.faults.scene import NAME, SOON_S, Scene, Violation, within
 from tests.faults.tracing import KILL, Call, Done, calls, hit, process
 

@@ -13,11 +13,11 @@ import pytest
 
 import tests
 from hitchpost.model import run as runs
-from hitchpost.state.manager import Manager
+from hitchpost.store.manager import Manager
 from tests.faults.campaign import BY_NAME, FAULTS, SAMPLE, Shot, ending_phase, table
 from tests.faults.scene import MEMORY, Scene
 from tests.faults.tracing import process
-from tests.state.made import session
+from tests.store.made import session
 
 pytestmark = pytest.mark.skipif(not Path("/usr/bin/strace").exists(), reason="needs strace")
 

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 import websockets
 
-from hitchpost import hubclient
+from hitchpost.hub import client as hub_client
 from tests.ground import Ground, Truth
 from tests.hubs import OUTPUT, Frame, HubProcess
 from tests.support import Process, eventually
@@ -42,7 +42,7 @@ def try_ask(hub: HubProcess, method: str, path: str, body: object = None) -> Any
     """The answer; None when the hub was killed meanwhile, or refused."""
     try:
         return hub.ask(method, path, body)
-    except (hubclient.NoHub, hubclient.HubRefused, ValueError):
+    except (hub_client.NoHub, hub_client.HubRefused, ValueError):
         return None
 
 
@@ -224,8 +224,8 @@ def test_a_hub_that_stood_still_tells_of_no_false_death(ground: Ground, hub: Hub
             os.kill(hub_pid(hub), signal.SIGSTOP)
             ground.hitch("send", "dying", "x")
             dying.ended()
-            with pytest.raises(hubclient.NoHub):
-                await asyncio.to_thread(hubclient.ask, hub.home, "GET", "/api/health", timeout_s=1)
+            with pytest.raises(hub_client.NoHub):
+                await asyncio.to_thread(hub_client.ask, hub.home, "GET", "/api/health", timeout_s=1)
             os.kill(hub_pid(hub), signal.SIGCONT)
             told = await client.until("terminal.exit", dying.id)
             assert told["exitCode"] == 7
@@ -373,7 +373,7 @@ def starved(hub: HubProcess, spare: int) -> Iterator[None]:
 def kept_open(hub: HubProcess) -> Iterator[http.client.HTTPConnection]:
     """One connection to the Unix socket for many requests."""
     connection = http.client.HTTPConnection("hub")
-    connection.sock = hubclient.connect(hub.home, 30)
+    connection.sock = hub_client.connect(hub.home, 30)
     try:
         yield connection
     finally:

@@ -21,14 +21,14 @@ import pytest
 
 from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError
-from hitchpost.ops.create import Wish, create
-from hitchpost.ops.look import Seen
-from hitchpost.ops.recover import recover
-from hitchpost.ops.start import start
-from hitchpost.ops.stop import stop
+from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.start import start
+from hitchpost.ops.sessions.stop import stop
+from hitchpost.ops.views.observe import Seen
 from hitchpost.runtimes.link import Link, NoKeeper
 from hitchpost.settings import Settings
-from hitchpost.state import files
+from hitchpost.store import files
 from tests.ground import NEVER_RAN, Ground, Truth, alive, died_of, left_with
 from tests.support import Hitch, Process, eventually
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from hitchpost.settings import Settings
+from hitchpost.store import marks
 from tests.ground import NEVER_RAN, Ground, Truth, alive, descendants, died_of, left_with
 from tests.support import Process, eventually
 
@@ -570,9 +571,9 @@ def test_F13_a_memory_hog_ends_alone(ground: Ground) -> None:
 
 def limits(session: Truth, file: str) -> bool:
     """Whether the session's processes are in a group that has the limit."""
-    from hitchpost.keeper import cage
+    from hitchpost.system import cgroup
 
-    paths = [Path(folder) / file for folder in cage.find(cage.name_of(str(session.folder), 1)).folders]
+    paths = [Path(folder) / file for folder in cgroup.find(marks.group_name(str(session.folder), 1)).folders]
     return any(path.exists() and path.read_text().strip() != "max" for path in paths)
 
 

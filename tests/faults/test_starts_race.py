@@ -29,9 +29,9 @@ for _ in range(times):
 RACER = """
 import os, random, sys
 from hitchpost.errors import HitchpostError
-from hitchpost.ops.restart import restart
-from hitchpost.ops.resume import resume
-from hitchpost.ops.stop import stop
+from hitchpost.ops.sessions.restart import restart
+from hitchpost.ops.sessions.resume import resume
+from hitchpost.ops.sessions.stop import stop
 from hitchpost.settings import Settings
 
 home, seed, *sessions = sys.argv[1:]

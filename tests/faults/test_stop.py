@@ -16,7 +16,7 @@ import pytest
 
 from hitchpost.runtimes.kept import Kept, is_kept, kept
 from hitchpost.runtimes.link import Link
-from hitchpost.shortpath import ShortPath
+from hitchpost.system.shortpath import ShortPath
 from tests.ground import Ground, Truth, alive, died_of
 from tests.support import Process, eventually
 

@@ -17,13 +17,13 @@ import pytest
 
 from hitchpost.model import run as runs
 from hitchpost.model.record import ALL
-from hitchpost.ops.listing import listing
-from hitchpost.ops.recover import recover
-from hitchpost.state import story
-from hitchpost.state.files import Unreadable
-from hitchpost.state.index import INDEX
-from hitchpost.state.manager import Manager
-from tests.state.made import in_memory, session, tree
+from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.views.listing import listing
+from hitchpost.store import story
+from hitchpost.store.files import Unreadable
+from hitchpost.store.index import INDEX
+from hitchpost.store.manager import Manager
+from tests.store.made import in_memory, session, tree
 from tests.support import Answer, Hitch, Process, eventually
 
 VERBS = (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.ops.stop import stop
+from hitchpost.ops.sessions.stop import stop
 from tests.cli.live import live
 from tests.ground import Ground, Truth, alive, left_with
 from tests.support import Hitch, eventually

@@ -12,12 +12,12 @@ from typing import Any
 from hitchpost.agents import catalog
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
-from hitchpost.ops.create import Wish, create
+from hitchpost.ops.sessions.create import Wish, create
 from hitchpost.settings import Settings
-from hitchpost.state import records
-from hitchpost.state.files import SessionLock
-from hitchpost.state.home import new_id
-from hitchpost.state.manager import Manager
+from hitchpost.store import records
+from hitchpost.store.files import SessionLock
+from hitchpost.store.home import new_id
+from hitchpost.store.manager import Manager
 from tests.ground import Ground, Truth
 from tests.support import eventually
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from hitchpost import wire
-from hitchpost.emulators import Emulators
-from hitchpost.screen import Losses, RunScreen
+from hitchpost.terminal.emulators import Emulators
+from hitchpost.terminal.screen import Losses, RunScreen
 from tests.fuzz.streams import Maker, Piece, read_stream
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess, Socket

@@ -10,8 +10,8 @@ from functools import partial
 
 import pytest
 
-from hitchpost import hubclient
-from hitchpost.state.files import SessionLock
+from hitchpost.hub import client as hub_client
+from hitchpost.store.files import SessionLock
 from tests.ground import Ground, alive
 from tests.hubs import HubProcess
 from tests.support import Process, eventually
@@ -81,6 +81,6 @@ def test_what_is_listed_is_not_said_to_be_missing(ground: Ground, hub: HubProces
     path.with_name("new").rename(path)
     assert label(hub) == "unknown (written by a newer hitchpost)"
     for route in ("", "/runs", "/explain", "/screen"):
-        with pytest.raises(hubclient.HubRefused, match="was written by a newer hitchpost") as refused:
+        with pytest.raises(hub_client.HubRefused, match="was written by a newer hitchpost") as refused:
             hub.ask("GET", f"/api/sessions/newer{route}")
         assert refused.value.status == 409

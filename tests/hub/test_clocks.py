@@ -22,11 +22,11 @@ from hitchpost.agents import catalog
 from hitchpost.hub.core import Hub
 from hitchpost.hub.janitor import Clocks, Janitor
 from hitchpost.model.policy import Retention
-from hitchpost.ops.create import Wish, create
-from hitchpost.ops.prune import prune_when_sure
+from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.retention import prune_when_sure
 from hitchpost.settings import Settings
-from hitchpost.state import files
-from hitchpost.state.home import open_home
+from hitchpost.store.home import open_home
+from hitchpost.system import process
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.support import LeakWatch, eventually
@@ -167,7 +167,7 @@ def test_a_hub_deletes_what_an_earlier_one_saw_due_a_day_ago(ground: Ground, hub
     old, new = (old_record(ground, name, record="error", last_active_at=days_ago(2)) for name in ("old", "new"))
     young = old_record(ground, "young", record="error", last_active_at=days_ago(0.9))
     at_s = time.clock_gettime(time.CLOCK_BOOTTIME) - 24 * 3600
-    look = {"boot_id": files.boot_id(), "at_s": at_s, "due_s": {old.id: 0.0, young.id: 0.0}, "deleted_s": []}
+    look = {"boot_id": process.boot_id(), "at_s": at_s, "due_s": {old.id: 0.0, young.id: 0.0}, "deleted_s": []}
     (ground.home / WATCHED).write_text(json.dumps({"schema": 1, **look}))
     hub.start()
     rows = eventually(lambda: [row for row in [hub.ask("GET", "/api/sessions?all=true")] if len(row) == 2])

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 import pytest
 
 from hitchpost.cli.ps import from_hub
-from hitchpost.hubclient import HubRefused
-from hitchpost.ops.look import look
-from hitchpost.ops.view import shape
+from hitchpost.hub.client import HubRefused
+from hitchpost.ops.views.observe import look
+from hitchpost.ops.views.session_json import shape
 from hitchpost.settings import Settings
 from tests.ground import Ground
 from tests.hubs import OUTPUT, SNAPSHOT, HubProcess

@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 
 from hitchpost import lightjson, wire
-from hitchpost.emulators import Emulators
 from hitchpost.hub.screens import Screens
 from hitchpost.hub.streams import OUTPUT, Keys, Viewer
 from hitchpost.hub.watching import Watch
-from hitchpost.screen import Losses
+from hitchpost.terminal.emulators import Emulators
+from hitchpost.terminal.screen import Losses
 
 PATIENCE_S = 20
 WELCOME = {"v": wire.VERSION, "end": 0, "cols": 80, "rows": 24}

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hitchpost.hubclient import HubRefused
+from hitchpost.hub.client import HubRefused
 from tests.ground import Ground, Truth, alive
 from tests.hubs import HubProcess
 from tests.repos import Repo

@@ -15,13 +15,13 @@ from hitchpost.hub import registry
 from hitchpost.hub.registry import Registry
 from hitchpost.model import run as runs
 from hitchpost.model.record import ALL
-from hitchpost.ops.listing import listing
-from hitchpost.ops.look import look
-from hitchpost.state.index import INDEX, TICK_NS, Index
+from hitchpost.ops.views.listing import listing
+from hitchpost.ops.views.observe import look
+from hitchpost.store.index import INDEX, TICK_NS, Index
 from hitchpost.values import replace
 from tests.ground import Ground
 from tests.hubs import hub_of
-from tests.state.made import session
+from tests.store.made import session
 from tests.support import eventually
 
 

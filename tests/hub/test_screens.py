@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
-from hitchpost.screen import WITHOUT_EMULATOR
+from hitchpost.terminal.screen import WITHOUT_EMULATOR
 from tests.ground import Ground, Truth, descendants
 from tests.hubs import SNAPSHOT, HubProcess
 from tests.support import eventually
-from tests.test_emulators import HOG
+from tests.terminal.test_emulators import HOG
 
 KILLER = b"\x1b]8;a=b:id=;https://" + b"y" * 2000 + b"\x1b\\a"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hitchpost.hubclient import HubRefused
+from hitchpost.hub.client import HubRefused
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.support import eventually

@@ -19,8 +19,9 @@ from statistics import median
 
 import pytest
 
-from hitchpost import output, wire
+from hitchpost import wire
 from hitchpost.settings import Settings
+from hitchpost.terminal import output
 from tests.ground import Ground, Truth
 from tests.hubs import GAP, OUTPUT, SNAPSHOT, Frame, HubProcess, Socket
 from tests.support import eventually

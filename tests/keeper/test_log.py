@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost import output, wire
+from hitchpost import wire
 from hitchpost.keeper import times
 from hitchpost.keeper.log import Log
 from hitchpost.keeper.times import Times
+from hitchpost.terminal import output
 from tests.support import eventually
 
 CAP = 64 * 1024

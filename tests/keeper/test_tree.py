@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from hitchpost.keeper import tree
-from hitchpost.state import files
+from hitchpost.store import marks
+from hitchpost.system import process
 from tests.ground import alive
 from tests.support import LeakWatch, Process, eventually
 
 REAPER = """
 import json, os, subprocess, sys, time
 from hitchpost.keeper import agent, tree as trees
-from hitchpost.keeper.cage import Cage
+from hitchpost.system.cgroup import ControlGroups
 from hitchpost.keeper.tree import Tree
 
 trees.CHILDREN_ARE_LISTED = sys.argv[3] == "listed"
@@ -39,7 +39,7 @@ def name(pid):
         return ""
 
 agent.become_subreaper()
-tree = Tree(Cage([]))
+tree = Tree(ControlGroups([]))
 before = tree.pids()
 subprocess.run(["sh", "-c", sys.argv[1]], env={"PATH": os.environ["PATH"]}, check=True)
 deadline = time.monotonic() + 20
@@ -93,23 +93,23 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_signal_reaches_a_process(sleeper: subprocess.Popen[bytes]):
-    assert tree.send(sleeper.pid, signal.SIGTERM)
+    assert process.send(sleeper.pid, signal.SIGTERM)
     assert sleeper.wait() == -signal.SIGTERM
 
 
 def test_a_signal_to_nobody_is_told(sleeper: subprocess.Popen[bytes]):
     sleeper.kill()
     sleeper.wait()
-    assert not tree.send(sleeper.pid, signal.SIGTERM)
+    assert not process.send(sleeper.pid, signal.SIGTERM)
 
 
 def test_ignored_signals_are_seen(sleeper: subprocess.Popen[bytes]):
-    assert not tree.ignores(sleeper.pid, signal.SIGTERM)
-    assert not tree.ignores(1 << 22, signal.SIGTERM)
+    assert not process.ignores(sleeper.pid, signal.SIGTERM)
+    assert not process.ignores(1 << 22, signal.SIGTERM)
     deaf = subprocess.Popen(["sh", "-c", "trap '' TERM; exec sleep 1000"])
     try:
-        eventually(lambda: tree.ignores(deaf.pid, signal.SIGTERM))
-        assert not tree.ignores(deaf.pid, signal.SIGUSR2)
+        eventually(lambda: process.ignores(deaf.pid, signal.SIGTERM))
+        assert not process.ignores(deaf.pid, signal.SIGUSR2)
     finally:
         deaf.kill()
         deaf.wait()
@@ -124,14 +124,14 @@ def test_a_keeper_is_who_holds_the_lock_that_it_names(leak_watch: LeakWatch):
     try:
         # the kernel shows it a moment after it has closed what tells of the program's start
         eventually(Path(f"/proc/{claimant.pid}/environ").read_bytes, what="the claimant's environment")
-        assert not tree.is_keeper(claimant.pid), "the lock is empty"
+        assert not marks.is_keeper(claimant.pid), "the lock is empty"
         lock.write_text(f"{claimant.pid} 1 boot\n")
-        assert not tree.is_keeper(claimant.pid), "the lock is free"
+        assert not marks.is_keeper(claimant.pid), "the lock is free"
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert tree.is_keeper(claimant.pid)
+        assert marks.is_keeper(claimant.pid)
         lock.write_text(f"{claimant.pid}1 1 boot\n")
-        assert not tree.is_keeper(claimant.pid), "the lock is another's"
-        assert not tree.is_keeper(os.getpid())
+        assert not marks.is_keeper(claimant.pid), "the lock is another's"
+        assert not marks.is_keeper(os.getpid())
     finally:
         os.close(held)
         claimant.kill()
@@ -140,14 +140,14 @@ def test_a_keeper_is_who_holds_the_lock_that_it_names(leak_watch: LeakWatch):
 
 def test_who_has_a_signal_waiting_that_ends_it_is_dying():
     with subprocess.Popen(["sleep", "1000"]) as child:
-        assert not tree.is_dying(child.pid)
+        assert not process.is_dying(child.pid)
         child.send_signal(signal.SIGSTOP)
-        eventually(lambda: (files.process_stat(child.pid) or [b""])[0] == b"T")
+        eventually(lambda: (process.stat(child.pid) or [b""])[0] == b"T")
         child.send_signal(signal.SIGHUP)
-        assert tree.is_dying(child.pid)
+        assert process.is_dying(child.pid)
         child.send_signal(signal.SIGCONT)
         child.wait()
-    assert tree.is_dying(child.pid)
+    assert process.is_dying(child.pid)
 
 
 def test_a_signal_that_is_ignored_or_blocked_ends_nobody():
@@ -157,5 +157,5 @@ def test_a_signal_that_is_ignored_or_blocked_ends_nobody():
         child.stdout.readline()
         child.send_signal(signal.SIGHUP)
         child.send_signal(signal.SIGTERM)
-        assert not tree.is_dying(child.pid)
+        assert not process.is_dying(child.pid)
         child.kill()

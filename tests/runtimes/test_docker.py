@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from hitchpost import output, wire
+from hitchpost import wire
 from hitchpost.runtimes import engine
 from hitchpost.runtimes.docker import read_box
+from hitchpost.terminal import output
 from tests.boxes import ECHO, PLAIN, STALE, WITH_PYTHON, Boxed
 from tests.ground import NEVER_RAN, Truth, left_with
 from tests.repos import Repo

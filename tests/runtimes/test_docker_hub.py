@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hitchpost.hubclient import HubRefused
+from hitchpost.hub.client import HubRefused
 from hitchpost.runtimes import engine
 from hitchpost.runtimes.docker import read_box
 from tests.boxes import ECHO, STALE, Boxed

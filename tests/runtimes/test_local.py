@@ -16,14 +16,14 @@ import pytest
 
 from hitchpost import wire
 from hitchpost.errors import UsageError
-from hitchpost.output import last_written
 from hitchpost.runtimes import base
 from hitchpost.runtimes.base import Health, Launch, Started
 from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event, is_kept
 from hitchpost.runtimes.local import Local, keeper_program, marked
-from hitchpost.state import files
-from hitchpost.state.home import new_id
-from hitchpost.state.manager import Manager
+from hitchpost.store import files
+from hitchpost.store.home import new_id
+from hitchpost.store.manager import Manager
+from hitchpost.terminal.output import last_written
 from tests.ground import NEVER_RAN, Ground, Truth, alive, descendants, died_of, left_with
 from tests.support import Process, eventually
 

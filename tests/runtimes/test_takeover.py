@@ -8,8 +8,8 @@ import signal
 
 import pytest
 
-from hitchpost import output
-from hitchpost.ops.recover import recover
+from hitchpost.ops.sessions.recover import recover
+from hitchpost.terminal import output
 from tests.boxes import ECHO, PLAIN, STALE, WITH_PYTHON, Boxed
 from tests.cli.live import live
 from tests.ground import Ground, alive, left_with

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.ops.restart import restart
-from hitchpost.ops.stop import stop
+from hitchpost.ops.sessions.restart import restart
+from hitchpost.ops.sessions.stop import stop
 from hitchpost.runtimes.link import Link
 from hitchpost.runtimes.tmux import version_of
 from hitchpost.settings import Settings

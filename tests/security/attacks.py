@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from fastapi.routing import APIWebSocketRoute, iter_route_contexts
 
-from hitchpost.api.app import build
-from hitchpost.api.tokens import Tokens
 from hitchpost.hub.core import Hub
+from hitchpost.hub.http.app import build
+from hitchpost.hub.http.tokens import Tokens
 from tests.hubs import HubProcess
 from tests.signing import challenged, proved, taken_apart
 from tests.support import eventually

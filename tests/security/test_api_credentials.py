@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.api.tokens import TICKET_S, Tokens, create_bearer
-from hitchpost.state import files
+from hitchpost.hub.http.tokens import TICKET_S, Tokens, create_bearer
+from hitchpost.store import files
 from tests.hubs import HubProcess
 from tests.security.attacks import (
     JSON,

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from hitchpost.api.static import A_DAY
+from hitchpost.hub.http.static import A_DAY
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.security.attacks import JSON, PAGES, SIGN_IN, Reply, ask, bearer, host_of, knock, raw, walk, ways
@@ -28,7 +28,7 @@ ESCAPES = "a\x1b[2J\x1b]0;pwned\x07\r\x9b31m\u202eb"
 
 def served(host: str, port: str = "0", **env: str) -> subprocess.CompletedProcess[str]:
     """The hub's process, for an address that it must not serve at."""
-    argv = [sys.executable, "-m", "hitchpost.api", host, port]
+    argv = [sys.executable, "-m", "hitchpost.hub", host, port]
     environment = {**Hitch.environment(), **env}
     return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=30, check=False)
 

@@ -9,12 +9,12 @@ import os
 import pytest
 from fastapi.routing import APIWebSocketRoute, iter_route_contexts
 
-from hitchpost.api.app import build
-from hitchpost.api.grants import Need
-from hitchpost.api.needs import NEEDS
-from hitchpost.api.tokens import Tokens, create_bearer
-from hitchpost.api.ws import MESSAGES
 from hitchpost.hub.core import Hub
+from hitchpost.hub.http.app import build
+from hitchpost.hub.http.grants import Need
+from hitchpost.hub.http.needs import NEEDS
+from hitchpost.hub.http.tokens import Tokens, create_bearer
+from hitchpost.hub.http.ws import MESSAGES
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.repos import Repo

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.api.grants import OWNER
-from hitchpost.api.tokenfile import BROWSER_S
-from hitchpost.api.tokens import CHALLENGE_S, CODE_S, MOST_CHALLENGES, Tokens
+from hitchpost.hub.http.grants import OWNER
+from hitchpost.hub.http.tokenfile import BROWSER_S
+from hitchpost.hub.http.tokens import CHALLENGE_S, CODE_S, MOST_CHALLENGES, Tokens
 from tests.hubs import HubProcess
 from tests.security.attacks import JSON, ask, launch_code, sign_in
 from tests.signing import Exchange, challenged, decoded, encoded, post, proved, taken_apart

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import websockets
 
-from hitchpost.api.gate import MOST_BODY_BYTES
-from hitchpost.api.tokens import GUESS_S, MOST_GUESSES, Tokens, create_bearer
-from hitchpost.api.ws import KEPT_FOR_OWNERS, MOST_CLIENTS, MOST_OF_ONE
-from hitchpost.hubclient import HubRefused
+from hitchpost.hub.client import HubRefused
+from hitchpost.hub.http.gate import MOST_BODY_BYTES
+from hitchpost.hub.http.tokens import GUESS_S, MOST_GUESSES, Tokens, create_bearer
+from hitchpost.hub.http.ws import KEPT_FOR_OWNERS, MOST_CLIENTS, MOST_OF_ONE
 from tests.ground import Ground
 from tests.hubs import HubProcess, hub_of
 from tests.security.attacks import (

@@ -16,8 +16,8 @@ import websockets
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from hitchpost.api.tokenfile import TokenFile
-from hitchpost.api.tokens import create_bearer
+from hitchpost.hub.http.tokenfile import TokenFile
+from hitchpost.hub.http.tokens import create_bearer
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.security.attacks import ask, connected, host_of, knock, sign_in, until_running

@@ -12,10 +12,10 @@ from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from hitchpost.api.grants import OWNER, VIEWER, Grant
-from hitchpost.api.proof import Verifier
-from hitchpost.api.tokenfile import BROWSER, BROWSER_S, MOST_BROWSERS, SCRIPT, Known, TokenFile
-from hitchpost.api.tokens import USED_EVERY_S, Tokens, create_bearer
+from hitchpost.hub.http.grants import OWNER, VIEWER, Grant
+from hitchpost.hub.http.proof import Verifier
+from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, MOST_BROWSERS, SCRIPT, Known, TokenFile
+from hitchpost.hub.http.tokens import USED_EVERY_S, Tokens, create_bearer
 from tests.ground import Ground
 from tests.hubs import HubProcess, hub_of
 from tests.security.attacks import Page, ask, bearer, knock, sign_in

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 import uvicorn
 
-from hitchpost.api import connections
+from hitchpost.hub.http import connections
 from hitchpost.hub.logfile import STDERR, LogFile
 from tests.ground import Ground
 from tests.hubs import HubProcess

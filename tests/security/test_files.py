@@ -17,7 +17,7 @@ import pytest
 import hitchpost
 from hitchpost import wire
 from hitchpost.runtimes.link import Link
-from hitchpost.shortpath import ShortPath
+from hitchpost.system.shortpath import ShortPath
 from tests.ground import Ground, Truth
 from tests.hubs import hub_of
 from tests.support import Hitch, LeakWatch, eventually

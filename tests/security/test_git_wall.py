@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.hubclient import HubRefused
+from hitchpost.hub.client import HubRefused
 from hitchpost.workspaces import store
 from hitchpost.workspaces.store import Workspace
 from tests.boxes import PLAIN, Boxed

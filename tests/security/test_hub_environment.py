@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hitchpost import hubclient
-from hitchpost.ops.environment import of_hub, told_missing
+from hitchpost.hub import client as hub_client
+from hitchpost.ops.sessions.environment import of_hub, told_missing
 from tests.ground import Ground, Truth
 from tests.support import eventually
 
@@ -55,9 +55,9 @@ def test_S10_a_session_of_the_page_has_only_what_a_login_has_and_what_was_named(
 
 def asked(home: str, body: object) -> dict[str, Any] | None:
     try:
-        made: dict[str, Any] = hubclient.ask(home, "POST", "/api/sessions", body, timeout_s=30)
+        made: dict[str, Any] = hub_client.ask(home, "POST", "/api/sessions", body, timeout_s=30)
         return made
-    except hubclient.NoHub:
+    except hub_client.NoHub:
         return None
 
 

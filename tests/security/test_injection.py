@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hitchpost.agents import catalog
-from hitchpost.ops.create import Wish, create
-from hitchpost.ops.start import start
+from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.start import start
 from hitchpost.runtimes.link import Link
 from hitchpost.settings import Settings
 from tests.ground import Ground, Truth

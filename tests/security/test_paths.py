@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hitchpost.errors import NoSuchSession
-from hitchpost.ops.recover import recover
-from hitchpost.ops.remove import archive, remove
-from hitchpost.ops.sessions import find, resolve
-from hitchpost.ops.stop import stop
+from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.remove import archive, remove
+from hitchpost.ops.sessions.stop import stop
+from hitchpost.ops.views.find import find, resolve
 from tests.ground import Ground
 
 HOSTILE = [

@@ -11,7 +11,7 @@ from socket import socketpair
 import pytest
 
 from hitchpost import wire
-from hitchpost.keeper import peer
+from hitchpost.system import peer
 from tests.boxes import SOMEBODY, somebody
 from tests.ground import Ground
 from tests.hubs import HubProcess

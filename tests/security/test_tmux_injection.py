@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.ops.restart import restart
+from hitchpost.ops.sessions.restart import restart
 from hitchpost.runtimes.link import Link
 from hitchpost.settings import Settings
 from tests.ground import Ground

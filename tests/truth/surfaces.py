@@ -18,14 +18,14 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import unix_connect
 
-from hitchpost import hubclient
 from hitchpost.cli import ps
+from hitchpost.hub import client as hub_client
 from hitchpost.model.record import ALL
-from hitchpost.ops.listing import listing
-from hitchpost.ops.services import NOBODY_KNOWS
-from hitchpost.ops.table import HEADER
-from hitchpost.shortpath import ShortPath
-from hitchpost.state.index import agent_state_of
+from hitchpost.ops.views.listing import listing
+from hitchpost.ops.views.services import NOBODY_KNOWS
+from hitchpost.ops.views.table import HEADER
+from hitchpost.store.index import agent_state_of
+from hitchpost.system.shortpath import ShortPath
 from tests.support import Hitch
 
 Words = dict[str, Any]
@@ -97,7 +97,7 @@ class Surfaces:
         return {session: said.get(session, GONE) for session in self.known} | said
 
     def _ask(self, path: str) -> Any:
-        return hubclient.ask(self.home, "GET", path, timeout_s=30)
+        return hub_client.ask(self.home, "GET", path, timeout_s=30)
 
     # the command, with a hub and without -------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class Surfaces:
     def _asked(self, path: str, words: Callable[[dict[str, Any]], Words]) -> Words:
         try:
             return words(self._ask(path))
-        except hubclient.HubRefused as refused:
+        except hub_client.HubRefused as refused:
             if refused.status != 404:
                 raise
             return GONE
@@ -201,7 +201,7 @@ def looks(surfaces: Surfaces, rounds: int = 2) -> list[Look]:
         for name, ask in surfaces.all().items():
             try:
                 found.append(Look(name, ask(), surfaces.written()))
-            except hubclient.NoHub:
+            except hub_client.NoHub:
                 continue
     return found
 
@@ -244,9 +244,9 @@ class Heard:
 
     def __init__(self, home: str) -> None:
         self.said: dict[str, Words] = {}
-        with ShortPath(home, hubclient.SOCKET) as path:
+        with ShortPath(home, hub_client.SOCKET) as path:
             self._socket = unix_connect(path, "ws://hub/ws", max_size=None, compression=None)
-        rows = hubclient.ask(home, "GET", "/api/sessions?all=true", timeout_s=30)
+        rows = hub_client.ask(home, "GET", "/api/sessions?all=true", timeout_s=30)
         self.said = {row["id"]: words_of(row) for row in rows}
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()

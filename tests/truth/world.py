@@ -14,13 +14,13 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import Any
 
-from hitchpost import hubclient
 from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError
-from hitchpost.ops.create import Wish, create
-from hitchpost.ops.look import look
-from hitchpost.ops.send import send
-from hitchpost.ops.start import start
+from hitchpost.hub import client as hub_client
+from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.send import send
+from hitchpost.ops.sessions.start import start
+from hitchpost.ops.views.observe import look
 from hitchpost.runtimes.tmux import server_pid
 from hitchpost.settings import Settings
 from tests.boxes import Boxed
@@ -249,7 +249,7 @@ class World:
         path += "?force=true" if deed.endswith("--force") else ""
         try:
             self.hub.ask(method, path)
-        except hubclient.HubRefused as refused:
+        except hub_client.HubRefused as refused:
             if refused.status not in (404, 409, *([] if self.engine_lives else [422, 502, 503])):
                 raise
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.errors import AmbiguousWorkspace, HomeRefused, NoSuchWorkspace
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.values import replace
 from hitchpost.workspaces import store
 from hitchpost.workspaces.store import Workspace

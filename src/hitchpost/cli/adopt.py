@@ -6,9 +6,9 @@ import click
 
 from hitchpost import settings as config
 from hitchpost.cli.common import json_option, print_json, say, session_json
-from hitchpost.ops.adopt import KNOWN, NOT_KNOWN, adopt
+from hitchpost.ops.sessions.adopt import KNOWN, NOT_KNOWN, adopt
 from hitchpost.runtimes import adopted
-from hitchpost.state.home import open_home
+from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 

@@ -9,7 +9,7 @@ import click
 
 from hitchpost import settings as config
 from hitchpost.cli.common import json_option, print_json
-from hitchpost.ops import offer
+from hitchpost.ops.views import catalog
 from hitchpost.text import table
 
 
@@ -17,7 +17,7 @@ from hitchpost.text import table
 @json_option
 def command(as_json: bool) -> None:
     """List the agents that `hitch run` knows, and whether each is installed."""
-    found = offer.agents(os.environ, config.load())
+    found = catalog.agents(os.environ, config.load())
     if as_json:
         print_json([{**asdict(one), "argv": list(one.argv)} for one in found])
         return

@@ -11,26 +11,27 @@ from datetime import UTC, datetime
 
 import click
 
-from hitchpost import output, settings, wire
+from hitchpost import settings, wire
 from hitchpost.cli import stale
 from hitchpost.cli.attachment import DETACHED, ENDED, KILLED, Attachment
 from hitchpost.cli.common import session_argument, terminal_size
 from hitchpost.cli.keys import Keyboard, parse_detach_key
 from hitchpost.cli.terminal import say
-from hitchpost.emulators import Emulators, NoEmulator
 from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.facts import ADOPTED, TMUX, WITHOUT_SANDBOX
 from hitchpost.model.record import ARCHIVED
 from hitchpost.model.status import is_stale, lives_on, status
-from hitchpost.ops.advice import noted, way_on
-from hitchpost.ops.look import Seen, look
-from hitchpost.ops.recover import recover
-from hitchpost.ops.sessions import find
-from hitchpost.ops.takeover import NotTakenOver
+from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.takeover import NotTakenOver
+from hitchpost.ops.views.advice import noted, way_on
+from hitchpost.ops.views.find import find
+from hitchpost.ops.views.observe import Seen, look
 from hitchpost.runtimes import adopted, tmux
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
-from hitchpost.screen import Losses, RunScreen
+from hitchpost.terminal import output
+from hitchpost.terminal.emulators import Emulators, NoEmulator
+from hitchpost.terminal.screen import Losses, RunScreen
 from hitchpost.text import visible
 
 FAILURE, SIGNALLED = 1, 128
@@ -45,7 +46,7 @@ def command(session: str, read_only: bool) -> None:
 
     The key is the setting detach_key. The session takes the size of the terminal in which was typed last.
     """
-    from hitchpost.state.home import open_home
+    from hitchpost.store.home import open_home
 
     home = open_home()
     with Emulators() as emulators:

@@ -13,14 +13,15 @@ import signal
 import time
 from typing import Any
 
-from hitchpost import output, wire
+from hitchpost import wire
 from hitchpost.cli import terminal as term
 from hitchpost.cli.answers import Answers
 from hitchpost.cli.keys import ANSWER, DETACH, INPUT, Keyboard
 from hitchpost.cli.terminal import Signals, Terminal, TerminalGone
-from hitchpost.emulators import Emulators
 from hitchpost.runtimes.link import Link
-from hitchpost.screen import CANCEL, Losses, RunScreen
+from hitchpost.terminal import output
+from hitchpost.terminal.emulators import Emulators
+from hitchpost.terminal.screen import CANCEL, Losses, RunScreen
 from hitchpost.text import visible
 
 READ_BYTES = 1 << 16

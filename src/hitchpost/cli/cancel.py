@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from hitchpost.cli.common import json_option, print_json, session_argument, session_json
-from hitchpost.ops.cancel import cancel
-from hitchpost.ops.sessions import find
-from hitchpost.state.home import open_home
+from hitchpost.ops.sessions.cancel import cancel
+from hitchpost.ops.views.find import find
+from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 

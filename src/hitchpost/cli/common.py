@@ -16,16 +16,16 @@ from hitchpost.cli.caller import say as say
 from hitchpost.cli.caller import terminal_size as terminal_size
 from hitchpost.cli.failing import told
 from hitchpost.errors import HitchpostError
-from hitchpost.ops.look import Seen
-from hitchpost.ops.view import shape
+from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.session_json import shape
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Session names for the shell's completion. Never fails: completion must not print errors."""
-    from hitchpost.state import index
-    from hitchpost.state.home import home_path
+    from hitchpost.store import index
+    from hitchpost.store.home import home_path
 
     try:
         rows = index.rows(home_path()).values()
@@ -38,7 +38,7 @@ def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: st
 
 def complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Workspace names for the shell's completion. Never fails: completion must not print errors."""
-    from hitchpost.state.home import home_path
+    from hitchpost.store.home import home_path
     from hitchpost.workspaces import store
 
     try:

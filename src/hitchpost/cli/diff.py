@@ -7,9 +7,9 @@ import sys
 import click
 
 from hitchpost.cli.common import json_option, print_json, say, session_argument
-from hitchpost.ops.changed import changed, diff_shape
-from hitchpost.ops.sessions import find
-from hitchpost.state.home import open_home
+from hitchpost.ops.views.diff import changed, diff_shape
+from hitchpost.ops.views.find import find
+from hitchpost.store.home import open_home
 from hitchpost.text import COLOURS, visible
 from hitchpost.workspaces.diff import MOST_BYTES
 

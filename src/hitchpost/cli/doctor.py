@@ -11,12 +11,13 @@ import click
 
 from hitchpost.cli.common import complete_sessions, json_option, print_json
 from hitchpost.errors import UsageError
-from hitchpost.ops.checkup import checkup
-from hitchpost.ops.finding import NOTE, OK, PROBLEM, Finding
-from hitchpost.ops.mending import Mended, mend
-from hitchpost.ops.sessions import resolve
-from hitchpost.ops.stored import StoredFile, stored_files
-from hitchpost.state.home import home_path, open_home
+from hitchpost.hub import client as hub_client
+from hitchpost.ops.doctor.finding import NOTE, OK, PROBLEM, Finding, ok, problem
+from hitchpost.ops.doctor.repair import Mended, mend
+from hitchpost.ops.doctor.report import checkup
+from hitchpost.ops.doctor.stored_files import StoredFile, stored_files
+from hitchpost.ops.views.find import resolve
+from hitchpost.store.home import home_path, open_home
 from hitchpost.text import painted, visible
 
 FIXED, FAILED = "fixed", "failed"
@@ -40,7 +41,7 @@ def command(fix: bool, show: str | None, as_json: bool) -> None:
         _show(show, as_json)
         return
     mended = mend(open_home(create=False)) if fix else Mended([], [])
-    findings = checkup(home_path())
+    findings = checkup(home_path(), _hub)
     good = not mended.failed and all(finding.level != PROBLEM for finding in findings)
     if as_json:
         told = {"ok": good, "home": home_path(), "checks": [asdict(one) for one in findings]}
@@ -48,6 +49,16 @@ def command(fix: bool, show: str | None, as_json: bool) -> None:
     else:
         click.echo("\n".join(_lines(findings, mended, colour=sys.stdout.isatty())))
     sys.exit(0 if good else 1)
+
+
+def _hub(home: str) -> list[Finding]:
+    try:
+        health = hub_client.ask(home, "GET", "/api/health", timeout_s=hub_client.ANSWERS_S)
+    except hub_client.SilentHub as error:
+        return [problem("hub", str(error))]
+    except hub_client.NoHub:
+        return []
+    return [problem("hub", text) for text in health.get("problems", [])] or [ok("hub", f"pid {health['pid']}")]
 
 
 def _lines(findings: list[Finding], mended: Mended, *, colour: bool) -> list[str]:

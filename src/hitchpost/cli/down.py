@@ -7,12 +7,11 @@ import time
 
 import click
 
-from hitchpost import hubclient
 from hitchpost.cli.common import say
 from hitchpost.errors import HitchpostError
-from hitchpost.keeper.tree import send
-from hitchpost.state import files
-from hitchpost.state.home import open_home
+from hitchpost.hub import client as hub_client
+from hitchpost.store.home import open_home
+from hitchpost.system import process
 
 LEAVE_S = 60.0
 
@@ -25,20 +24,20 @@ class StillUp(HitchpostError):
 def command() -> None:
     """End the hub. Sessions go on; with on_shutdown = "suspend" in the settings they are ended and suspended."""
     home = open_home()
-    if not hubclient.is_up(home):
+    if not hub_client.is_up(home):
         click.echo("the hub is not running")
         return
-    pid = hubclient.pid_of(home)
+    pid = hub_client.pid_of(home)
     if pid is None:
         raise StillUp("the hub is starting, or its process cannot be found; try again, or see hitch doctor")
-    start = files.process_start(pid) or 0
-    send(pid, signal.SIGTERM)
-    if hubclient.is_stopped(pid):
+    start = process.start_time(pid) or 0
+    process.send(pid, signal.SIGTERM)
+    if hub_client.is_stopped(pid):
         say(f"the hub (pid {pid}) was stopped; it goes on, to end")
-        send(pid, signal.SIGCONT)
+        process.send(pid, signal.SIGCONT)
     deadline = time.monotonic() + LEAVE_S
     told = time.monotonic() + 1
-    while hubclient.is_up(home) or files.process_lives(pid, start):
+    while hub_client.is_up(home) or process.is_alive(pid, start):
         if time.monotonic() > deadline:
             raise StillUp(f"the hub does not end within {LEAVE_S:g} s; kill -9 {pid} ends it, and sessions go on")
         if time.monotonic() > told:

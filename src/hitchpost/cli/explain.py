@@ -10,11 +10,11 @@ import click
 from hitchpost.cli.common import json_option, print_json, session_argument
 from hitchpost.errors import UsageError
 from hitchpost.model.durations import duration, seconds_between, seconds_of
-from hitchpost.ops.explaining import Explanation, explain
-from hitchpost.ops.sessions import find
-from hitchpost.ops.view import rfc3339
-from hitchpost.state import story
-from hitchpost.state.home import open_home
+from hitchpost.ops.views.explain import Explanation, explain
+from hitchpost.ops.views.find import find
+from hitchpost.ops.views.session_json import rfc3339
+from hitchpost.store import story
+from hitchpost.store.home import open_home
 from hitchpost.text import table, visible
 
 LAST_LINES = 10

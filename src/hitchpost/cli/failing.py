@@ -92,7 +92,7 @@ def _written(error: Exception) -> str:
     from traceback import format_exception
 
     import hitchpost
-    from hitchpost.state.home import open_home
+    from hitchpost.store.home import open_home
 
     path = os.path.join(open_home(create=False), BUGS)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)

@@ -8,16 +8,17 @@ import sys
 
 import click
 
-from hitchpost import output, wire
+from hitchpost import wire
 from hitchpost.cli.common import json_option, print_json, say, session_argument
 from hitchpost.errors import KeeperSilent, UsageError
 from hitchpost.model.status import lives_on
-from hitchpost.ops.sessions import chosen_run, find
-from hitchpost.ops.takeover import take_over
-from hitchpost.ops.waiting import link_to
-from hitchpost.plain import Plain
+from hitchpost.ops.sessions.takeover import take_over
+from hitchpost.ops.views.find import chosen_run, find
+from hitchpost.ops.views.wait import link_to
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, exit_event
-from hitchpost.state.home import open_home, run_folder
+from hitchpost.store.home import open_home, run_folder
+from hitchpost.terminal import output
+from hitchpost.terminal.plaintext import Plain
 
 
 @click.command("logs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from hitchpost.descriptors import open_standard
+from hitchpost.system.descriptors import open_standard
 
 
 def main() -> None:

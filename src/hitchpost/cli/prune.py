@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import click
 
 from hitchpost.cli.common import json_option, print_json
-from hitchpost.ops.prune import prune
-from hitchpost.state.home import open_home
+from hitchpost.ops.sessions.retention import prune
+from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 

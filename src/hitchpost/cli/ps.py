@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     import gc
 
     from hitchpost.errors import HitchpostError
-    from hitchpost.state.home import open_home
+    from hitchpost.store.home import open_home
 
     try:
         records = wanted(arguments)
@@ -62,14 +62,14 @@ def main(arguments: list[str]) -> int:
 
 
 def shapes_from_files(home: str, records: tuple[str, ...]) -> bytes:
-    from hitchpost.ops.listing import as_json, listing
+    from hitchpost.ops.views.listing import as_json, listing
 
     return as_json([row.text for row in listing(home, records=records, shapes=True)])
 
 
 def table_from_files(home: str, records: tuple[str, ...], *, colour: bool) -> bytes:
-    from hitchpost.ops.listing import listing
-    from hitchpost.ops.table import as_table
+    from hitchpost.ops.views.listing import listing
+    from hitchpost.ops.views.table import as_table
 
     rows = listing(home, records=records)
     return as_table([row.line for row in rows], colour=colour, now_s=time.time())
@@ -83,7 +83,7 @@ def from_hub(home: str, path: str) -> bytearray | None:
     """The hub's answer, when one is there and answers at once: it knows all of it already."""
     from _socket import AF_UNIX, SOCK_STREAM, socket
 
-    from hitchpost.shortpath import ShortPath
+    from hitchpost.system.shortpath import ShortPath
 
     asked = socket(AF_UNIX, SOCK_STREAM)
     asked.settimeout(HUB_ANSWERS_S)

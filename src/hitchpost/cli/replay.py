@@ -13,12 +13,13 @@ from signal import SIGHUP, SIGTERM, signal
 
 import click
 
-from hitchpost import recording, wire
+from hitchpost import wire
 from hitchpost.cli.common import SECONDS, Number, say, session_argument, terminal_size
 from hitchpost.errors import HitchpostError, UsageError
-from hitchpost.harmless import Harmless
-from hitchpost.ops.sessions import chosen_run, find
-from hitchpost.state.home import open_home, run_folder
+from hitchpost.ops.views.find import chosen_run, find
+from hitchpost.store.home import open_home, run_folder
+from hitchpost.terminal import recording
+from hitchpost.terminal.sanitize import Harmless
 
 
 class FileThere(HitchpostError):

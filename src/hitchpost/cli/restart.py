@@ -17,9 +17,9 @@ from hitchpost.cli.common import (
     sessions_argument,
     terminal_size,
 )
-from hitchpost.ops.restart import restart
-from hitchpost.ops.sessions import find
-from hitchpost.state.home import open_home
+from hitchpost.ops.sessions.restart import restart
+from hitchpost.ops.views.find import find
+from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 

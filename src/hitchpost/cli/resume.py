@@ -8,9 +8,9 @@ import click
 
 from hitchpost import settings as config
 from hitchpost.cli.common import json_option, print_json, say, session_argument, session_json, terminal_size
-from hitchpost.ops.resume import resume
-from hitchpost.ops.sessions import find
-from hitchpost.state.home import open_home
+from hitchpost.ops.sessions.resume import resume
+from hitchpost.ops.views.find import find
+from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 

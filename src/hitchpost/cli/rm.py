@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from hitchpost.cli.common import each, sessions_argument
-from hitchpost.ops.remove import remove
-from hitchpost.ops.sessions import resolve
-from hitchpost.state.home import open_home
+from hitchpost.ops.sessions.remove import remove
+from hitchpost.ops.views.find import resolve
+from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 

@@ -9,11 +9,11 @@ from hitchpost.agents import catalog
 from hitchpost.cli.caller import current_folder, print_json, progress, say, terminal_size, typed_in
 from hitchpost.cli.options import FLAG, MANY, NUMBER, Option, as_click, parse
 from hitchpost.errors import UsageError
-from hitchpost.ops import environment
-from hitchpost.ops.launch import Request, launch
-from hitchpost.ops.sandbox import Asked
+from hitchpost.ops.sessions import environment
+from hitchpost.ops.sessions.launch import Request, launch
+from hitchpost.ops.sessions.sandbox import Asked
 from hitchpost.runtimes import base
-from hitchpost.state.home import open_home
+from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 TYPE_CHECKING = False
@@ -158,14 +158,14 @@ def run(
     if as_json:
         from datetime import UTC, datetime
 
-        from hitchpost.ops.view import shape
+        from hitchpost.ops.views.session_json import shape
 
         print_json(shape(seen, datetime.now(UTC)))
     else:
         print(f"{visible(record.name)} started as session {record.index}, id {record.id} (run {seen.facts.run})")
     if attach:
         from hitchpost.cli.attach import attach_to
-        from hitchpost.emulators import Emulators
+        from hitchpost.terminal.emulators import Emulators
 
         sys.stdout.flush()
         with Emulators() as emulators:
@@ -174,7 +174,7 @@ def run(
 
 
 def _read(path: str) -> str:
-    from hitchpost.state import files
+    from hitchpost.store import files
 
     try:
         text = typed_in() if path == "-" else files.read_bytes(path, follow=True).decode("utf-8", "surrogateescape")

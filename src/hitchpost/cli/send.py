@@ -11,10 +11,10 @@ from hitchpost.cli.caller import terminal_size, typed_in
 from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
 from hitchpost.cli.wait import words
 from hitchpost.errors import UsageError
-from hitchpost.ops.prompt import prompt
-from hitchpost.ops.sessions import again, find
-from hitchpost.ops.waiting import wait_for_turn
-from hitchpost.state.home import open_home
+from hitchpost.ops.sessions.prompt import prompt
+from hitchpost.ops.views.find import again, find
+from hitchpost.ops.views.wait import wait_for_turn
+from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from hitchpost import hubclient
 from hitchpost.cli.common import json_option, print_json
+from hitchpost.hub import client as hub_client
 from hitchpost.model.status import COLOURS
-from hitchpost.ops.services import overview
-from hitchpost.state.home import open_home
+from hitchpost.ops.views.services import overview
+from hitchpost.store.home import open_home
 from hitchpost.text import painted, visible
 
 
@@ -21,8 +21,8 @@ def command(as_json: bool) -> None:
     """Show the containers of all sessions, and whether an agent lives in each."""
     home = open_home()
     try:
-        is_up, rows = True, hubclient.ask(home, "GET", "/api/status", timeout_s=5)["containers"]
-    except hubclient.NoHub:
+        is_up, rows = True, hub_client.ask(home, "GET", "/api/status", timeout_s=5)["containers"]
+    except hub_client.NoHub:
         is_up, rows = False, overview(home)["containers"]
     if as_json:
         print_json({"hub": is_up, "containers": rows})

@@ -7,14 +7,15 @@ import sys
 
 import click
 
-from hitchpost import hubclient, settings
+from hitchpost import settings
 from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError, Refused
+from hitchpost.hub import client as hub_client
 from hitchpost.model.status import STALE, STALE_NOTE
-from hitchpost.ops.advice import way_on
-from hitchpost.ops.look import Seen
-from hitchpost.ops.restart import restart
-from hitchpost.ops.stop import stop
+from hitchpost.ops.sessions.restart import restart
+from hitchpost.ops.sessions.stop import stop
+from hitchpost.ops.views.advice import way_on
+from hitchpost.ops.views.observe import Seen
 from hitchpost.text import visible
 
 
@@ -45,11 +46,11 @@ def _do(home: str, seen: Seen, what: str) -> None:
     """Through the hub where there is one, else the same operation here."""
     session = seen.record.id
     try:
-        hubclient.ask(home, "POST", f"/api/agents/{session}/{what}", timeout_s=120)
-    except hubclient.NoHub:
+        hub_client.ask(home, "POST", f"/api/agents/{session}/{what}", timeout_s=120)
+    except hub_client.NoHub:
         if what == "stop":
             stop(home, session, actor="cli")
         else:
             restart(home, session, settings.load(), actor="cli", caller=os.environ)
-    except hubclient.HubRefused as error:
+    except hub_client.HubRefused as error:
         raise HitchpostError(str(error)) from None

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from hitchpost import hubclient
 from hitchpost.cli.common import json_option, print_json
 from hitchpost.cli.services import lines
+from hitchpost.hub import client as hub_client
 from hitchpost.model import record, run
 from hitchpost.model.durations import duration
 from hitchpost.model.status import COLOURS, STALE, UNKNOWN
-from hitchpost.ops.services import overview
-from hitchpost.state.home import open_home
+from hitchpost.ops.views.services import overview
+from hitchpost.store.home import open_home
 from hitchpost.text import painted, visible
 
 NOT_LIVE = (STALE, UNKNOWN, run.FAILED, run.ORPHANED, run.STOPPED, run.COMPLETED, record.SUSPENDED)
@@ -30,12 +30,12 @@ def command(as_json: bool) -> None:
     known: dict[str, Any] | None = None
     hub: dict[str, Any] | None = None
     try:
-        hub = hubclient.ask(home, "GET", "/api/health", timeout_s=hubclient.ANSWERS_S)
-        known = hubclient.ask(home, "GET", "/api/status", timeout_s=5)
-    except hubclient.SilentHub as error:
+        hub = hub_client.ask(home, "GET", "/api/health", timeout_s=hub_client.ANSWERS_S)
+        known = hub_client.ask(home, "GET", "/api/status", timeout_s=5)
+    except hub_client.SilentHub as error:
         silent = str(error).removeprefix("the hub ")
         hub = {"ok": False, "pid": error.pid, "problems": [str(error)]}
-    except hubclient.NoHub:
+    except hub_client.NoHub:
         hub = None
     known = known or overview(home)
     rows = known["sessions"]

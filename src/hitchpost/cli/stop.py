@@ -8,9 +8,9 @@ import click
 
 from hitchpost.cli.common import SECONDS, each, json_option, print_json, progress, session_json, sessions_argument
 from hitchpost.model.status import status
-from hitchpost.ops.sessions import find
-from hitchpost.ops.stop import check_grace, stop
-from hitchpost.state.home import open_home
+from hitchpost.ops.sessions.stop import check_grace, stop
+from hitchpost.ops.views.find import find
+from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 

@@ -6,7 +6,7 @@ import click
 
 from hitchpost.cli.common import json_option, print_json
 from hitchpost.errors import NoSuchToken, UsageError
-from hitchpost.state.home import open_home
+from hitchpost.store.home import open_home
 from hitchpost.text import table, visible
 
 
@@ -28,8 +28,8 @@ def create(name: str, role: str, sessions: tuple[str, ...], lasts: str) -> None:
     """
     from datetime import UTC, datetime, timedelta
 
-    from hitchpost.api.tokens import create_bearer
-    from hitchpost.ops.sessions import resolve
+    from hitchpost.hub.http.tokens import create_bearer
+    from hitchpost.ops.views.find import resolve
 
     home, seconds = open_home(), _seconds(lasts)
     covered = frozenset(resolve(home, one) for one in sessions) if sessions else None
@@ -57,7 +57,7 @@ def _seconds(text: str) -> float | None:
 @json_option
 def ls(as_json: bool) -> None:
     """List tokens and signed-in browsers. The last use is told to ten minutes."""
-    from hitchpost.api.tokenfile import TokenFile
+    from hitchpost.hub.http.tokenfile import TokenFile
 
     found = TokenFile(open_home()).all()
     if as_json:
@@ -75,7 +75,7 @@ def ls(as_json: bool) -> None:
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 def rm(ids: tuple[str, ...]) -> None:
     """Take tokens back, or sign browsers out: what ID names is not let in any more."""
-    from hitchpost.api.tokenfile import TokenFile
+    from hitchpost.hub.http.tokenfile import TokenFile
 
     kept = TokenFile(open_home())
     for one in ids:

@@ -10,14 +10,15 @@ import time
 
 import click
 
-from hitchpost import hubclient, wire
 from hitchpost import settings as config
+from hitchpost import wire
 from hitchpost.agents import catalog
 from hitchpost.cli.common import json_option, print_json, say
 from hitchpost.errors import HitchpostError, UsageError
-from hitchpost.ops import environment
-from hitchpost.state import files
-from hitchpost.state.home import open_home
+from hitchpost.hub import client as hub_client
+from hitchpost.ops.sessions import environment
+from hitchpost.store import files
+from hitchpost.store.home import open_home
 
 READY_S = 20.0
 LAST_BYTES = 64 * 1024
@@ -40,14 +41,14 @@ def command(host: str, port: int, foreground: bool, keep: tuple[str, ...], as_js
 
     Sessions that the page starts get what a login has of your environment, and what --keep-env or `pass_env` name.
     """
-    hubclient.check_host(host)
+    hub_client.check_host(host)
     home = open_home()
     kept = _kept(keep)
     if foreground:
-        argv = [sys.executable, "-m", "hitchpost.api", host, str(port)]
+        argv = [sys.executable, "-m", "hitchpost.hub", host, str(port)]
         os.execve(sys.executable, argv, _environment(home, kept))
     started = None
-    if not hubclient.is_up(home):
+    if not hub_client.is_up(home):
         started = _start(home, host, port, kept)
         _tell_left_out(kept)
     elif keep:
@@ -62,11 +63,11 @@ def command(host: str, port: int, foreground: bool, keep: tuple[str, ...], as_js
 
 def _start(home: str, host: str, port: int, kept: tuple[str, ...]) -> subprocess.Popen[bytes]:
     log = os.open(
-        os.path.join(home, hubclient.LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        os.path.join(home, hub_client.LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "hitchpost.api", host, str(port)],
+            [sys.executable, "-m", "hitchpost.hub", host, str(port)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -96,7 +97,7 @@ def _tell_left_out(kept: tuple[str, ...]) -> None:
 
 def _environment(home: str, kept: tuple[str, ...]) -> dict[str, str]:
     """Without what marks the processes of a session: a hub that is started inside one does not end with it."""
-    return environment.of_hub(os.environ, kept) | {wire.HUB_MARK: os.path.join(home, hubclient.LOCK)}
+    return environment.of_hub(os.environ, kept) | {wire.HUB_MARK: os.path.join(home, hub_client.LOCK)}
 
 
 def _launch(home: str, started: subprocess.Popen[bytes] | None) -> dict[str, str]:
@@ -104,20 +105,20 @@ def _launch(home: str, started: subprocess.Popen[bytes] | None) -> dict[str, str
     deadline = time.monotonic() + READY_S
     while True:
         try:
-            found: dict[str, str] = hubclient.ask(home, "POST", "/api/launch-code", timeout_s=hubclient.ANSWERS_S)
+            found: dict[str, str] = hub_client.ask(home, "POST", "/api/launch-code", timeout_s=hub_client.ANSWERS_S)
             return found
-        except hubclient.SilentHub:
+        except hub_client.SilentHub:
             if started is None or time.monotonic() > deadline:
                 raise
-        except hubclient.NoHub:
-            ended = not hubclient.is_up(home) and (started is None or started.poll() is not None)
+        except hub_client.NoHub:
+            ended = not hub_client.is_up(home) and (started is None or started.poll() is not None)
             if ended or time.monotonic() > deadline:
                 raise UpFailed(f"the hub did not come up; {_last_words(home)}") from None
             time.sleep(0.02)
 
 
 def _last_words(home: str) -> str:
-    path = os.path.join(home, hubclient.LOG)
+    path = os.path.join(home, hub_client.LOG)
     try:
         lines = files.read_ends(path, 0, LAST_BYTES).decode("utf-8", "replace").strip().splitlines()
     except OSError:

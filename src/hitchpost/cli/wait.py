@@ -9,10 +9,10 @@ import click
 
 from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
 from hitchpost.model.status import status
-from hitchpost.ops.look import Seen
-from hitchpost.ops.sessions import find
-from hitchpost.ops.waiting import EXIT, UNTIL, has_ended, wait
-from hitchpost.state.home import open_home
+from hitchpost.ops.views.find import find
+from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.wait import EXIT, UNTIL, has_ended, wait
+from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 

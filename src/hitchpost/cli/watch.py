@@ -14,8 +14,8 @@ from websockets.sync.client import ClientConnection, unix_connect
 from hitchpost.cli.common import terminal_size
 from hitchpost.cli.ps import table_from_files, table_from_hub
 from hitchpost.errors import HitchpostError
-from hitchpost.shortpath import ShortPath
-from hitchpost.state.home import open_home
+from hitchpost.store.home import open_home
+from hitchpost.system.shortpath import ShortPath
 from hitchpost.text import width
 
 EVERY_S = 1.0

@@ -11,7 +11,7 @@ import click
 
 from hitchpost.cli.common import complete_workspaces, current_folder, json_option, print_json, progress, say
 from hitchpost.errors import Refused, WorkspaceBusy, WorkspaceExists
-from hitchpost.state.home import open_home
+from hitchpost.store.home import open_home
 from hitchpost.text import painted, table, visible
 from hitchpost.workspaces import git, project, store, worktree
 from hitchpost.workspaces.overview import CLEAN, DIRTY, FOLDER, overview

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 import structlog
 
 from hitchpost import settings as config
-from hitchpost.emulators import Emulators
 from hitchpost.errors import Refused
-from hitchpost.hub.boxes import Boxes
+from hitchpost.hub.containers import Boxes
 from hitchpost.hub.pools import ENDS, GIT, LOOKS, STARTS, Pools
 from hitchpost.hub.registry import Registry, Tracked
 from hitchpost.hub.screens import Screens
@@ -21,14 +20,15 @@ from hitchpost.hub.streams import Keys, Viewer
 from hitchpost.hub.trees import Trees
 from hitchpost.model import run as runs
 from hitchpost.model.status import rests
-from hitchpost.ops.cancel import cancel
-from hitchpost.ops.launch import Request, launch
-from hitchpost.ops.prompt import prompt
-from hitchpost.ops.remove import archive, remove
-from hitchpost.ops.restart import restart
-from hitchpost.ops.resume import resume
-from hitchpost.ops.stop import stop
-from hitchpost.screen import Losses
+from hitchpost.ops.sessions.cancel import cancel
+from hitchpost.ops.sessions.launch import Request, launch
+from hitchpost.ops.sessions.prompt import prompt
+from hitchpost.ops.sessions.remove import archive, remove
+from hitchpost.ops.sessions.restart import restart
+from hitchpost.ops.sessions.resume import resume
+from hitchpost.ops.sessions.stop import stop
+from hitchpost.terminal.emulators import Emulators
+from hitchpost.terminal.screen import Losses
 
 log = structlog.get_logger()
 T = TypeVar("T")

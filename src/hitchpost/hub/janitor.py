@@ -21,11 +21,11 @@ from hitchpost.model import run as runs
 from hitchpost.model.facts import Facts
 from hitchpost.model.policy import ON_FAILURE, RestartPolicy, Retention, delete_at, reap_due, restart_decision
 from hitchpost.model.record import ACTIVE, RECORD_TRANSITIONS, SUSPENDED
-from hitchpost.ops.prune import prune_when_sure
+from hitchpost.ops.sessions.retention import prune_when_sure
 from hitchpost.settings import Settings
-from hitchpost.state import files, records
-from hitchpost.state.home import session_folder
-from hitchpost.state.manager import read_state
+from hitchpost.store import files, records
+from hitchpost.store.home import session_folder
+from hitchpost.store.manager import read_state
 
 ACTOR = "hub"
 PRUNE_EVERY_S = FORGOTTEN_AFTER_S = 3600.0

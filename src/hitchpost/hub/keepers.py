@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from hitchpost import wire
 from hitchpost.errors import HitchpostError
-from hitchpost.shortpath import ShortPath
+from hitchpost.system.shortpath import ShortPath
 
 TIMEOUT_S = 5.0
 MOST_UNSENT_BYTES = 1 << 20

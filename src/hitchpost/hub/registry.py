@@ -17,7 +17,7 @@ from typing import Any
 
 import structlog
 
-from hitchpost import lightjson, wire
+from hitchpost import lightjson
 from hitchpost.errors import HitchpostError, NoSuchSession
 from hitchpost.hub.changes import Changes
 from hitchpost.hub.watching import Watch
@@ -25,16 +25,16 @@ from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX, Facts
 from hitchpost.model.record import ALL
 from hitchpost.model.status import cr070, lives_on, never_ran, settle, status, story29, story29_reason
-from hitchpost.ops.create import sweep
-from hitchpost.ops.listing import Row, foreign, is_settled, is_wanted, place_in_list, place_of
-from hitchpost.ops.look import Seen, as_it_was, ended, exit_of, look, with_activity
-from hitchpost.ops.recover import recover
-from hitchpost.ops.sessions import resolve_in
-from hitchpost.ops.takeover import NotTakenOver
-from hitchpost.ops.view import shape
-from hitchpost.state import files, records
-from hitchpost.state.home import is_id, session_folder, sessions_folder
-from hitchpost.state.index import NAME, NUMBER, RECORD, TICK_NS, Index, few, line_of, text_of, total_field
+from hitchpost.ops.sessions.create import sweep
+from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.takeover import NotTakenOver
+from hitchpost.ops.views.find import resolve_in
+from hitchpost.ops.views.listing import Row, foreign, is_settled, is_wanted, place_in_list, place_of
+from hitchpost.ops.views.observe import Seen, as_it_was, ended, exit_of, look, with_activity
+from hitchpost.ops.views.session_json import shape
+from hitchpost.store import files, records, runfiles
+from hitchpost.store.home import is_id, session_folder, sessions_folder
+from hitchpost.store.index import NAME, NUMBER, RECORD, TICK_NS, Index, few, line_of, text_of, total_field
 from hitchpost.values import replace
 
 ADOPTION_BUDGET_S = 10.0
@@ -577,11 +577,10 @@ def _now(seen: Seen) -> Seen | None:
 
 def _write_end(home: str, seen: Seen, told: dict[str, Any]) -> Seen:
     """What the keeper told of the end and could not write itself is written for it."""
-    path = os.path.join(seen.run_folder, wire.EXIT)
     if told:
         with files.SessionLock(seen.folder):
-            if not os.path.exists(path):
-                files.write_object(path, told)
+            if not runfiles.has_exit(seen.run_folder):
+                runfiles.write_exit(seen.run_folder, told)
     found = recover(home, seen.record.id, actor="hub")
     if lives_on(found.facts):
         raise NotTakenOver(found.record)

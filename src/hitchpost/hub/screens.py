@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from hitchpost.emulators import Emulators
-from hitchpost.screen import Losses, RunScreen
+from hitchpost.terminal.emulators import Emulators
+from hitchpost.terminal.screen import Losses, RunScreen
 
 TURN_S = 0.02
 AT_ONCE = 8

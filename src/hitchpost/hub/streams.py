@@ -11,10 +11,11 @@ import errno
 import os
 from collections.abc import Awaitable, Callable
 
-from hitchpost import output, wire
+from hitchpost import wire
 from hitchpost.hub.keepers import KeeperGone, KeeperLink
 from hitchpost.hub.screens import Screens
 from hitchpost.hub.watching import Watch
+from hitchpost.terminal import output
 
 SNAPSHOT, OUTPUT, GAP = 0, 1, 2
 TURN_BYTES = 32 * 1024

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from hitchpost.errors import HitchpostError
 from hitchpost.hub.changes import ENTRIES, IN_ATTRIB, IN_MODIFY, Changes
-from hitchpost.ops.place import tree_of
-from hitchpost.state.records import Record
+from hitchpost.ops.views.workplace import tree_of
+from hitchpost.store.records import Record
 from hitchpost.workspaces.tree import Tree
 from hitchpost.workspaces.view import View
 

@@ -7,9 +7,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from hitchpost import output, wire
+from hitchpost import wire
 from hitchpost.hub.keepers import KeeperGone, KeeperLink
 from hitchpost.runtimes.link import is_kept
+from hitchpost.terminal import output
 
 MOST_PAUSE_S = 1.0
 

@@ -11,12 +11,11 @@ import select
 import time
 from _signal import SIGKILL
 
-from hitchpost.keeper import cage
 from hitchpost.keeper.agent import StartFailed
 from hitchpost.keeper.keeper import DRAIN_S, Keeper
-from hitchpost.keeper.tree import Tree, below, lives, send
+from hitchpost.keeper.tree import Tree
 from hitchpost.keeper.typing_queue import TypingQueue
-from hitchpost.state import files
+from hitchpost.system import cgroup, process
 
 READ_BYTES = 65536
 KEYS_AT_ONCE = 512
@@ -32,7 +31,7 @@ class Adopted(Keeper):
         spec = self.spec
         self.prepare()
         self.watch(spec.adopt_pid)
-        if files.process_start(self.pid) != spec.adopt_start:
+        if process.start_time(self.pid) != spec.adopt_start:
             raise StartFailed("the program in the pane has ended")
         self._open_control()
         self.take_keys()
@@ -168,20 +167,20 @@ class Adopted(Keeper):
             except ChildProcessError:
                 return
             time.sleep(0.01)
-        send(self._client, SIGKILL)
+        process.send(self._client, SIGKILL)
 
 
 class Watched(Tree):
     """A program that is not ours, and what is below it now. Who left its tree cannot be found."""
 
     def __init__(self, pid: int) -> None:
-        super().__init__(cage.Cage([]))
-        self.pid, self.started = pid, files.process_start(pid)
+        super().__init__(cgroup.ControlGroups([]))
+        self.pid, self.started = pid, process.start_time(pid)
 
     def pids(self) -> list[int]:
-        if not lives(self.pid) or files.process_start(self.pid) != self.started:
+        if not process.has_live_thread(self.pid) or process.start_time(self.pid) != self.started:
             return []
-        return [self.pid, *below(self.pid)]
+        return [self.pid, *process.below(self.pid)]
 
 
 def unescaped(text: bytes) -> bytes:

@@ -10,8 +10,8 @@ from _signal import SIG_DFL, SIG_SETMASK, SIGKILL, pthread_sigmask, signal
 from ctypes import CDLL
 
 from hitchpost.errors import HitchpostError
-from hitchpost.keeper.cage import Cage
 from hitchpost.keeper.spec import Spec
+from hitchpost.system.cgroup import ControlGroups
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 IUTF8 = 0o40000
@@ -48,7 +48,7 @@ def open_folder(spec: Spec) -> int:
     return fd
 
 
-def start(spec: Spec, cage: Cage) -> tuple[int, int, int]:
+def start(spec: Spec, cage: ControlGroups) -> tuple[int, int, int]:
     """Start the agent. Returns its pid, the PTY's master side, which does not block, and its slave side.
 
     While the slave side stays open here, an agent that closes its terminal for a while does not lose it.
@@ -83,7 +83,7 @@ def start(spec: Spec, cage: Cage) -> tuple[int, int, int]:
     return pid, master, slave
 
 
-def _become_agent(spec: Spec, cage: Cage, keeper: int, folder: int, slave: int, result: int) -> None:
+def _become_agent(spec: Spec, cage: ControlGroups, keeper: int, folder: int, slave: int, result: int) -> None:
     """In the child: never returns."""
     try:
         os.setsid()

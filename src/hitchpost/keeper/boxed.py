@@ -19,13 +19,13 @@ from _signal import SIGKILL
 from hitchpost import wire
 from hitchpost.keeper.adopted import READ_BYTES, Adopted
 from hitchpost.keeper.agent import StartFailed
-from hitchpost.keeper.cage import Cage
 from hitchpost.keeper.container_end import why_ended
-from hitchpost.keeper.ending import status_of
 from hitchpost.keeper.keeper import Keeper
-from hitchpost.keeper.tree import Tree, lives
+from hitchpost.keeper.tree import Tree
 from hitchpost.model import run as runs
-from hitchpost.state import files
+from hitchpost.store import files, runfiles
+from hitchpost.system import process
+from hitchpost.system.cgroup import ControlGroups
 
 START_S = 25.0
 LAST_WORD_S = 2.0
@@ -73,9 +73,9 @@ class Boxed(Adopted):
     def _find_again(self) -> None:
         """Watch the agent of a keeper that is gone."""
         spec = self.spec
-        if files.process_start(spec.adopt_pid) != spec.adopt_start or not self._watch(spec.adopt_pid):
+        if process.start_time(spec.adopt_pid) != spec.adopt_start or not self._watch(spec.adopt_pid):
             raise StartFailed("the agent has ended")
-        if not _comm(_parent(_parent(spec.adopt_pid))).startswith("tmux"):
+        if not _comm(process.parent(process.parent(spec.adopt_pid))).startswith("tmux"):
             raise StartFailed("its tmux is gone, and nobody can reach it any more")
 
     def _listen_again(self) -> None:
@@ -108,7 +108,7 @@ class Boxed(Adopted):
             inside = self._said("pid").strip()
             if inside and self._watch_inside(inside):
                 return
-            if (status := status_of(self._said("exit_status"))) is not None:
+            if (status := runfiles.status_of(self._said("exit_status"))) is not None:
                 self.wait_status, self._usage = status, None  # type: ignore[assignment]
                 self._ended = time.monotonic()
                 self.note_end()
@@ -136,11 +136,11 @@ class Boxed(Adopted):
         return found is not None and self._watch(found)
 
     def _watch(self, pid: int) -> bool:
-        waiter = _parent(pid)
-        server = _parent(waiter)
+        waiter = process.parent(pid)
+        server = process.parent(waiter)
         if not server:
             return False
-        self._waiter = waiter, files.process_start(waiter) or 0
+        self._waiter = waiter, process.start_time(waiter) or 0
         try:
             self.server_pidfd = os.pidfd_open(server)
             self.watch(pid)
@@ -181,7 +181,7 @@ class Boxed(Adopted):
 
     def _pipe_again(self, now: float) -> None:
         """Who brings the output has ended inside, and the agent lives: tmux starts it again."""
-        if self._ended or not lives(self.pid):
+        if self._ended or not process.has_live_thread(self.pid):
             return
         if self._has_writer():
             self.log.miss()
@@ -218,7 +218,7 @@ class Boxed(Adopted):
             self._wait_for_status(self._ended)
         elif fd == self.server_pidfd:
             self.poll.unregister(self.server_pidfd)
-            if lives(self.pid) and self.inside.box_lives:
+            if process.has_live_thread(self.pid) and self.inside.box_lives:
                 self.error = runs.TMUX_GONE
                 self.stopping.abandon(self.spec.grace_s)
         else:
@@ -227,9 +227,9 @@ class Boxed(Adopted):
     def _wait_for_status(self, now: float) -> None:
         """The agent's parent inside writes how it ended, and its last output comes: both a moment after its end."""
         box_lives = self.inside.box_lives
-        waited_for = files.process_runs(*self._waiter)  # first this, then the file: nobody else writes it
+        waited_for = process.is_running(*self._waiter)  # first this, then the file: nobody else writes it
         if self.wait_status is None:
-            self.wait_status = status_of(self._said("exit_status"))
+            self.wait_status = runfiles.status_of(self._said("exit_status"))
         known = self.wait_status is not None or not waited_for
         patience_s = STATUS_S if not known else LAST_OUTPUT_S if box_lives or self.wait_status is not None else 0.0
         if not (known and self._hung_up) and now - self._ended < patience_s:
@@ -269,15 +269,15 @@ class Inside(Tree):
     """What the agent started, wherever it went in its container."""
 
     def __init__(self, container: str, first: int, started: int) -> None:
-        super().__init__(Cage([]))
+        super().__init__(ControlGroups([]))
         self._container, self._first, self._started = container.encode(), first, started
 
     @property
     def box_lives(self) -> bool:
-        return files.process_runs(self._first, self._started)
+        return process.is_running(self._first, self._started)
 
     def pids(self) -> list[int]:
-        return [pid for pid in self._processes() if lives(pid) and _is_marked(pid)]
+        return [pid for pid in self._processes() if process.has_live_thread(pid) and _is_marked(pid)]
 
     def outside(self, inside: str) -> int | None:
         """The process that has the id ``inside`` in the container, as seen from here."""
@@ -318,11 +318,6 @@ def _is_marked(pid: int) -> bool:
         return MARK in files.read_bytes(f"/proc/{pid}/environ").split(b"\0")
     except OSError:
         return False
-
-
-def _parent(pid: int) -> int:
-    fields = files.process_stat(pid)
-    return int(fields[1]) if fields is not None else 0
 
 
 def _comm(pid: int) -> str:

@@ -12,9 +12,9 @@ import select
 from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from hitchpost import lightjson, wire
-from hitchpost.keeper.peer import why_refused
-from hitchpost.shortpath import ShortPath
-from hitchpost.state import files
+from hitchpost.store import files
+from hitchpost.system.peer import why_refused
+from hitchpost.system.shortpath import ShortPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.state import files
+from hitchpost.store import files
 
 
 def complain(text: str) -> None:

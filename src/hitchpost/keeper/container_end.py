@@ -8,7 +8,7 @@ from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from hitchpost import lightjson
 from hitchpost.model import run as runs
-from hitchpost.shortpath import ShortPath
+from hitchpost.system.shortpath import ShortPath
 
 ANSWER_S = 2.0
 SETTLES_S = 0.3

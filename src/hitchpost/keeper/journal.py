@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 
-from hitchpost import wire
 from hitchpost.errors import HitchpostError
 from hitchpost.keeper.complaint import complain
 from hitchpost.keeper.spec import Spec
 from hitchpost.model import run as runs
-from hitchpost.state import files, statefile
+from hitchpost.store import files, runfiles, statefile
+from hitchpost.system import process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,47 +36,29 @@ class Journal:
         """Since when, as the state file has it; None when that could not be written."""
         self.tell: Callable[[dict[str, object]], None] = lambda event: None
 
-    def reserve(self) -> None:
-        """Set room aside for the truth about the end, for the day when the disk is full."""
-        for spare in wire.SPARES:
-            files.reserve(self._path(spare))
-
-    def give_back(self) -> None:
-        for spare in wire.SPARES:
-            files.discard(self._path(spare))
-
     def write_run(self, pid: int, tier: str, **more: object) -> None:
         spec = self.spec
-        files.write_object(
-            self._path(wire.RUN),
-            {
-                "schema": files.SCHEMA,
-                "home": files.home_id(spec.session_folder),
-                "run": spec.run,
-                "argv": [_readable(text) for text in spec.argv],
-                "folder": spec.folder,
-                "folder_dev": spec.folder_dev,
-                "folder_ino": spec.folder_ino,
-                "boot_id": files.boot_id(),
-                "keeper": _this_process(),
-                "agent": {"pid": pid, "start": files.process_start(pid)},
-                "cols": spec.cols,
-                "rows": spec.rows,
-                "env_names": sorted(_readable(name) for name in spec.env),
-                "tier": tier,
-                "started_at": files.stamp(),
-                "protocol": wire.VERSION,
-                **more,
-            },
-        )
+        fields: dict[str, object] = {
+            "home": files.home_id(spec.session_folder),
+            "run": spec.run,
+            "argv": [_readable(text) for text in spec.argv],
+            "folder": spec.folder,
+            "folder_dev": spec.folder_dev,
+            "folder_ino": spec.folder_ino,
+            "cols": spec.cols,
+            "rows": spec.rows,
+            "env_names": sorted(_readable(name) for name in spec.env),
+            "tier": tier,
+        }
+        agent = runfiles.Process(pid, process.start_time(pid) or 0)
+        runfiles.write_run(self.run_folder, agent, {**fields, **more})
 
     def take_over(self) -> None:
         """The run goes on as it was written down, under this process. Raises ``OSError`` or ``Unreadable``."""
         state = files.read_object(os.path.join(self.spec.session_folder, files.STATE)).get("state")
         if state in runs.LIVE:
             self.state = str(state)
-        run = files.read_object(self._path(wire.RUN))
-        files.write_object(self._path(wire.RUN), {**run, "keeper": _this_process(), "protocol": wire.VERSION})
+        runfiles.write_keeper(self.run_folder)
 
     def change(self, new: str, reason: str, evidence: dict[str, object], *, since: str | None = None) -> None:
         """Go to ``new`` by the steps of the map, and tell of each. What is final already stays as it is.
@@ -101,7 +83,7 @@ class Journal:
         while True:
             try:
                 with files.SessionLock(folder):
-                    spare = self.spare(2)
+                    spare = runfiles.spare(self.run_folder, runfiles.SPARE_STATE)
                     told = {"reason": reason, "evidence": evidence, "since": since, "spare": spare}
                     value = statefile.change_state(folder, run, new, actor="keeper", **told)  # type: ignore[arg-type]
                 self.changed_at = str(value["state_changed_at"])
@@ -119,38 +101,14 @@ class Journal:
 
     def write_intent(self, by: str, reason: str, grace_s: float) -> None:
         """Who asked for the end, on disk before any signal is sent."""
-        value: dict[str, object] = {
-            "schema": files.SCHEMA,
-            "by": by,
-            "at": files.stamp(),
-            "reason": reason,
-            "grace_s": grace_s,
-        }
         try:
-            files.write_object(self._path(wire.INTENT), value, spare=self.spare(3))
+            runfiles.write_intent(self.run_folder, by, reason, grace_s)
         except OSError as error:
             complain(f"cannot write the intent: {error}")
 
-    def read_intent(self) -> dict[str, object]:
-        """Who asks for the end: written by somebody who could not reach the socket. Empty when nobody has."""
-        try:
-            return files.read_object(self._path(wire.INTENT))
-        except (OSError, files.Unreadable, files.NewerSchema):
-            return {}
-
-    def read_report(self) -> dict[str, object] | None:
-        """What the agent last reported to the keeper before this one."""
-        try:
-            report = files.read_object(self._path(wire.ATTENTION))
-        except (OSError, files.Unreadable, files.NewerSchema):
-            return None
-        return None if report.get("state") in (None, "clear") else report
-
     def write_report(self, report: dict[str, object] | None) -> None:
-        """The agent's newest report about itself; a fact that changes often, so it is not forced to the disk."""
-        value = report or {"schema": files.SCHEMA, "state": "clear"}
         try:
-            files.write_object(self._path(wire.ATTENTION), value, durable=False)
+            runfiles.write_report(self.run_folder, report)
         except OSError as error:
             complain(f"cannot write the report: {error}")
 
@@ -162,17 +120,6 @@ class Journal:
                 statefile.record_activity(folder, self.spec.run, _fnv1a(tail), at, files.stamp())
         except (*REFUSALS, *FAULTS) as error:
             complain(f"cannot record activity: {error}")
-
-    def spare(self, position: int) -> str | None:
-        path = self._path(wire.SPARES[position])
-        return path if os.path.exists(path) else None
-
-    def _path(self, name: str) -> str:
-        return os.path.join(self.run_folder, name)
-
-
-def _this_process() -> dict[str, object]:
-    return {"pid": os.getpid(), "start": files.process_start(os.getpid())}
 
 
 def _readable(text: bytes) -> str:

@@ -27,10 +27,9 @@ from _signal import (
 )
 
 from hitchpost import wire
-from hitchpost.keeper import agent, cage
+from hitchpost.keeper import agent
 from hitchpost.keeper.complaint import complain
-from hitchpost.keeper.desk import Desk
-from hitchpost.keeper.ending import Ending
+from hitchpost.keeper.control import Desk
 from hitchpost.keeper.journal import Journal
 from hitchpost.keeper.log import Log
 from hitchpost.keeper.pane import Pane
@@ -39,10 +38,11 @@ from hitchpost.keeper.spec import Spec
 from hitchpost.keeper.stopping import Stopping, asked_end
 from hitchpost.keeper.terminal import Scanner, parse_report
 from hitchpost.keeper.timers import Timers
-from hitchpost.keeper.tree import Tree, is_dying, lives
+from hitchpost.keeper.tree import Tree
 from hitchpost.keeper.typing_queue import TypingQueue
 from hitchpost.model import run as runs
-from hitchpost.state import files
+from hitchpost.store import files, marks, runfiles
+from hitchpost.system import cgroup, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Keeper:
         self.done = False
         self.poll = select.epoll()
         self.scanner = Scanner()
-        self.cage = cage.Cage([])
+        self.cage = cgroup.ControlGroups([])
         self.tree = Tree(self.cage)
         self.journal = Journal(spec, run_folder)
         self.stopping = Stopping(self)
@@ -99,8 +99,8 @@ class Keeper:
         self.prepare()
         if self.spec.tmux:
             self._move_in()
-        name = cage.name_of(self.spec.session_folder, self.spec.run)
-        self.cage = cage.build(name, self.spec.pids_max, self.spec.memory_max_bytes)
+        name = marks.group_name(self.spec.session_folder, self.spec.run)
+        self.cage = cgroup.build(name, self.spec.pids_max, self.spec.memory_max_bytes)
         self.tree = Tree(self.cage)
         try:
             self.pid, self.master, self.slave = agent.start(self.spec, self.cage)
@@ -114,8 +114,8 @@ class Keeper:
     def prepare(self) -> None:
         """Everything that is there before an agent is: the log, the socket, room on the disk for its end."""
         agent.become_subreaper()
-        cage.leave_foreign_cage()
-        self.journal.reserve()
+        cgroup.leave_foreign_group()
+        runfiles.reserve(self.run_folder)
         takes_over = self.spec.takes_over
         self.log = Log(os.path.join(self.run_folder, wire.OUTPUT), self.spec.log_cap_bytes, goes_on=takes_over)
         self.log.mark(wire.AT_SIZE, self.cols << 32 | self.rows)
@@ -127,7 +127,7 @@ class Keeper:
         """The agent runs: write that down, or that this keeper goes on where another was lost."""
         if self.spec.takes_over:
             self.journal.take_over()
-            self.report = self.journal.read_report()
+            self.report = runfiles.read_report(self.run_folder) or None
             self.timers.at("intent", 0.0, self._go_on_stopping)
         else:
             self.journal.write_run(self.pid, tier, **more)
@@ -141,13 +141,13 @@ class Keeper:
             self.stopping.stop(*asked)
 
     def _asked_end(self) -> tuple[str, str, float] | None:
-        intent = self.journal.read_intent()
+        intent = runfiles.read_intent(self.run_folder)
         return asked_end(intent, self.spec.grace_s) if intent else None
 
     def _move_in(self) -> None:
         """This process runs in a tmux pane, which is the agent's first client. Its terminal type is the pane's."""
         self.pane = Pane(self)
-        cage.leave_foreign_cage(self.pane.server_pid)
+        cgroup.leave_foreign_group(self.pane.server_pid)
         self.spec.env[b"TERM"] = os.environb.get(b"TERM", self.spec.env.get(b"TERM", b"screen"))
         self.cols, self.rows = self.spec.cols, self.spec.rows = self.pane.client.cols, self.pane.client.rows
         self.desk.own(self.pane.client)
@@ -203,7 +203,7 @@ class Keeper:
     def _on_continued(self, number: int, frame: object) -> None:
         """A signal had stopped this process. An agent that is gone by now has ended meanwhile: nobody saw when, and all
         that is known is when it last gave a sign of life."""
-        if self.pid and not self._missed_end and not self._ended_at and not lives(self.pid):
+        if self.pid and not self._missed_end and not self._ended_at and not process.has_live_thread(self.pid):
             sign = os.fstat(self.spec.lock_fd).st_mtime
             self._missed_end = files.stamp(max(sign, self._last_output))
 
@@ -417,13 +417,13 @@ class Keeper:
         self.done = True
         if "report" in self.timers:
             self._pass_report_on(time.monotonic())
-        ending = Ending(
+        ending = runfiles.Ending(
             wait_status=self.wait_status,
             intent=self.stopping.intent,
             error=self._why_lost(),
             ended_at=self._ended_at,
             ended_at_known=not self._missed_end,
-            survivors=sum(not is_dying(pid) for pid in self.tree.pids()),
+            survivors=sum(not process.is_dying(pid) for pid in self.tree.pids()),
             attention=str(self.report["state"]) if self.report else None,
             lost_bytes=None if self.log.uncounted else self.log.lost_bytes,
             oom_kills=self.cage.oom_kills(),
@@ -452,7 +452,7 @@ class Keeper:
         )
         self._say_farewell()
         self.log.close()
-        self.journal.give_back()
+        runfiles.give_back(self.run_folder)
 
     def _why_lost(self) -> str | None:
         """Why the agent had to end, when it was because its pane was lost."""

@@ -12,7 +12,7 @@ import time
 
 from hitchpost import wire
 from hitchpost.keeper.times import Times
-from hitchpost.state import files
+from hitchpost.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from hitchpost.keeper.adopted import Adopted
 from hitchpost.keeper.agent import StartFailed
 from hitchpost.keeper.boxed import Boxed
 from hitchpost.keeper.complaint import complain
-from hitchpost.keeper.ending import Ending
 from hitchpost.keeper.journal import NotWritten
 from hitchpost.keeper.keeper import Keeper
 from hitchpost.keeper.pane import Pane
 from hitchpost.keeper.spec import Spec, read_spec, receive_spec
 from hitchpost.keeper.stopping import ROUND_S
 from hitchpost.model import run as runs
-from hitchpost.state import files
+from hitchpost.store import files, runfiles
+from hitchpost.system import process
 
 LONGEST_ERROR_PAUSE_S = 1.0
 
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
         os.set_inheritable(fd, False)
     _close_strays(handed)
     os.ftruncate(spec.lock_fd, 0)
-    name = f"{os.getpid()} {files.process_start(os.getpid())} {files.boot_id()} {files.pid_namespace()}\n"
+    name = f"{os.getpid()} {process.start_time(os.getpid())} {process.boot_id()} {process.pid_namespace()}\n"
     os.pwrite(spec.lock_fd, name.encode(), 0)
     kind = Boxed if spec.container else Adopted if spec.adopt_pane else Keeper
     keeper = kind(spec, run_folder)
@@ -113,8 +113,8 @@ def _fail_start(keeper: Keeper, text: str) -> None:
         keeper.reap()
         time.sleep(ROUND_S)
     keeper.cage.remove()
-    ending = Ending(error=text, ended_at=files.stamp())
+    ending = runfiles.Ending(error=text, ended_at=files.stamp())
     ending.write(keeper.run_folder)
     keeper.journal.change(runs.FAILED, text, {"error": text})
-    keeper.journal.give_back()
+    runfiles.give_back(keeper.run_folder)
     files.discard(os.path.join(keeper.run_folder, wire.SOCKET))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from hitchpost.state import files
+from hitchpost.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SOCK_STREAM, socket
 
 from hitchpost import lightjson, wire
-from hitchpost.shortpath import ShortPath
+from hitchpost.system.shortpath import ShortPath
 
 MOST_FDS = 64
 

@@ -6,8 +6,8 @@ import os
 import time
 from _signal import SIGCONT, SIGHUP, SIGTERM
 
-from hitchpost.keeper.tree import ignores, send
 from hitchpost.model import run as runs
+from hitchpost.system import process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ class Stopping:
             if keeper.spec.quit_group:
                 os.killpg(keeper.pid, keeper.spec.quit_signal)
             else:
-                send(keeper.pid, keeper.spec.quit_signal)
+                process.send(keeper.pid, keeper.spec.quit_signal)
         except OSError:
-            send(keeper.pid, keeper.spec.quit_signal)
-        send(keeper.pid, SIGCONT)
+            process.send(keeper.pid, keeper.spec.quit_signal)
+        process.send(keeper.pid, SIGCONT)
 
     def _ask_everyone(self, now: float) -> None:
         """SIGTERM to each, once: a second one, or a hang-up, cuts short what the first one began.
@@ -93,11 +93,11 @@ class Stopping:
         """
         keeper = self.keeper
         for pid in keeper.tree.pids():
-            if ignores(pid, SIGTERM):
-                send(pid, SIGHUP)
+            if process.ignores(pid, SIGTERM):
+                process.send(pid, SIGHUP)
             elif pid != keeper.pid or keeper.spec.quit_signal != SIGTERM:
-                send(pid, SIGTERM)
-            send(pid, SIGCONT)
+                process.send(pid, SIGTERM)
+            process.send(pid, SIGCONT)
 
     def _force_at(self, moment: float) -> None:
         self._deadline = moment

@@ -10,7 +10,7 @@ import os
 import time
 
 from hitchpost import wire
-from hitchpost.state import files
+from hitchpost.store import files
 
 STEP_US = 10_000
 SMALLEST_LIMIT_BYTES = 64 * 1024

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from hitchpost import wire
 from hitchpost.errors import Refused
 from hitchpost.model.run import UNSEEN
 from hitchpost.runtimes import local, tmux
 from hitchpost.runtimes.base import Health, Launch, Leftovers, Started
-from hitchpost.runtimes.kept import agent_lives, read_run
-from hitchpost.state import files
-from hitchpost.state.home import run_folder
+from hitchpost.runtimes.kept import agent_lives
+from hitchpost.store.home import run_folder
+from hitchpost.store.runfiles import read_run
+from hitchpost.system import process
 from hitchpost.values import replace, value
 
 FORMAT = "\t".join(
@@ -87,7 +87,7 @@ class AdoptedPane(local.Local):
             target = find(run.argv[2], run.argv[1])
         except (Refused, OSError) as error:
             return Started(None, str(error), kept=False)
-        if (target.pid, target.start) != (run.pid, run.start):
+        if (target.pid, target.start) != (run.agent.pid, run.agent.start):
             return Started(None, "another program runs in its pane now", kept=False)
         return self._watch(replace(launch, argv=target.argv, cols=target.cols, rows=target.rows), takes_over=True)
 
@@ -106,7 +106,7 @@ def find(wanted: str, socket: str | None) -> Target:
     _said(words, "capture-pane", "-p", "-t", target)  # refuses what display-message would take for the current pane
     line = _said(words, "display-message", "-p", "-t", target, FORMAT)
     pane, pid, dead, cols, rows, left, top, path = line.rstrip("\n").split("\t")
-    start = files.process_start(int(pid)) if pid.isdigit() else None
+    start = process.start_time(int(pid)) if pid.isdigit() else None
     if dead == "1" or start is None:
         raise Refused(f"the program in pane {wanted!r} has ended")
     here = ("-S", path)
@@ -140,9 +140,9 @@ def exact(wanted: str) -> str:
 
 
 def attach_command(where: str, read_only: bool) -> list[str]:
-    """To the pane that the run in folder ``where`` is about. Raises ``OSError`` or ``Unreadable``."""
-    argv = files.read_object(os.path.join(where, wire.RUN)).get("argv")
-    _, socket, pane = argv if isinstance(argv, list) else ("", "", "")
+    """To the pane that the run in folder ``where`` is about."""
+    run = read_run(where)
+    _, socket, pane = run.argv if run is not None else ("", "", "")
     return [tmux.program(), "-u", "-S", str(socket), "attach-session", *(("-r",) if read_only else ()), "-t", str(pane)]
 
 

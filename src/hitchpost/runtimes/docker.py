@@ -19,9 +19,10 @@ from hitchpost.model.status import container_name
 from hitchpost.runtimes import engine, local
 from hitchpost.runtimes.base import Health, Launch, Started
 from hitchpost.runtimes.engine import Box, EngineFailed, Users
-from hitchpost.runtimes.kept import agent_lives, is_copied, read_run
-from hitchpost.state import files
-from hitchpost.state.home import home_of, is_id, new_id, run_folder, session_folder
+from hitchpost.runtimes.kept import agent_lives, is_copied
+from hitchpost.store import files, runfiles
+from hitchpost.store.home import home_of, is_id, new_id, run_folder, session_folder
+from hitchpost.system import process
 from hitchpost.values import asdict, fields, replace
 
 GOING, LEFT, HOME = "box-going.json", "containers", "home"
@@ -105,7 +106,7 @@ class Docker(local.Local):
         )
 
     def take_over(self, launch: Launch) -> Started:
-        box, run = read_box(launch.session_folder), read_run(run_folder(launch.session_folder, launch.run))
+        box, run = read_box(launch.session_folder), runfiles.read_run(run_folder(launch.session_folder, launch.run))
         if box is None or run is None or not run.place:
             return Started(None, "it is not written down where the agent runs", kept=False)
         return self.spawn(
@@ -117,8 +118,8 @@ class Docker(local.Local):
             engine=box.engine,
             box=os.path.join(_shared(launch.session_folder), run.place),
             adopt_pane=run.pane,
-            adopt_pid=run.pid,
-            adopt_start=run.start,
+            adopt_pid=run.agent.pid,
+            adopt_start=run.agent.start,
         )
 
     def tear_down(self, session_folder: str) -> None:
@@ -148,7 +149,7 @@ class Docker(local.Local):
 
 def _why_gone(box: Box, folder: str) -> str:
     """Why a container has ended that nobody watches any more. Empty when it is known how its run ended."""
-    if box.boot_id != files.boot_id() or os.path.exists(os.path.join(folder, wire.EXIT)):
+    if box.boot_id != process.boot_id() or runfiles.has_exit(folder):
         return ""
     from hitchpost.keeper.container_end import ANSWER_S, why_ended
     from hitchpost.model.run import CONTAINER_STOPPED
@@ -237,20 +238,18 @@ def _written_exit(session_folder: str, where: str) -> Exit | None:
     """How the agent ended, as its parent inside wrote it down. What is there can be altered from inside."""
     from datetime import UTC, datetime
 
-    from hitchpost.keeper.ending import Ending, status_of
-
-    run = read_run(where)
+    run = runfiles.read_run(where)
     if run is None or not run.place:
         return None
     path = os.path.join(_shared(session_folder), run.place, wire.EXIT_STATUS)
     try:
-        status = status_of(files.read_bytes(path).decode("utf-8", "replace"))
+        status = runfiles.status_of(files.read_bytes(path).decode("utf-8", "replace"))
         ended_at = min(os.stat(path, follow_symlinks=False).st_mtime, time.time())
     except (OSError, files.NotAFile):
         return None
     if status is None:
         return None
-    end = Ending(wait_status=status)
+    end = runfiles.Ending(wait_status=status)
     return Exit(
         end.code, end.signal, end.signal_number, end.core_dumped, ended_at=datetime.fromtimestamp(ended_at, UTC)
     )

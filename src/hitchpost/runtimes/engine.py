@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from hitchpost.errors import HitchpostError, RuntimeMissing
-from hitchpost.state import files
+from hitchpost.store import files
+from hitchpost.system import process
 from hitchpost.values import value
 
 T = TypeVar("T")
@@ -55,7 +56,7 @@ class Box:
 
     @property
     def alive(self) -> bool:
-        return self.boot_id == files.boot_id() and files.process_runs(self.pid, self.start)
+        return self.boot_id == process.boot_id() and process.is_running(self.pid, self.start)
 
     @property
     def paused(self) -> bool:
@@ -163,8 +164,8 @@ async def unpause(docker: Any, container: str) -> None:
 def box_of(url: str, shown: Mapping[str, Any], user: str, made_for: str) -> Box | None:
     """None for a container that has ended, whether its engine knows that or not."""
     pid = int(shown["State"]["Pid"])
-    start = files.process_start(pid) if pid else None
-    return None if start is None else Box(url, shown["Id"], pid, start, files.boot_id(), user, made_for)
+    start = process.start_time(pid) if pid else None
+    return None if start is None else Box(url, shown["Id"], pid, start, process.boot_id(), user, made_for)
 
 
 async def remove(docker: Any, container: str) -> None:

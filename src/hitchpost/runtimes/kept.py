@@ -6,7 +6,9 @@ import os
 
 from hitchpost import wire
 from hitchpost.errors import Refused
-from hitchpost.state import files
+from hitchpost.store import files
+from hitchpost.store.runfiles import read_run
+from hitchpost.system import process
 from hitchpost.values import value
 
 LOCK_WAIT_S = 2.0
@@ -38,12 +40,12 @@ def kept(run_folder: str) -> Kept:
     if named is None:
         return Kept(True)  # it is being started, and will write its name
     pid, start, boot, namespace = named
-    stat = files.process_stat(pid) if boot == files.boot_id() else None
+    stat = process.stat(pid) if boot == process.boot_id() else None
     if stat is not None and int(stat[19]) == start and stat[0] not in (b"Z", b"X"):
         stopped = stat[0] in (b"T", b"t")
         unseen = stopped and agent_lives(run_folder) is False
         return Kept(True, stopped, "keeper stopped" if unseen else "")
-    if namespace is not None and namespace != files.pid_namespace():
+    if namespace is not None and namespace != process.pid_namespace():
         return Kept(True)  # it is in another container, and its lock is all that can be seen of it from here
     if files.is_held(lock_path(run_folder)) is False or agent_lives(run_folder) is False:
         return Kept(False)
@@ -56,7 +58,7 @@ def keeper_process(run_folder: str) -> int | None:
     if named is None:
         return None
     pid, start, boot, _ = named
-    return pid if boot == files.boot_id() and files.process_start(pid) == start else None
+    return pid if boot == process.boot_id() and process.start_time(pid) == start else None
 
 
 def agent_lives(run_folder: str) -> bool | None:
@@ -69,35 +71,7 @@ def agent_lives(run_folder: str) -> bool | None:
         return None
     if is_copied(run.home, os.path.dirname(os.path.dirname(run_folder))):
         return False
-    return run.boot_id == files.boot_id() and files.process_lives(run.pid, run.start)
-
-
-@value
-class Run:
-    """The agent's first process as ``run.json`` has it, and where in its container it runs, if it does."""
-
-    pid: int
-    start: int
-    boot_id: str
-    argv: tuple[str, ...]
-    place: str
-    pane: str
-    home: str
-    """The id of the home that it was started in; empty in older files."""
-
-
-def read_run(run_folder: str) -> Run | None:
-    """None when it is not written down."""
-    try:
-        found = files.read_object(os.path.join(run_folder, wire.RUN))
-    except (OSError, files.Unreadable, files.NewerSchema):
-        return None
-    agent, argv = found.get("agent"), found.get("argv")
-    if not isinstance(agent, dict) or not isinstance(agent.get("pid"), int) or not isinstance(agent.get("start"), int):
-        return None
-    words = tuple(map(str, argv)) if isinstance(argv, list) else ()
-    place, pane, home = (str(found.get(key, "")) for key in ("place", "pane", "home"))
-    return Run(agent["pid"], agent["start"], str(found.get("boot_id")), words, place, pane, home)
+    return run.same_boot and run.agent.is_alive
 
 
 def is_copied(home: str, session_folder: str) -> bool:

@@ -9,7 +9,7 @@ from hitchpost import lightjson, wire
 from hitchpost.errors import HitchpostError
 from hitchpost.runtimes.kept import is_kept as is_kept
 from hitchpost.runtimes.kept import lock_path as lock_path
-from hitchpost.shortpath import ShortPath
+from hitchpost.system.shortpath import ShortPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

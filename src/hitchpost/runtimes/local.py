@@ -11,15 +11,17 @@ import time
 
 from hitchpost import lightjson, wire
 from hitchpost.runtimes.base import Health, Launch, Leftovers, Started
-from hitchpost.runtimes.kept import kept, read_run
-from hitchpost.state import files
-from hitchpost.state.home import home_path, run_folder
+from hitchpost.runtimes.kept import kept
+from hitchpost.store import files, marks
+from hitchpost.store.home import home_path, run_folder
+from hitchpost.store.runfiles import read_run
+from hitchpost.system import process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hitchpost.keeper.cage import Cage
+    from hitchpost.system.cgroup import ControlGroups
 
 READY_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 5.0
@@ -85,7 +87,6 @@ class Local:
         return Leftovers(len(left), _not_known(group))
 
     def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
-        from hitchpost.keeper import tree
 
         ended: set[int] = set()
         deadline = time.monotonic() + END_TIMEOUT_S
@@ -97,27 +98,27 @@ class Local:
                 return Leftovers(len(ended), f"{len(left)} processes do not end: {', '.join(map(str, sorted(left)))}")
             group.kill()
             for pid in left:
-                tree.send(pid, _signal.SIGKILL)
+                process.send(pid, _signal.SIGKILL)
             ended |= left
             time.sleep(0.005)
         group.remove()
         return Leftovers(len(ended), _not_known(group))
 
 
-def _not_known(group: Cage) -> str:
+def _not_known(group: ControlGroups) -> str:
     return "" if group.tier == "cgroup2" else "processes that emptied their environment could not be looked for"
 
 
-def left_over(session_folder: str, run: int) -> tuple[Cage, set[int]]:
+def left_over(session_folder: str, run: int) -> tuple[ControlGroups, set[int]]:
     """The run's control groups and its live processes, this one excepted. Those of a copied home are not among them."""
-    from hitchpost.keeper import cage, tree
+    from hitchpost.system import cgroup
 
     found = set(marked(session_folder, run))
-    group = cage.find(cage.name_of(session_folder, run))
-    older = cage.find(cage.old_name_of(session_folder, run))
+    group = cgroup.find(marks.group_name(session_folder, run))
+    older = cgroup.find(marks.old_group_name(session_folder, run))
     if not older.pids() or found & set(older.pids()):
-        group = cage.Cage(group.folders + older.folders)
-    live = {pid for pid in group.pids() if tree.lives(pid)}
+        group = cgroup.ControlGroups(group.folders + older.folders)
+    live = {pid for pid in group.pids() if process.has_live_thread(pid)}
     return group, (found | live) - {os.getpid()}
 
 
@@ -134,7 +135,7 @@ def marked(session_folder: str, run: int) -> list[int]:
         except OSError:
             continue
         if marks <= set(texts) and _home_of(texts) == home:
-            fields = files.process_stat(int(name))
+            fields = process.stat(int(name))
             if fields is not None and fields[0] not in (b"Z", b"X"):
                 found.append(int(name))
     return found
@@ -154,8 +155,8 @@ def _home_of(texts: list[bytes]) -> str | None:
 def _is_stopped(folder: str) -> bool:
     """Whether the agent's first process is stopped by a signal (state T)."""
     run = read_run(folder)
-    stat = files.process_stat(run.pid) if run is not None else None
-    return run is not None and stat is not None and stat[0] == b"T" and int(stat[19]) == run.start
+    stat = process.stat(run.agent.pid) if run is not None else None
+    return run is not None and stat is not None and stat[0] == b"T" and int(stat[19]) == run.agent.start
 
 
 def spec_of(launch: Launch, ready_fd: int, **more: object) -> bytes:

@@ -10,7 +10,7 @@ import stat
 
 from hitchpost.errors import Refused
 from hitchpost.runtimes import engine
-from hitchpost.state.home import home_path
+from hitchpost.store.home import home_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

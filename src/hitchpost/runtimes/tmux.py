@@ -18,9 +18,10 @@ from hitchpost.errors import HitchpostError, RuntimeMissing
 from hitchpost.model import run as runs
 from hitchpost.runtimes import local
 from hitchpost.runtimes.base import Health, Launch, Started
-from hitchpost.shortpath import ShortPath
-from hitchpost.state import files
-from hitchpost.state.home import run_folder
+from hitchpost.store import files
+from hitchpost.store.home import run_folder
+from hitchpost.system import process
+from hitchpost.system.shortpath import ShortPath
 from hitchpost.values import replace
 
 TYPE_CHECKING = False
@@ -89,24 +90,27 @@ class Tmux(local.Local):
 
     def clear_away(self, session_folder: str) -> None:
         """End the session's tmux server and everything in its panes."""
-        from hitchpost.keeper import tree
 
         pid = server_pid(session_folder)
         if pid is None:
             return
-        below = tree.below(pid)
-        starts = {one: files.process_start(one) for one in (*below, pid)}
+        below = process.below(pid)
+        starts = {one: process.start_time(one) for one in (*below, pid)}
         try:
             ask(session_folder, "kill-server")
         except (TmuxSilent, RuntimeMissing):
-            tree.send(pid, _signal.SIGKILL)
+            process.send(pid, _signal.SIGKILL)
         deadline = time.monotonic() + LEAVE_S
-        while left := [one for one, start in starts.items() if tree.lives(one) and files.process_start(one) == start]:
+        while left := [one for one, start in starts.items() if _is_there(one, start)]:
             if time.monotonic() > deadline:
                 for one in left:
-                    tree.send(one, _signal.SIGKILL)
+                    process.send(one, _signal.SIGKILL)
                 return
             time.sleep(0.01)
+
+
+def _is_there(pid: int, start: int | None) -> bool:
+    return process.has_live_thread(pid) and process.start_time(pid) == start
 
 
 def program() -> str:
@@ -206,12 +210,11 @@ def _open_pane(launch: Launch, folder: str) -> str | None:
 
 def _free_pane(session_folder: str) -> str | None:
     """A pane whose process is dead, or a shell that runs nothing."""
-    from hitchpost.keeper import tree
 
     panes = ask(session_folder, "list-panes", "-a", "-F", "#{pane_id} #{pane_dead} #{pane_pid}")
     for line in panes.stdout.splitlines():
         pane, dead, pid = line.split()
-        if dead == "1" or not tree.below(int(pid)):
+        if dead == "1" or not process.below(int(pid)):
             return pane
     return None
 

@@ -12,7 +12,7 @@ import re
 import tempfile
 
 from hitchpost.errors import HitchpostError, Refused
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.workspaces import git, refs
 from hitchpost.workspaces.inside import is_of, read_brought, write_brought
 from hitchpost.workspaces.tree import Tree, copy_with_time, install_index

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.workspaces import git
 from hitchpost.workspaces.git import Repository
 from hitchpost.workspaces.tree import Tree, described

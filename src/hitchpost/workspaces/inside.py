@@ -10,7 +10,7 @@ import os
 import shutil
 
 from hitchpost.errors import Refused
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.values import replace
 from hitchpost.workspaces import git, refs
 from hitchpost.workspaces.tree import Tree, copy_with_time, open_same

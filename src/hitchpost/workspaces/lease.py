@@ -8,7 +8,7 @@ import time
 
 from hitchpost import lightjson
 from hitchpost.errors import Refused, WorkspaceBusy
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.values import value
 from hitchpost.workspaces import store
 from hitchpost.workspaces.store import SLOTS, Workspace

@@ -11,7 +11,7 @@ import time
 import tomllib
 
 from hitchpost.errors import BadSettings, SetupFailed
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.values import value
 from hitchpost.workspaces import git, lease, store, trust
 from hitchpost.workspaces.git import Progress, silent

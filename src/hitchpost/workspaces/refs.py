@@ -10,7 +10,7 @@ import errno
 import os
 
 from hitchpost.errors import Refused
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.values import value
 
 MOST_HEAD_BYTES, MOST_PACKED_BYTES = 4096, 16 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import GitLocked, Refused
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.values import value
 from hitchpost.workspaces import lease, project, snapshot, store, worktree
 from hitchpost.workspaces.changes import Changes, changes

@@ -6,7 +6,7 @@ import os
 import stat
 
 from hitchpost.errors import Refused
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.workspaces import git, store, worktree
 from hitchpost.workspaces.store import Workspace
 from hitchpost.workspaces.tree import install_index

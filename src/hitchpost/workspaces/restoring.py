@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import Refused
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.values import replace, value
 from hitchpost.workspaces import include, removal, snapshot, store, worktree
 from hitchpost.workspaces.changes import changes

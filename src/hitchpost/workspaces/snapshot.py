@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import GitFailed, Refused
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.values import value
 from hitchpost.workspaces import git, store
 from hitchpost.workspaces.changes import gitlinks, loose, loose_commit, submodules_of, untracked

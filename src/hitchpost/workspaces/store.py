@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import AmbiguousWorkspace, NoSuchWorkspace, Refused
-from hitchpost.state import files
-from hitchpost.state.home import check_folder, is_id, new_id
+from hitchpost.store import files
+from hitchpost.store.home import check_folder, is_id, new_id
 from hitchpost.values import asdict, replace, value
 
 TYPE_CHECKING = False

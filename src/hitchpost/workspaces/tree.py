@@ -9,7 +9,7 @@ import os
 import stat
 
 from hitchpost.errors import GitLocked, Refused
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.values import asdict, fields, replace, value
 from hitchpost.workspaces import refs
 from hitchpost.workspaces.refs import Head

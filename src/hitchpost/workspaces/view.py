@@ -15,7 +15,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from hitchpost.errors import HitchpostError, Refused
-from hitchpost.state import files
+from hitchpost.store import files
 from hitchpost.values import replace
 from hitchpost.workspaces import bringing, git, refs
 from hitchpost.workspaces.refs import Head

@@ -7,8 +7,8 @@ import re
 from contextlib import ExitStack
 
 from hitchpost.errors import GitFailed, HitchpostError, Refused
-from hitchpost.state import files
-from hitchpost.state.home import new_id
+from hitchpost.store import files
+from hitchpost.store.home import new_id
 from hitchpost.values import replace, value
 from hitchpost.workspaces import git, include, store
 from hitchpost.workspaces.changes import untracked

@@ -1,0 +1,140 @@
+"""Asking the hub through its Unix socket, with the standard library only. Commands use it when a hub is there."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import struct
+from typing import Any
+
+from hitchpost.errors import HitchpostError, UsageError
+from hitchpost.store import files
+from hitchpost.system import process
+from hitchpost.system.shortpath import ShortPath
+
+SOCKET, LOCK, FILE, LOG = "hub.sock", "hub.lock", "hub.json", "hub.log"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+TIMEOUT_S = 60.0
+ANSWERS_S = 4.0
+"""A hub that is well answers a small question within milliseconds."""
+EXIT_CODES = {401: 4, 403: 4, 404: 3, 409: 4, 422: 2}
+
+
+class NoHub(HitchpostError):
+    """Raised when no hub answers."""
+
+    def __init__(self, text: str = "the hub is not running", hint: str = "hitch up starts it") -> None:
+        super().__init__(text, hint)
+
+
+class SilentHub(NoHub):
+    """Raised when a hub is there and does not answer in time."""
+
+    def __init__(self, pid: int | None) -> None:
+        self.pid = pid
+        if pid is None:
+            why, hint = "", "try again in a moment"
+        elif is_stopped(pid):
+            why, hint = " (process stopped)", f"kill -CONT {pid} lets it go on, hitch down ends it"
+        else:
+            why, hint = f" (pid {pid})", "hitch down ends it, and sessions go on"
+        super().__init__(f"the hub does not answer{why}", hint)
+
+
+class HubRefused(HitchpostError):
+    """Raised with the hub's own words."""
+
+    def __init__(self, status: int, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.status = self.http_status = status
+        self.exit_code = EXIT_CODES.get(status, 1)
+
+
+def check_host(host: str) -> None:
+    """Raises ``UsageError`` for an address that others could reach."""
+    if host not in LOOPBACK:
+        raise UsageError(f"will not listen on {host}: it is no loopback address, and there is no TLS yet")
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, home: str, timeout_s: float) -> None:
+        super().__init__("hub", timeout=timeout_s)
+        self.home = home
+
+    def connect(self) -> None:
+        self.sock = connect(self.home, self.timeout or TIMEOUT_S)
+
+
+def is_up(home: str) -> bool:
+    """Whether a hub serves the home. It holds the folder itself: what is in it can be deleted."""
+    return files.is_held(os.path.join(home, ".")) is True or files.is_held(os.path.join(home, LOCK)) is True
+
+
+def pid_of(home: str) -> int | None:
+    """The hub's process: by the lock that it holds, by what it wrote down, or by who listens on its socket."""
+    for known in (_in_lock, _in_file):
+        try:
+            pid, start, boot = known(home)
+        except (OSError, ValueError, KeyError, TypeError, files.Unreadable, files.NewerSchema):
+            continue
+        if boot == process.boot_id() and process.start_time(pid) == start:
+            return pid
+    try:
+        with connect(home, ANSWERS_S) as sock:
+            pid, _, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    except OSError:
+        return None
+    return int(pid) or None
+
+
+def _in_lock(home: str) -> tuple[int, int, str]:
+    pid, start, boot = files.read_bytes(os.path.join(home, LOCK)).decode().split()
+    return int(pid), int(start), boot
+
+
+def _in_file(home: str) -> tuple[int, int, str]:
+    value: dict[str, Any] = files.read_object(os.path.join(home, FILE))
+    return int(value["pid"]), int(value["start"]), str(value["boot_id"])
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped the process (state T)."""
+    stat = process.stat(pid)
+    return stat is not None and stat[0] == b"T"
+
+
+def connect(home: str, timeout_s: float) -> socket.socket:
+    """Raises ``OSError`` when nobody listens."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(timeout_s)
+    try:
+        with ShortPath(home, SOCKET) as path:
+            sock.connect(path)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def ask(home: str, method: str, path: str, body: object = None, *, timeout_s: float = TIMEOUT_S) -> Any:
+    """The hub's answer. Raises ``NoHub``, or ``HubRefused`` with its error."""
+    connection = _Connection(home, timeout_s)
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"} if data is not None else {}
+    try:
+        connection.request(method, path, data, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+    except TimeoutError:
+        raise SilentHub(pid_of(home)) from None
+    except (OSError, http.client.HTTPException):
+        raise NoHub from None
+    finally:
+        connection.close()
+    value = json.loads(text) if text else None
+    if answer.status >= 400:
+        told = value["error"] if isinstance(value, dict) else {"message": f"HTTP {answer.status}"}
+        raise HubRefused(answer.status, told["message"], told.get("hint", ""))
+    return value

@@ -1,0 +1,255 @@
+"""The gate before every route, HTTP and WebSocket alike: host, origin, credentials. Nothing behind it decides that.
+
+The Unix socket is the user's own (0600, and the kernel says who is there); TCP asks for everything, always.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
+
+from hitchpost.errors import HitchpostError
+from hitchpost.hub.http.connections import STRANGER, recognise
+from hitchpost.hub.http.errors import error_body
+from hitchpost.hub.http.grants import OWNER, Grant
+from hitchpost.hub.http.live import Held
+from hitchpost.hub.http.tokenfile import BROWSER, Known
+from hitchpost.hub.http.tokens import GUESS_S, Tokens
+
+SAFE_METHODS = ("GET", "HEAD")
+MOST_BODY_BYTES = 4 << 20
+MOST_SIGN_IN_BYTES = 4096
+"""Of somebody who is not known yet."""
+CHALLENGE, SIGN_IN_PATH = "/api/sign-in/challenge", "/api/sign-in"
+SIGN_IN = (CHALLENGE, SIGN_IN_PATH)
+OPEN_PATHS = ("/", "/favicon.svg", "/manifest.webmanifest", "/sw.js")
+OPEN_FOLDERS = ("/assets/",)
+CACHED = (*OPEN_FOLDERS, "/sw.js")
+NOBODY = Grant("", frozenset())
+POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    b"font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; "
+    b"form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy", POLICY),
+    (b"cache-control", b"no-store"),
+]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Coroutine[Any, Any, Message]]
+Send = Callable[[Message], Coroutine[Any, Any, None]]
+App = Callable[[Scope, Receive, Send], Coroutine[Any, Any, None]]
+
+
+class Refusal(HitchpostError):
+    """Raised when a request is turned away before any route sees it."""
+
+    def __init__(self, status: int, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.http_status, self.code = status, code
+
+
+class Trusted:
+    """For the Unix socket: whoever could open it is the owner, unless it is a process that may not speak there."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in ("http", "websocket"):
+            if why := scope.get("state", {}).get(STRANGER, "nobody has looked who it is"):
+                refusal = Refusal(403, "forbidden_peer", f"this process may not speak here: {why}")
+                await refuse(scope, receive, send, refusal)
+                return
+            state = {"grant": Grant(OWNER), "local": True, "actor": "cli", "held": None, "origins": frozenset()}
+            scope["state"] = {**scope.get("state", {}), **state}
+        await self.app(scope, bounded(receive), send)
+
+
+class Gate:
+    """For TCP. ``hosts`` are the exact values of Host, ``origins`` of Origin, that are ours."""
+
+    def __init__(self, app: App, tokens: Tokens) -> None:
+        self.app, self.tokens = app, tokens
+        self.hosts: frozenset[str] = frozenset()
+        self.origins: frozenset[str] = frozenset()
+        self._notes: set[asyncio.Future[None]] = set()
+
+    def serve_at(self, port: int, names: Iterable[str] = ("127.0.0.1", "localhost", "[::1]")) -> None:
+        self.hosts = frozenset(f"{name}:{port}" for name in names)
+        self.origins = frozenset(f"http://{host}" for host in self.hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        try:
+            known = self._who(scope, Headers(scope))
+        except Refusal as refusal:
+            await refuse(scope, receive, send, refusal)
+            return
+        except OSError as error:
+            # who asks cannot be known now, which is not the same as not being known
+            await refuse(scope, receive, send, Refusal(503, "system", f"cannot read the tokens: {error.strerror}"))
+            return
+        if known is not None:
+            recognise(scope)
+        state = {"grant": NOBODY, "local": False, "actor": "", "held": None, "origins": self.origins}
+        scope["state"] = {**scope.get("state", {}), **state}
+        started = False
+
+        async def with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                said = message.get("headers", [])
+                cached = scope["path"].startswith(CACHED) and any(key == b"cache-control" for key, _ in said)
+                message["headers"] = [*said, *(one for one in HEADERS if not (cached and one[0] == b"cache-control"))]
+            await send(message)
+
+        taken = bounded(receive, MOST_BODY_BYTES if known is not None else MOST_SIGN_IN_BYTES)
+        work = self.app(scope, taken, with_headers if scope["type"] == "http" else send)
+        if known is None:
+            await work
+            return
+        self._note_use(known)
+        task = asyncio.current_task()
+        assert task is not None
+        held = Held(known, task.cancel)
+        scope["state"] |= {"grant": known.grant, "actor": _actor(known), "held": held}
+        await self.tokens.live.serve(held, work)
+        if held.gone and not started and scope["type"] == "http":
+            await refuse(scope, receive, send, Refusal(401, "not_signed_in", "signed out meanwhile"))
+
+    def _who(self, scope: Scope, headers: Headers) -> Known | None:
+        """Who asks; None where anybody may. Raises ``Refusal``. The order is the order of suspicion."""
+        if headers.all(b"host") != 1 or headers.one(b"host") not in self.hosts:
+            raise Refusal(403, "forbidden_host", "this host name is not ours", "open the URL that hitch up prints")
+        origin = headers.one(b"origin")
+        if origin is not None and origin not in self.origins:
+            raise Refusal(403, "forbidden_origin", "requests from other pages are refused")
+        path, method = scope["path"], scope.get("method", "GET")
+        if scope["type"] == "websocket":
+            return self._who_connects(scope, headers, origin)
+        if method in SAFE_METHODS and (path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)):
+            return None
+        if path in SIGN_IN and method == "POST":
+            self._check_body(headers, MOST_SIGN_IN_BYTES)
+            return None
+        known = self._bearer(headers)
+        if known is None:
+            raise Refusal(401, "not_signed_in", "sign in first", "hitch up prints a URL that signs you in")
+        if method not in SAFE_METHODS:
+            self._check_body(headers)
+        return known
+
+    def _who_connects(self, scope: Scope, headers: Headers, origin: str | None) -> Known:
+        """A script has its token; a page cannot send one with a WebSocket, and has a ticket."""
+        known = self._bearer(headers)
+        if known is None:
+            if origin is None:
+                raise Refusal(403, "forbidden_origin", "a WebSocket needs an Origin")
+            tickets = parse_qs(scope.get("query_string", b"").decode("ascii", "replace")).get("ticket", [])
+            ticket = tickets[0] if len(tickets) == 1 else ""
+            known = self.tokens.of_ticket(ticket)
+            if known is None:
+                raise self._wrong(ticket, "a WebSocket needs a ticket", "POST /api/ws-ticket gives one")
+        return known
+
+    def _bearer(self, headers: Headers) -> Known | None:
+        """Who has the bearer token; None when there is none. A wrong one is refused, whatever else is there."""
+        text = headers.one(b"authorization")
+        if text is None:
+            return None
+        kind, _, token = text.partition(" ")
+        known = self.tokens.of_bearer(token.strip()) if kind.lower() == "bearer" else None
+        if known is None:
+            raise self._wrong(token.strip(), "this token is not known", "hitch token create makes one")
+        return known
+
+    def _wrong(self, secret: str, message: str, hint: str) -> Refusal:
+        """The answer to a secret that is not known. No secret is no guess."""
+        if secret and self.tokens.guessed(secret):
+            return Refusal(429, "too_many_guesses", "too many wrong secrets", "try again in a minute")
+        return Refusal(401, "not_signed_in", message, hint)
+
+    def _note_use(self, known: Known) -> None:
+        """In a thread, now and then: nobody waits for it."""
+        if self.tokens.is_use_due(known):
+            note = asyncio.get_running_loop().run_in_executor(None, self.tokens.note_use, known.key)
+            self._notes.add(note)
+            note.add_done_callback(self._notes.discard)
+
+    @staticmethod
+    def _check_body(headers: Headers, most: int = MOST_BODY_BYTES) -> None:
+        """Forms of other sites can be sent without asking; JSON cannot."""
+        kind = (headers.one(b"content-type") or "").partition(";")[0].strip(" \t").lower()
+        length = headers.one(b"content-length") or "0"
+        empty = length == "0" and headers.one(b"transfer-encoding") is None
+        if kind != "application/json" and not (kind == "" and empty):
+            raise Refusal(415, "not_json", "the body has to be application/json")
+        if not length.isdecimal() or int(length[:20]) > most:
+            raise Refusal(413, "too_large", f"a body has at most {most} bytes")
+
+
+class Headers:
+    def __init__(self, scope: Scope) -> None:
+        self._items: list[tuple[bytes, bytes]] = scope["headers"]
+
+    def all(self, name: bytes) -> int:
+        return sum(key == name for key, _ in self._items)
+
+    def one(self, name: bytes) -> str | None:
+        """The header's value; None when it is missing. Said twice, it counts as something that nobody means."""
+        found = [item for key, item in self._items if key == name]
+        return None if not found else found[0].decode("latin-1") if len(found) == 1 else "\0"
+
+
+def _actor(known: Known) -> str:
+    """Who was let in, as the story of a session names it."""
+    return "browser" if known.kind == BROWSER else f"token {known.name}".strip()
+
+
+def bounded(receive: Receive, most: int = MOST_BODY_BYTES) -> Receive:
+    """A body that turns out to be too large is not taken to its end."""
+    taken = 0
+
+    async def take() -> Message:
+        nonlocal taken
+        message = await receive()
+        if message["type"] == "http.request":
+            taken += len(message.get("body", b""))
+            if taken > most:
+                raise HTTPException(413, f"a body has at most {most} bytes")
+        return message
+
+    return take
+
+
+async def refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal) -> None:
+    body = error_body(refusal.code, refusal.message, refusal.hint)
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS]
+    if refusal.http_status == 429:
+        headers.append((b"retry-after", str(int(GUESS_S)).encode()))
+    if scope["type"] == "websocket":
+        await receive()
+        if "websocket.http.response" in scope.get("extensions", {}):
+            start = {"type": "websocket.http.response.start", "status": refusal.http_status, "headers": headers}
+            await send(start)
+            await send({"type": "websocket.http.response.body", "body": body})
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+        return
+    await send({"type": "http.response.start", "status": refusal.http_status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,69 @@
+"""``/metrics`` for Prometheus: what the hub knows at the moment that somebody asks."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+import hitchpost
+from hitchpost.hub.core import Hub
+from hitchpost.hub.http.grants import Grant
+from hitchpost.hub.http.needs import seen_by
+
+
+class Metrics:
+    """Collected at every scrape: nothing is counted twice, and nothing is kept up to date for nobody."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.clients = 0
+        self.sent_bytes = 0
+
+    def text(self, grant: Grant) -> bytes:
+        registry = CollectorRegistry()
+        registry.register(Scrape(self, grant))
+        return generate_latest(registry)
+
+    def collect(self, grant: Grant) -> Iterator[Metric]:
+        sessions = seen_by(grant, self.hub.registry.listed())
+        by_status = GaugeMetricFamily("hitchpost_sessions", "Sessions by status.", labels=["status"])
+        for word, count in Counter(one.shape["status"] for one in sessions).items():
+            by_status.add_metric([word], count)
+        yield by_status
+        wants = GaugeMetricFamily("hitchpost_attention", "Live sessions by what they want.", labels=["attention"])
+        live = [one for one in sessions if one.watch is not None]
+        for word, count in Counter(one.shape["attention"] for one in live).items():
+            wants.add_metric([word], count)
+        yield wants
+        uptime_s = time.monotonic() - self.hub.began
+        yield GaugeMetricFamily("hitchpost_hub_uptime_seconds", "How long the hub has been up.", uptime_s)
+        if grant.sessions is None:
+            yield from self._of_all()
+        info = GaugeMetricFamily("hitchpost_build", "The version.", labels=["version"])
+        info.add_metric([hitchpost.__version__], 1)
+        yield info
+
+    def _of_all(self) -> Iterator[Metric]:
+        """What is counted for all sessions together."""
+        yield GaugeMetricFamily("hitchpost_ws_clients", "WebSocket connections.", self.clients)
+        yield CounterMetricFamily("hitchpost_ws_sent_bytes", "Terminal bytes sent to clients.", self.sent_bytes)
+        ended = CounterMetricFamily("hitchpost_runs_ended", "Runs that ended since the hub is up.", labels=["state"])
+        for state, count in self.hub.registry.ended.items():
+            ended.add_metric([state], count)
+        yield ended
+        losses = self.hub.lost_screens.by_run
+        yield CounterMetricFamily("hitchpost_screens_lost", "Emulators lost on an agent's output.", losses.total())
+
+
+class Scrape:
+    """One collection, for who asks."""
+
+    def __init__(self, metrics: Metrics, grant: Grant) -> None:
+        self.metrics, self.grant = metrics, grant
+
+    def collect(self) -> Iterator[Metric]:
+        return self.metrics.collect(self.grant)

@@ -1,0 +1,205 @@
+"""The hub's process: one per home, on a Unix socket for the user's own programs and on TCP for browsers."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+
+import structlog
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from hitchpost import settings as config
+from hitchpost.errors import Refused
+from hitchpost.hub.client import FILE, LOCK, SOCKET, check_host
+from hitchpost.hub.core import Hub
+from hitchpost.hub.http.app import build
+from hitchpost.hub.http.connections import LocalConnection, limited
+from hitchpost.hub.http.gate import Gate, Trusted
+from hitchpost.hub.http.tokens import Tokens
+from hitchpost.hub.janitor import Janitor
+from hitchpost.store import files
+from hitchpost.store.home import open_home
+from hitchpost.system import cgroup, process
+from hitchpost.system.shortpath import ShortPath
+
+LEAVE_S = 5
+LOOPBACKS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+NAMES = {"127.0.0.1": "127.0.0.1", "::1": "[::1]", "localhost": "localhost"}
+"""What each address is called in a URL."""
+NO_SUCH_FAMILY = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+TRIES = 20
+"""To find a port that is free in both families."""
+SWITCH_S = 0.0005
+"""How long a thread that looks at files or feeds an emulator may make the event loop wait; Python's own are 5 ms."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str = "127.0.0.1"
+    port: int = 8750
+
+
+class Server(uvicorn.Server):
+    """Signals are the hub's own business."""
+
+    def capture_signals(self):  # type: ignore[no-untyped-def]
+        from contextlib import nullcontext
+
+        return nullcontext()
+
+
+def run(address: Address) -> int:
+    """Serve until SIGTERM or SIGINT. Raises ``Refused`` when another hub has the home."""
+    check_host(address.host)
+    sys.setswitchinterval(SWITCH_S)
+    home = open_home()
+    locks = take_locks(home)
+    cgroup.leave_foreign_group()
+    try:
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(serve(home, address))
+    finally:
+        for lock in locks:
+            os.close(lock)
+
+
+def take_locks(home: str) -> list[int]:
+    """Hold the home itself, which cannot be deleted under a hub, and the file that says who does."""
+    path = os.path.join(home, LOCK)
+    held: list[int] = []
+    try:
+        held.append(os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        files.wait_for_flock(held[0], home, 0.5)
+        held.append(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        files.wait_for_flock(held[1], path, 0.5)
+        os.ftruncate(held[1], 0)
+        os.pwrite(held[1], f"{os.getpid()} {process.start_time(os.getpid())} {process.boot_id()}\n".encode(), 0)
+        return held
+    except (OSError, files.LockTimeout) as error:
+        for fd in held:
+            os.close(fd)
+        if isinstance(error, OSError):
+            raise Refused(f"cannot use {path}: {os.strerror(error.errno or 0).lower()}") from None
+        raise Refused("another hub serves this home; hitch status tells of it") from None
+
+
+async def serve(home: str, address: Address) -> int:
+    hub = Hub(home)
+    tokens = Tokens(home)
+    app, sign_in = build(hub, tokens)
+    gate = Gate(app, tokens)
+    tcp = listen(address.port)
+    port = tcp[0].getsockname()[1]
+    gate.serve_at(port)
+    sign_in.url = f"http://{NAMES[address.host]}:{port}/"
+    ends = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ends.set)
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)
+    await hub.open()
+    janitor = Janitor(hub, config.load())
+    janitor.start()
+    local = _listen_locally(home)
+    tokens.live.open(home)
+    servers = [(_server(gate, limited()), tcp), (_server(Trusted(app), LocalConnection), [local])]
+    serving = [asyncio.create_task(server.serve(sockets=sockets)) for server, sockets in servers]
+    pid = os.getpid()
+    identity = {"pid": pid, "start": process.start_time(pid), "boot_id": process.boot_id()}
+    files.write_object(
+        os.path.join(home, FILE), {"schema": files.SCHEMA, "url": sign_in.url, **identity, "at": files.stamp()}
+    )
+    gc.freeze()  # what the hub is made of is not looked through again: that would be a pause of tens of milliseconds
+    gc.enable()
+    log.info("hub is up", url=sign_in.url, pid=os.getpid())
+    await ends.wait()
+    log.info("hub is leaving")
+    files.discard(os.path.join(home, FILE))
+    files.discard(os.path.join(home, SOCKET))
+    await janitor.shut_down()
+    for server, _ in servers:
+        server.should_exit = True
+        server.force_exit = True
+    await asyncio.wait(serving, timeout=LEAVE_S)
+    tokens.live.close()
+    await hub.close()
+    return 0
+
+
+def _server(app: object, protocol: type[H11Protocol]) -> Server:
+    return Server(
+        uvicorn.Config(
+            app,  # type: ignore[arg-type]
+            http=protocol,
+            ws="websockets-sansio",
+            ws_per_message_deflate=False,
+            ws_max_size=4 << 20,
+            ws_ping_interval=20,
+            ws_ping_timeout=60,
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=LEAVE_S,
+        )
+    )
+
+
+def listen(port: int) -> list[socket.socket]:
+    """Listen on the loopback address of both families, or on none: a browser that is told ``localhost`` takes either,
+    and what we left free could be somebody else's. Raises ``Refused``."""
+    for _ in range(TRIES if port == 0 else 1):
+        opened: list[socket.socket] = []
+        try:
+            for family, host in LOOPBACKS:
+                try:
+                    opened.append(_listen(family, host, opened[0].getsockname()[1] if opened else port))
+                except OSError as error:
+                    if family == socket.AF_INET or error.errno not in NO_SUCH_FAMILY:
+                        raise
+            return opened
+        except OSError as error:
+            for sock in opened:
+                sock.close()
+            why = os.strerror(error.errno or 0).lower()
+            refused = Refused(f"cannot listen on {NAMES[host]}:{port}: {why}", "choose another --port, or 0")
+    raise refused
+
+
+def _listen(family: int, host: str, port: int) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen(1024)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _listen_locally(home: str) -> socket.socket:
+    """The Unix socket, never open to others, not even for a moment."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    path = os.path.join(home, SOCKET)
+    files.discard(path)
+    before = os.umask(0o177)
+    try:
+        with ShortPath(home, SOCKET) as short:
+            sock.bind(short)
+    finally:
+        os.umask(before)
+    sock.listen(1024)
+    return sock

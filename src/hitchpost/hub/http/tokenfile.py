@@ -1,0 +1,201 @@
+"""``tokens.json``: who is known after the hub has died too. Scripts by their tokens, browsers by their sign-ins.
+
+It has digests only, and nothing in it signs anybody in. It is read again when it has changed, so what is taken out of
+it is worth nothing from then on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from hitchpost.hub.http.grants import Grant
+from hitchpost.hub.http.proof import Verifier
+from hitchpost.store import files
+
+FILE = "tokens.json"
+SCRIPT, BROWSER = "script", "browser"
+SECTIONS = {SCRIPT: "tokens", BROWSER: "signed_in"}
+BROWSER_S = 30 * 24 * 3600.0
+MOST_BROWSERS = 100
+ID_LENGTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Somebody who is let in. ``key`` is its name in the file: a token's digest, or a browser's id."""
+
+    key: str
+    kind: str
+    grant: Grant
+    name: str = ""
+    created_at: str = ""
+    used_at: str = ""
+    """About when it was used last; empty when it never was."""
+    verifier: Verifier | None = None
+    """Of a browser's secret."""
+
+    @property
+    def id(self) -> str:
+        """How the key begins, for people."""
+        return self.key[:ID_LENGTH]
+
+    @property
+    def expires_at(self) -> str:
+        return "" if self.grant.expires_at is None else stamp_of(self.grant.expires_at)
+
+    def shape(self) -> dict[str, object]:
+        sessions = None if self.grant.sessions is None else sorted(self.grant.sessions)
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "name": self.name,
+            "role": self.grant.role,
+            "sessions": sessions,
+            "created_at": self.created_at,
+            "expires_at": self.expires_at,
+            "used_at": self.used_at,
+        }
+
+
+class TokenFile:
+    def __init__(self, home: str, wall: Callable[[], float] = time.time) -> None:
+        self.path, self.wall = os.path.join(home, FILE), wall
+        self._seen: tuple[tuple[int, ...], dict[str, Known]] = ((), {})
+
+    def find(self, key: str) -> Known | None:
+        """Who has the key; None when nobody has it any more. Raises ``OSError`` when that cannot be told now."""
+        known = self._look().get(key)
+        return known if known is not None and known.grant.holds(self.now()) else None
+
+    def script(self, token: str) -> Known | None:
+        """Who has a script's token."""
+        wanted = digest(token)
+        known = self.find(wanted)
+        return known if known is not None and hmac.compare_digest(known.key, wanted) else None
+
+    def all(self) -> list[Known]:
+        """Raises ``Unreadable`` or ``NewerSchema`` when the file is not as it should be."""
+        return list(self._read(strict=True).values())
+
+    def add(self, known: Known) -> None:
+        """Durable when it returns. The browser that was used longest ago goes when there are ``MOST_BROWSERS``."""
+        with files.Lock(f"{self.path}.lock"):
+            found = self._read(strict=True)
+            found[known.key] = replace(known, created_at=files.stamp(self.wall()))
+            browsers = [one for one in found.values() if one.kind == BROWSER]
+            browsers.sort(key=lambda one: one.used_at or one.created_at)
+            for one in browsers[:-MOST_BROWSERS]:
+                del found[one.key]
+            self._write(found)
+
+    def remove(self, *beginnings: str) -> list[Known]:
+        """Take out everyone whose key begins so."""
+        with files.Lock(f"{self.path}.lock"):
+            found = self._read(strict=True)
+            gone = [one for one in found.values() if beginnings and one.key.startswith(beginnings)]
+            for one in gone:
+                del found[one.key]
+            if gone:
+                self._write(found)
+        return gone
+
+    def note_use(self, key: str) -> None:
+        """Write down that it is used now, which renews a browser's sign-in."""
+        with files.Lock(f"{self.path}.lock"):
+            found = self._read(strict=True)
+            if key not in found:
+                return
+            known = found[key]
+            grant = replace(known.grant, expires_at=self.in_s(BROWSER_S)) if known.kind == BROWSER else known.grant
+            found[key] = replace(known, grant=grant, used_at=files.stamp(self.wall()))
+            self._write(found)
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.wall(), UTC)
+
+    def in_s(self, seconds: float) -> datetime:
+        return self.now() + timedelta(seconds=seconds)
+
+    def _look(self) -> dict[str, Known]:
+        """Those that the file tells of. It is read again only if it is another one than the last time."""
+        try:
+            there = os.stat(self.path, follow_symlinks=False)
+        except FileNotFoundError:
+            return {}
+        now = (there.st_ino, there.st_size, there.st_mtime_ns, there.st_ctime_ns)
+        before, found = self._seen
+        if before != now:
+            found = self._read()
+            self._seen = (now, found)
+        return found
+
+    def _read(self, *, strict: bool = False) -> dict[str, Known]:
+        """Those that have not expired, by key. Unless ``strict``, a file that makes no sense knows nobody."""
+        try:
+            value = files.read_object(self.path)
+        except FileNotFoundError:
+            value = {}
+        except (files.Unreadable, files.NewerSchema):
+            if strict:
+                raise
+            value = {}
+        now = self.now()
+        found = (one for kind, section in SECTIONS.items() for one in _entries(kind, value.get(section)))
+        return {one.key: one for one in found if one.grant.holds(now)}
+
+    def _write(self, found: Mapping[str, Known]) -> None:
+        sections: dict[str, object] = {
+            section: {one.key: _entry(one) for one in found.values() if one.kind == kind}
+            for kind, section in SECTIONS.items()
+        }
+        files.write_object(self.path, {"schema": files.SCHEMA, **sections})
+
+
+def digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def stamp_of(moment: datetime) -> str:
+    return files.stamp(moment.timestamp())
+
+
+def _entry(known: Known) -> dict[str, object]:
+    entry: dict[str, object] = {"name": known.name, "role": known.grant.role, "created_at": known.created_at}
+    if known.grant.sessions is not None:
+        entry["sessions"] = sorted(known.grant.sessions)
+    if known.grant.expires_at is not None:
+        entry["expires_at"] = known.expires_at
+    if known.used_at:
+        entry["used_at"] = known.used_at
+    if known.verifier is not None:
+        entry |= {"stored_key": known.verifier.stored_key.hex(), "hub_key": known.verifier.hub_key.hex()}
+    return entry
+
+
+def _entries(kind: str, value: object) -> Iterator[Known]:
+    """What does not make sense in every part lets nobody in."""
+    for key, entry in value.items() if isinstance(value, dict) else ():
+        try:
+            yield _known(kind, str(key), entry)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            continue
+
+
+def _known(kind: str, key: str, entry: dict[str, object]) -> Known:
+    texts = {word: str(entry.get(word, "")) for word in ("name", "created_at", "used_at")}
+    ends, sessions = entry.get("expires_at"), entry.get("sessions")
+    grant = Grant(
+        str(entry["role"]),
+        None if sessions is None else frozenset(map(str, sessions)),  # type: ignore[call-overload]
+        None if ends is None else datetime.fromisoformat(str(ends)),
+    )
+    verifier = None
+    if kind == BROWSER:
+        verifier = Verifier(bytes.fromhex(str(entry["stored_key"])), bytes.fromhex(str(entry["hub_key"])))
+    return Known(key, kind, grant, verifier=verifier, **texts)

@@ -1,0 +1,198 @@
+"""Who may ask: launch codes, signed-in browsers, scripts' tokens, and tickets for WebSockets.
+
+Codes, challenges, tickets and the tokens of signed-in pages are kept in memory and die with the hub: whoever takes its
+port afterwards hears nothing that the next hub knows. Browsers and scripts are in a file, by their digests.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+
+from hitchpost.errors import HitchpostError
+from hitchpost.hub.http.grants import OWNER, Grant
+from hitchpost.hub.http.live import Live
+from hitchpost.hub.http.proof import SECRET_BYTES, Hello, Verifier, browser_secret, encoded
+from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, ID_LENGTH, SCRIPT, Known, TokenFile, digest
+from hitchpost.store import files
+
+CODE_S = 60.0
+CHALLENGE_S = 60.0
+TICKET_S = 30.0
+MOST_CHALLENGES = 4096
+MOST_TOKENS = 64
+"""Of one browser: each load of a page has its own."""
+MOST_GUESSES = 20
+GUESS_S = 60.0
+USED_EVERY_S = 600.0
+"""How old the time may be that the file tells as the last use."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    until: float
+    secret: bytes
+    verifier: Verifier
+    grant: Grant
+
+
+class Tokens:
+    """Every kind of secret, and whom it lets in."""
+
+    def __init__(
+        self, home: str, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
+    ) -> None:
+        self.clock = clock
+        self.file = TokenFile(home, wall)
+        self.live = Live(self.find)
+        self._codes: dict[str, Code] = {}
+        self._challenges: dict[str, tuple[float, Hello]] = {}
+        self._pages: dict[str, str] = {}
+        """Digests of pages' tokens, and the keys of their browsers."""
+        self._tickets: dict[str, tuple[float, str]] = {}
+        self._unwritten: dict[str, Known] = {}
+        self._guesses: dict[str, float] = {}
+        self._noted: dict[str, float] = {}
+        self._nobody = secrets.token_bytes(SECRET_BYTES)
+
+    def find(self, key: str) -> Known | None:
+        """Who has the key now. Raises ``OSError`` when that cannot be told."""
+        return self._unwritten.get(key) or self.file.find(key)
+
+    # signing in -------------------------------------------------------------------------------------------------
+
+    def new_code(self, grant: Grant | None = None) -> str:
+        """For one sign-in within a minute: an id, which is sent, and a secret, which is not."""
+        now = self.clock()
+        self._codes = {name: code for name, code in self._codes.items() if code.until > now}
+        name, secret = secrets.token_hex(ID_LENGTH), secrets.token_bytes(SECRET_BYTES)
+        self._codes[name] = Code(now + CODE_S, secret, Verifier.of(secret), grant or Grant(OWNER))
+        return f"{name}.{encoded(secret)}"
+
+    def challenge(self, name: str, page_nonce: str, origin: str) -> tuple[str, str]:
+        """Our nonce and our proof. For an id that is not known they look the same, and take as long."""
+        now = self.clock()
+        for nonce, (until, _) in list(self._challenges.items()):
+            if until > now and len(self._challenges) < MOST_CHALLENGES:
+                break
+            del self._challenges[nonce]
+        hello = Hello(name, page_nonce, secrets.token_urlsafe(24), origin)
+        self._challenges[hello.hub_nonce] = (now + CHALLENGE_S, hello)
+        return hello.hub_nonce, encoded(self._verifier(name).proof(hello))
+
+    def sign_in(self, hub_nonce: str, proof: bytes) -> Known | None:
+        """Whom a proof lets in; once for each challenge, whatever comes of it.
+
+        A launch code is used up, and its browser is known from now on: that waits for the disk. One that cannot be
+        written down lasts as long as the hub.
+        """
+        until, hello = self._challenges.pop(hub_nonce, (0.0, None))
+        if hello is None or self.clock() >= until or not self._verifier(hello.id).accepts(hello, proof):
+            return None
+        code = self._codes.pop(hello.id, None)
+        if code is None:
+            return self.find(hello.id)
+        verifier = Verifier.of(browser_secret(code.secret, hello))
+        grant = replace(code.grant, expires_at=self.file.in_s(BROWSER_S))
+        known = Known(secrets.token_hex(ID_LENGTH), BROWSER, grant, verifier=verifier)
+        try:
+            self.file.add(known)
+        except (HitchpostError, OSError) as error:
+            log.warning("a sign-in could not be written down", why=str(error))
+            self._unwritten[known.key] = known
+        return known
+
+    def _verifier(self, name: str) -> Verifier:
+        """What a proof with this id is checked by. Nobody has the secret of an id that is not known."""
+        found = Verifier.of(hmac.digest(self._nobody, name.encode(), "sha256"))
+        code, known = self._codes.get(name), self.find(name)
+        if code is not None and self.clock() < code.until:
+            found = code.verifier
+        elif known is not None and known.verifier is not None:
+            found = known.verifier
+        return found
+
+    def sign_out(self, key: str) -> None:
+        """Raises what writing raises: nobody is to believe that a browser is signed out which is not."""
+        if self._unwritten.pop(key, None) is None:
+            self.file.remove(key)
+        self._pages = {page: whose for page, whose in self._pages.items() if whose != key}
+
+    # asking -----------------------------------------------------------------------------------------------------
+
+    def new_token(self, key: str) -> str:
+        """For a page of a browser that has signed in; the oldest of too many goes."""
+        token = secrets.token_urlsafe(32)
+        self._pages[digest(token)] = key
+        for old in [one for one, whose in self._pages.items() if whose == key][:-MOST_TOKENS]:
+            del self._pages[old]
+        return token
+
+    def of_bearer(self, token: str) -> Known | None:
+        key = self._pages.get(digest(token))
+        return self.file.script(token) if key is None else self.find(key)
+
+    def new_ticket(self, key: str) -> str:
+        """For one WebSocket within half a minute, as long as whoever asked for it is known."""
+        now = self.clock()
+        self._tickets = {one: item for one, item in self._tickets.items() if item[0] > now}
+        ticket = secrets.token_urlsafe(24)
+        self._tickets[digest(ticket)] = (now + TICKET_S, key)
+        return ticket
+
+    def of_ticket(self, ticket: str) -> Known | None:
+        until, key = self._tickets.pop(digest(ticket), (0.0, ""))
+        return self.find(key) if self.clock() < until else None
+
+    def guessed(self, secret: str) -> bool:
+        """Count a wrong secret; True when there have been too many of late.
+
+        The same one again is no further guess: a script whose token was taken back asks as often as it likes.
+        """
+        now = self.clock()
+        self._guesses = {key: at for key, at in self._guesses.items() if at > now - GUESS_S}
+        wrong = digest(secret)
+        if wrong in self._guesses:
+            return False
+        if len(self._guesses) >= MOST_GUESSES:
+            return True
+        self._guesses[wrong] = now
+        return False
+
+    # being used -------------------------------------------------------------------------------------------------
+
+    def is_use_due(self, known: Known) -> bool:
+        """Whether this use is to be written down: every ten minutes one is."""
+        noted = self._noted.get(known.key)
+        if known.key in self._unwritten or (noted is not None and self.clock() < noted + USED_EVERY_S):
+            return False
+        self._noted[known.key] = self.clock()
+        return known.used_at < files.stamp(self.file.wall() - USED_EVERY_S)
+
+    def note_use(self, key: str) -> None:
+        """It waits for the disk; what cannot be written now is written the next time."""
+        try:
+            self.file.note_use(key)
+        except (HitchpostError, OSError) as error:
+            log.warning("the use of a token could not be written down", why=str(error))
+
+
+def create_bearer(
+    home: str,
+    name: str,
+    role: str,
+    sessions: frozenset[str] | None = None,
+    expires_at: datetime | None = None,
+) -> str:
+    """A new token for scripts. It is shown once; the file has its digest."""
+    token = secrets.token_urlsafe(32)
+    TokenFile(home).add(Known(digest(token), SCRIPT, Grant(role, sessions, expires_at), name))
+    return token

@@ -1,0 +1,105 @@
+"""Mending what the check-up finds: what is broken is put aside, what is left over is removed."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost.model import run as runs
+from hitchpost.model.status import lives_on, processes
+from hitchpost.ops.doctor import machine, sessions
+from hitchpost.ops.doctor.deleted_sessions import end_unseen
+from hitchpost.ops.doctor.report import index_errors, unfinished
+from hitchpost.ops.doctor.sessions import TROUBLE
+from hitchpost.ops.sessions.create import sweep
+from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.survivors import end_survivors, may_be
+from hitchpost.ops.views.observe import Seen, look
+from hitchpost.ops.views.session_json import shape
+from hitchpost.runtimes.docker import remove_left, remove_strays
+from hitchpost.runtimes.link import is_kept
+from hitchpost.store import files, quarantine, records
+from hitchpost.store.home import session_folder, sessions_folder
+from hitchpost.store.index import INDEX
+from hitchpost.system import cgroup
+from hitchpost.values import value
+from hitchpost.workspaces import worktree
+
+
+@value
+class Mended:
+    """What was done, and what could not be, in words."""
+
+    fixed: list[str]
+    failed: list[str]
+
+
+def mend(home: str) -> Mended:
+    """Do what can be done without losing anything. The home was checked before."""
+    done, failed = end_unseen(home)
+    if not os.path.isdir(sessions_folder(home)):
+        return Mended(done, failed)
+    for session in records.ids(home):
+        try:
+            done += _session(home, session)
+        except TROUBLE as error:
+            why = os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
+            failed.append(f"{session}: could not be mended: {why}")
+    half, temps = unfinished(home), sessions.temp_files(home) + sessions.temp_files(sessions_folder(home))
+    sweep(home)
+    done += [f"removed {path}" for path in half if not os.path.lexists(path)]
+    done += _discard(temps)
+    done += worktree.sweep(home)
+    if index_errors(home):
+        files.discard(os.path.join(home, INDEX))
+        done.append("removed the index; the next command rebuilds it from the files")
+    done += [f"removed the container of {session}" for session in (*remove_left(home), *remove_strays(home))]
+    return Mended(done + _groups(home), failed)
+
+
+def _session(home: str, session: str) -> list[str]:
+    folder = session_folder(home, session)
+    if os.path.islink(folder):
+        return []
+    before = look(home, session)
+    name = before.record.name or session
+    done = []
+    with files.SessionLock(folder):
+        for below, wrong in sessions.unreadable_run_files(folder):
+            kept = is_kept(os.path.dirname(os.path.join(folder, below)))
+            if kept is False and (moved := quarantine.put_away(folder, below)):
+                done.append(f"{name}: moved an unreadable file to {moved} ({wrong})")
+    litter = sessions.left_over(folder)
+    after = recover(home, session, actor="doctor")
+    done += [f"{name}: {change}" for change in _changes(before, after)]
+    if before.facts.state in runs.LIVE and after.facts.state in runs.TERMINAL and may_be(after):
+        left = after.facts.exit.survivors if after.facts.exit is not None else 0
+        end_survivors(home, after, "doctor")
+        done += [f"{name}: ended {processes(left)} that it had left behind"] if left else []
+    with files.SessionLock(folder):
+        done += _discard(sorted({*litter, *sessions.left_over(folder)}))
+    return done
+
+
+def _changes(before: Seen, after: Seen) -> list[str]:
+    found = []
+    if before.problem and not after.problem:
+        found.append(f"rebuilt from its story ({before.problem})")
+    if lives_on(before.facts) and after.facts.keeper_alive:
+        found.append("a new keeper has taken its agent over")
+    if before.facts.state != after.facts.state:
+        label = shape(after, after.facts.state_changed_at or after.facts.created_at)["label"]
+        found.append(f"wrote down what became of it: {before.facts.state} → {label}")
+    return found
+
+
+def _discard(paths: list[str]) -> list[str]:
+    for path in paths:
+        files.discard(path)
+    return [f"removed {path}" for path in paths if not os.path.lexists(path)]
+
+
+def _groups(home: str) -> list[str]:
+    kept = {name for session in records.ids(home) for name in sessions.kept_groups(session_folder(home, session))}
+    groups = machine.left_over_groups(home, kept)
+    cgroup.ControlGroups(groups).remove()
+    return [f"removed the empty control group {path}" for path in groups if not os.path.isdir(path)]

@@ -1,0 +1,47 @@
+"""The check-up of workspaces: git itself, files that cannot be read, worktrees that are half made or gone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from hitchpost.errors import GitFailed
+from hitchpost.ops.doctor.finding import Finding, note, ok, problem
+from hitchpost.store import files
+from hitchpost.workspaces import git, store
+
+CHECK = "workspaces"
+
+
+def workspaces(home: str) -> Iterator[Finding]:
+    """Nothing is said about git where no workspace needs it and it is there."""
+    found = store.everything(home)
+    try:
+        git.require()
+    except GitFailed as error:
+        yield (problem if found else note)("git", str(error), "hitch run --branch and hitch diff need it")
+    broken = list(_unreadable(home))
+    yield from broken
+    for one in found:
+        if not one.made and files.is_held(os.path.join(store.folder_of(home, one.id), files.LOCK)) is False:
+            yield note(CHECK, f"{one.name} was never finished being made", "run: hitch doctor --fix")
+        elif one.made and one.removed_at is None and not one.is_present:
+            todo = (
+                f"hitch workspace restore {one.word} brings it back"
+                if one.managed
+                else f"hitch workspace rm {one.word} forgets it"
+            )
+            yield note(CHECK, f"{one.name}: {one.path} is gone or is another folder", todo)
+        elif one.made and one.removed_at is None and one.managed and not store.own_folder(one):
+            todo = f"hitch workspace restore {one.word} makes them again; its files stay as they are"
+            yield note(CHECK, f"{one.name}: git's notes about {one.path} are gone", todo)
+    if found and not broken:
+        yield ok(CHECK, f"{len(store.listed(home))} known")
+
+
+def _unreadable(home: str) -> Iterator[Finding]:
+    for name in store.ids(home):
+        try:
+            store.read(home, name)
+        except (OSError, files.Unreadable, files.NewerSchema) as error:
+            yield problem(CHECK, f"{name}: {error}", "its folder is as it was; correct the file, or move it away")

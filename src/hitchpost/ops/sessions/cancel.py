@@ -1,0 +1,32 @@
+"""Cancelling: a session is ended and put away. It stays readable and takes no new run."""
+
+from __future__ import annotations
+
+from hitchpost.model import run as runs
+from hitchpost.ops.sessions.inside import refuse_inside
+from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.remove import StillLive, archive, refuse_closed
+from hitchpost.ops.sessions.stop import stop
+from hitchpost.ops.views.observe import Seen, look
+
+ATTEMPTS = 3
+
+
+def cancel(home: str, session: str, *, actor: str) -> Seen:
+    """End the session's run, if it has one, and archive its record. Raises what ``stop`` and ``archive`` raise.
+
+    A run that somebody starts in between is ended too.
+    """
+    seen = recover(home, session)
+    refuse_closed(seen)
+    refuse_inside(seen, "cancel")
+    for attempt in range(ATTEMPTS):
+        if recover(home, session).facts.state != runs.CREATED:
+            stop(home, session, actor=actor, reason="cancelled")
+        try:
+            archive(home, session, actor=actor)
+            break
+        except StillLive:
+            if attempt == ATTEMPTS - 1:
+                raise
+    return look(home, session)

@@ -1,0 +1,151 @@
+"""Where a session works: a workspace, or a plain folder. Chosen before it is created, checked before each run."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost.errors import HitchpostError, NoSuchWorkspace, Refused
+from hitchpost.model import run as runs
+from hitchpost.ops.sessions.create import working_folder
+from hitchpost.ops.views.listing import listing
+from hitchpost.ops.views.observe import Seen
+from hitchpost.store import files, records, story
+from hitchpost.text import readable
+from hitchpost.values import replace, value
+from hitchpost.workspaces import store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hitchpost.workspaces.store import Workspace
+
+    Progress = Callable[[float], None]
+
+
+@value
+class Place:
+    """A folder to work in. ``base`` is the commit that is checked out there; ``notes`` are for the person.
+
+    ``git`` describes the worktree that a folder is in which is no workspace's.
+    """
+
+    folder: str
+    workspace: Workspace | None = None
+    base: str | None = None
+    notes: tuple[str, ...] = ()
+    git: dict[str, object] | None = None
+
+    @property
+    def workspace_id(self) -> str | None:
+        return None if self.workspace is None else self.workspace.id
+
+    @property
+    def branch(self) -> str | None:
+        return None if self.workspace is None else self.workspace.branch
+
+
+def choose(
+    home: str,
+    folder: str,
+    *,
+    branch: str | None = None,
+    workspace: str | None = None,
+    exclusive: bool = False,
+    share: bool = False,
+    session: str = "",
+    progress: Progress = lambda waited_s: None,
+) -> Place:
+    """The place that a person asks for, ready to work in. ``folder`` is where that person is.
+
+    ``session`` is the one that asks, when there is one already. Raises ``WorkspaceBusy`` when the place is leased,
+    unless ``share``.
+    """
+    if branch is not None:
+        from hitchpost.workspaces import worktree
+
+        made = worktree.make(home, folder, branch, progress=progress)
+        return _ready(home, made.workspace, made.notes, share, session, progress)
+    known = None if workspace is None else _named(home, workspace)
+    if known is None:
+        wanted = folder if workspace is None else workspace
+        where, place = working_folder(wanted)
+        known = store.at(home, place.st_dev, place.st_ino) or store.around(home, where)
+        if known is None and exclusive:
+            _refuse_neighbours(home, where)
+            known = store.register(home, where)
+        if known is None:
+            return _in_folder(Place(where))
+        if known.path != where and store.is_below(where, known.path):
+            below = replace(_ready(home, known, (), share, session, progress), folder=where)
+            return below if known.managed else _in_folder(below)
+    return _ready(home, known, (), share, session, progress)
+
+
+def _ready(home: str, known: Workspace, notes: tuple[str, ...], share: bool, session: str, progress: Progress) -> Place:
+    from hitchpost.workspaces import lease, project, worktree
+
+    if not known.is_present:
+        raise worktree.gone(known)
+    if not share:
+        lease.check_free(home, known, session)
+        known, more = project.set_up(home, known, progress)
+        notes += tuple(more)
+    if not known.managed:
+        return _in_folder(Place(known.path, known, notes=notes))
+    return Place(known.path, known, store.tree(home, known).head().commit, notes)
+
+
+def _in_folder(place: Place) -> Place:
+    """With the worktree that the folder is in, if it is in one, and the commit that is checked out there."""
+    from hitchpost.workspaces import tree
+
+    found = tree.discover(place.folder)
+    try:
+        base = None if found is None else found.head().commit
+    except HitchpostError:
+        base = None
+    return replace(place, base=base, git=tree.stored(found))
+
+
+def _named(home: str, wanted: str) -> Workspace | None:
+    """The workspace that ``wanted`` names; None when it names a folder instead, also one where a leased one was."""
+    try:
+        known = store.find(home, wanted)
+    except NoSuchWorkspace:
+        if os.path.lexists(wanted) or os.path.dirname(wanted):
+            return None
+        raise
+    was_here = not known.managed and not known.is_present and os.path.isdir(wanted)
+    return None if was_here else known
+
+
+def _refuse_neighbours(home: str, folder: str) -> None:
+    """A lease keeps out who comes later; who is there already has none."""
+    for row in listing(home, shapes=True):
+        if row.shape["state"] in runs.LIVE and store.is_below(row.shape["workspace"]["path"], readable(folder)):
+            raise Refused(f"cannot lease {folder}: session {row.shape['name']} ({row.shape['id']}) works there")
+
+
+def move(home: str, seen: Seen, place: Place, *, actor: str) -> None:
+    """Give a session that has ended another place. Its history stays."""
+    from hitchpost.workspaces.tree import keep_index, read
+
+    where = os.stat(place.folder)
+    with files.SessionLock(seen.folder):
+        record = records.read(seen.folder)
+        reason = f"from {record.folder} to {place.folder}"
+        story.tell(seen.folder, "moved", run=seen.facts.run, actor=actor, reason=reason)
+        moved = replace(
+            record,
+            folder=place.folder,
+            folder_dev=where.st_dev,
+            folder_ino=where.st_ino,
+            workspace_id=place.workspace_id,
+            branch=place.branch,
+            base=place.base,
+            git=place.git,
+        )
+        records.write(seen.folder, moved)
+    if (tree := read(place.git)) is not None:
+        keep_index(replace(tree, keep=seen.folder), tree.index)

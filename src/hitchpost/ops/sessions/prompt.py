@@ -1,0 +1,66 @@
+"""A prompt for a session, from the command line or through the hub: what rests is started again, then it is typed."""
+
+from __future__ import annotations
+
+from hitchpost.errors import Refused
+from hitchpost.model import run as runs
+from hitchpost.model.status import rests
+from hitchpost.ops.sessions.send import check_text, send
+from hitchpost.ops.sessions.stop import wait_out_starting
+from hitchpost.ops.views.find import find
+from hitchpost.ops.views.observe import Seen
+from hitchpost.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@value
+class Prompted:
+    """``offset`` is where the log was before the text; ``started`` whether a run was started for it."""
+
+    seen: Seen
+    offset: int
+    started: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def prompt(
+    home: str,
+    session: str,
+    text: str,
+    *,
+    actor: str,
+    caller: Mapping[str, str],
+    size: tuple[int, int] = (80, 24),
+    enter: bool = True,
+    force: bool = False,
+) -> Prompted:
+    """Deliver ``text``. Raises what ``resume`` and ``send`` raise."""
+    seen, notes = find(home, session), None
+    if seen.facts.state in (runs.CREATED, runs.STARTING):
+        seen = wait_out_starting(home, seen.record.id)
+    if rests(seen.facts):
+        check_text(seen.record.name, text)  # what is refused starts nothing
+        seen, notes = _woken(home, seen, actor=actor, caller=caller, size=size)
+    offset = send(seen, text, enter=enter, force=force, fresh=notes is not None)
+    return Prompted(seen, offset, started=notes is not None, notes=notes or ())
+
+
+def _woken(
+    home: str, seen: Seen, *, actor: str, caller: Mapping[str, str], size: tuple[int, int]
+) -> tuple[Seen, tuple[str, ...] | None]:
+    """The session with its next run, and notes about that; None when another prompt was faster."""
+    from hitchpost import settings as config
+    from hitchpost.ops.sessions.resume import resume
+
+    session = seen.record.id
+    try:
+        begun = resume(home, session, config.load(), actor=actor, caller=caller, size=size)
+    except Refused:
+        now = wait_out_starting(home, session)
+        if now.facts.run == seen.facts.run:
+            raise
+        return now, None
+    return begun.seen, begun.notes

@@ -1,0 +1,74 @@
+"""Removing and archiving sessions. The workspace is not touched."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost.errors import Refused
+from hitchpost.model import run as runs
+from hitchpost.model.record import ARCHIVED
+from hitchpost.ops.sessions.create import REMOVED, erase, sweep
+from hitchpost.ops.sessions.inside import refuse_inside
+from hitchpost.ops.sessions.recover import recover, wait_for_keeper_to_leave
+from hitchpost.ops.sessions.sandbox import bring_out
+from hitchpost.ops.sessions.stop import stop
+from hitchpost.ops.views.advice import CLOSED, no_archive
+from hitchpost.ops.views.observe import Seen, look
+from hitchpost.runtimes import base
+from hitchpost.runtimes.link import is_kept
+from hitchpost.store import files, records
+from hitchpost.store.home import sessions_folder
+from hitchpost.store.records import Record
+
+
+class StillLive(Refused):
+    """Raised when a session cannot be put away because a run of it lives."""
+
+
+def remove(home: str, session: str, *, actor: str, force: bool = False) -> Record:
+    """Delete a session that has ended, its history included. ``force`` stops a live one first."""
+    sweep(home)
+    seen = recover(home, session)
+    if not force:
+        _refuse_live(seen, "stop it first, or use --force")
+    refuse_inside(seen, "rm --force")
+    if seen.facts.state != runs.CREATED:
+        seen = stop(home, session, actor=actor, run=seen.facts.run, reason="removed")
+    with files.SessionLock(seen.folder):
+        seen = look(home, session)
+        _refuse_live(seen, "it has just been started again")
+        if not force:
+            bring_out(home, seen.record)
+        base.load(seen.record.runtime).clear_away(seen.folder)
+        gone = os.path.join(sessions_folder(home), REMOVED + session)
+        os.rename(seen.folder, gone)
+        files.sync_folder(sessions_folder(home))
+    erase(gone)
+    return seen.record
+
+
+def archive(home: str, session: str, *, actor: str) -> Record:
+    """Put a session away for good: it stays readable and takes no new run. Only a person does this."""
+    sweep(home)
+    wait_for_keeper_to_leave(seen := recover(home, session))
+    with files.SessionLock(seen.folder):
+        seen = look(home, session)
+        refuse_closed(seen)
+        _refuse_live(seen, "stop it before you archive it")
+        record = records.change_record(
+            seen.folder, ARCHIVED, run=seen.facts.run, actor=actor, reason="archived by the user"
+        )
+    base.load(record.runtime).tear_down(seen.folder)
+    return record
+
+
+def refuse_closed(seen: Seen) -> None:
+    """Raises ``Refused`` for a record that can be put away no more."""
+    if seen.record.record in CLOSED:
+        raise no_archive(seen.record)
+
+
+def _refuse_live(seen: Seen, todo: str) -> None:
+    """Whoever holds the session's lock knows afterwards that no run can begin before it lets go."""
+    if seen.facts.state in runs.LIVE or (seen.facts.state != runs.CREATED and is_kept(seen.run_folder) is not False):
+        raise StillLive(f"{seen.record.name} is {seen.facts.state}; {todo}")

@@ -1,0 +1,66 @@
+"""Restarting: a live run is stopped first; then the next run starts in the same folder, or in another workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from hitchpost.errors import HitchpostError
+from hitchpost.model import run as runs
+from hitchpost.ops.sessions.inside import refuse_inside
+from hitchpost.ops.sessions.place import choose, move
+from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.sandbox import bring_out, refuse_mounts
+from hitchpost.ops.sessions.start import Begun, start
+from hitchpost.ops.sessions.stop import stop
+from hitchpost.ops.views.workplace import current
+from hitchpost.settings import Settings, environment
+from hitchpost.store.records import Record
+from hitchpost.values import replace
+from hitchpost.workspaces import snapshot
+from hitchpost.workspaces.store import Workspace
+
+
+def restart(
+    home: str,
+    session: str,
+    settings: Settings,
+    *,
+    actor: str,
+    caller: Mapping[str, str],
+    size: tuple[int, int] = (80, 24),
+    workspace: str | None = None,
+    progress: Callable[[float], None] = lambda waited_s: None,
+) -> Begun:
+    """Raises what ``stop`` and ``start`` raise. A folder that is gone, or settings that are wrong, stop nothing.
+
+    What an ended run left behind is ended too: it would work in the same folder as the next run. ``workspace`` moves
+    the session there.
+    """
+    seen = recover(home, session)
+    refuse_inside(seen, "restart")
+    environment(settings)
+    if workspace is None:
+        place, (record, known) = None, current(home, seen)
+    else:
+        record, known = seen.record, None
+        place = choose(home, workspace, workspace=workspace, share=record.share, session=session)
+        refuse_mounts(home, record.sandbox, place.folder, place.workspace)
+    if seen.facts.state != runs.CREATED:
+        seen = stop(home, session, actor=actor, by=runs.RESTART, reason="restart", progress=progress)
+    notes = _kept(home, record, known)
+    if place is not None:
+        notes = [*bring_out(home, seen.record), *place.notes]
+        move(home, seen, place, actor=actor)
+    begun = start(home, session, settings, actor=actor, caller=caller, size=size, reason="restart")
+    return replace(begun, notes=(*notes, *begun.notes))
+
+
+def _kept(home: str, record: Record, workspace: Workspace | None) -> list[str]:
+    """Snapshot a managed workspace that is dirty. Failing to is no reason not to restart: nothing is deleted."""
+    if workspace is None or not workspace.managed or record.share:
+        return []
+    try:
+        ref = snapshot.take(home, workspace, f"before a restart of {record.name}")
+    except HitchpostError as error:
+        return [f"no snapshot was taken: {error}"]
+    return [] if ref is None else [f"uncommitted work is kept in {ref}"]

@@ -1,0 +1,32 @@
+"""Resuming: the next run of a session that has ended, whose record says that it may go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hitchpost.errors import Refused
+from hitchpost.model import run as runs
+from hitchpost.model.record import ARCHIVED, ERROR
+from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.start import Begun, start
+from hitchpost.ops.views.advice import no_run
+from hitchpost.settings import Settings
+
+
+def resume(
+    home: str,
+    session: str,
+    settings: Settings,
+    *,
+    actor: str,
+    caller: Mapping[str, str],
+    size: tuple[int, int] = (80, 24),
+) -> Begun:
+    """Start the next run in the same workspace. Raises ``Refused`` for a live one and for records that are closed."""
+    seen = recover(home, session)
+    name = seen.record.name
+    if seen.record.record in (ARCHIVED, ERROR):
+        raise no_run(seen.record)
+    if seen.facts.state in runs.LIVE and seen.facts.state != runs.CREATED:
+        raise Refused(f"{name} is {seen.facts.state}; there is nothing to resume")
+    return start(home, session, settings, caller=caller, size=size, reason="resume", actor=actor)

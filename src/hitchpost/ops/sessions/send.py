@@ -1,0 +1,94 @@
+"""Sending a prompt: pasted as a person would, with a receipt."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hitchpost import wire
+from hitchpost.errors import HitchpostError, KeeperSilent, Refused
+from hitchpost.model import record as recs
+from hitchpost.model.status import lives_on, status
+from hitchpost.ops.sessions.takeover import NotTakenOver, take_over
+from hitchpost.ops.views.advice import no_input, way_on
+from hitchpost.ops.views.observe import Seen, look
+from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
+from hitchpost.store.home import home_of
+
+RECEIPT_TIMEOUT_S = 15.0
+PROMPT_S = 20.0
+
+
+class NotTaken(HitchpostError):
+    """Raised when the agent has not read all of a text in time. The rest is typed when it reads again."""
+
+    http_status = 503
+    code = "busy"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} has not read all of the text within {RECEIPT_TIMEOUT_S:g} s; the rest waits until it reads again"
+        )
+
+
+def check_text(name: str, text: str) -> None:
+    """Raises ``Refused`` for a text that can be typed into no agent. Nothing has to run for that."""
+    if (why := wire.untypable(text.encode("utf-8", "surrogateescape"))) is not None:
+        raise Refused(f"not sent to {name}: {why}")
+
+
+class NotReady(HitchpostError):
+    """Raised when an agent that was started for a text has not shown its prompt in time. Nothing was typed."""
+
+    http_status = 503
+    code = "busy"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"not sent to {name}: it has not shown its prompt within {PROMPT_S:g} s")
+
+
+def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False, fresh: bool = False) -> int:
+    """Deliver ``text`` and press Enter. Returns the log's offset before it. Raises ``Refused`` with the reason.
+
+    An agent that was started only now gets it when it is ready; one that was started for it (``fresh``) must be.
+    """
+    name = seen.record.name
+    if seen.record.record not in recs.TAKES_INPUT:
+        raise no_input(seen)
+    check_text(name, text)
+    if lives_on(seen.facts):
+        seen = take_over(home_of(seen.folder), seen, "recovery")
+        if lives_on(seen.facts):
+            raise NotTakenOver(seen.record)
+    try:
+        with Link.connect(seen.run_folder) as link:
+            if not force and not _is_ready(link, seen) and fresh:
+                raise NotReady(name)
+            try:
+                receipt = link.request("send", text=text, enter=enter, force=force, timeout_s=RECEIPT_TIMEOUT_S)
+            except Silent:
+                raise NotTaken(name) from None
+    except Silent:
+        raise KeeperSilent(name, TIMEOUT_S) from None
+    except NoKeeper:
+        seen = _now(seen)
+        label = status(seen.facts, datetime.now(UTC)).label
+        raise Refused(f"{name} is not running ({label})", way_on(seen)) from None
+    if receipt.get("ok") is not True:
+        raise Refused(f"not sent to {name}: {receipt.get('why')}")
+    return int(receipt["offset"])
+
+
+def _is_ready(link: Link, seen: Seen) -> bool:
+    """Wait until the agent reads prompts. False when it has not shown its own in time, and cannot be known to."""
+    record = seen.record
+    within_s = PROMPT_S if record.shows_prompt else record.ready_after_s
+    answer = link.request("ready", prompt=record.shows_prompt, within_s=within_s, timeout_s=within_s + TIMEOUT_S)
+    return not record.shows_prompt or answer.get("sign") != "alive"
+
+
+def _now(seen: Seen) -> Seen:
+    """The session after its keeper has gone."""
+    try:
+        return look(home_of(seen.folder), seen.record.id)
+    except (HitchpostError, OSError):
+        return seen

@@ -1,0 +1,209 @@
+"""Starting a run: locks are taken first and handed to the keeper open, so no moment is without a holder."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost import wire
+from hitchpost.agents import catalog
+from hitchpost.errors import Refused, StartFailed
+from hitchpost.model import run as runs
+from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR, SUSPENDED
+from hitchpost.model.status import status, survivors
+from hitchpost.ops.sessions import environment, sandbox
+from hitchpost.ops.sessions.create import sweep
+from hitchpost.ops.sessions.ready import ready
+from hitchpost.ops.sessions.recover import recover, say_why, wait_for_keeper_to_leave
+from hitchpost.ops.sessions.survivors import end_survivors
+from hitchpost.ops.views.advice import no_run
+from hitchpost.ops.views.observe import Seen, look
+from hitchpost.ops.views.workplace import current
+from hitchpost.runtimes import base
+from hitchpost.runtimes.kept import is_kept, take_lock
+from hitchpost.settings import Settings
+from hitchpost.store import files, records
+from hitchpost.store.home import make_run_folder
+from hitchpost.store.manager import Manager
+from hitchpost.store.records import Record
+from hitchpost.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hitchpost.workspaces.store import Workspace
+
+
+@value
+class Begun:
+    """A run that was started. ``notes`` are for the person: what is different from the run before."""
+
+    seen: Seen
+    notes: tuple[str, ...] = ()
+
+
+def start(
+    home: str,
+    session: str,
+    settings: Settings,
+    *,
+    actor: str,
+    caller: Mapping[str, str],
+    extra_env: Mapping[str, str] | None = None,
+    size: tuple[int, int] = (80, 24),
+    argv: tuple[str, ...] | None = None,
+    reason: str = "",
+    until_ready: bool = True,
+) -> Begun:
+    """Start the first run, or the next one after an end. Raises ``Refused``, ``StartFailed`` or ``BadSettings``.
+
+    Returns when the agent is ready. One that has ended with an error by then is a failed start: ``EndedAtOnce``.
+    """
+    sweep(home)
+    seen = recover(home, session)
+    record, folder = seen.record, seen.folder
+    _refuse_closed(record)
+    manager = Manager(folder, actor=actor)
+    place, workspace = current(home, seen)
+    sandbox.refuse_mounts(home, record.sandbox, place.folder, workspace)
+    if seen.facts.state != runs.ORPHANED:
+        wait_for_keeper_to_leave(seen)
+    if _may_be_copies(seen):
+        seen = end_survivors(home, seen, actor)
+    env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, place.folder)
+    flags = catalog.env_flags(record.agent)
+    box = sandbox.of_run(home, place, settings, extra_env or {}, workspace)
+    if seen.facts.state == runs.ORPHANED:
+        _allowed_run(seen, seen)  # an agent that lives on holds the lease itself
+    leases = _leases(home, seen, workspace)
+    try:
+        with files.SessionLock(folder):
+            now = look(home, session)
+            run = _allowed_run(seen, now)
+            where = make_run_folder(folder, run)
+            lock = take_lock(where, record.name)
+            try:
+                if now.facts.state != runs.CREATED:
+                    manager.next_run(reason=reason)
+                _touch(now)
+                _settle_place(folder, place)
+                manager.transition(runs.STARTING, run=run, reason=reason, locked=True)
+            except BaseException:
+                os.close(lock)
+                raise
+    except BaseException:
+        _close(leases)
+        raise
+    try:
+        env |= {wire.RUN_MARK: str(run), wire.HOME_MARK: files.folder_id(home)}
+        started = base.load(record.runtime).start(
+            base.Launch(
+                session=record.id,
+                session_folder=folder,
+                run=run,
+                argv=catalog.with_flags(flags, argv or record.argv, env),
+                env=env,
+                folder=place.folder,
+                folder_dev=place.folder_dev,
+                folder_ino=place.folder_ino,
+                lock_fd=lock,
+                lease_fds=leases,
+                cols=size[0],
+                rows=size[1],
+                grace_s=record.grace_s,
+                quit_signal=record.quit_signal,
+                quit_group=record.quit_group,
+                survivors=record.survivors,
+                log_cap_bytes=settings.log_cap_mib << 20,
+                pids_max=settings.pids_max,
+                memory_max_bytes=settings.memory_max_mib << 20,
+                sandbox=box,
+                env_flags=flags,
+            )
+        )
+    except OSError as error:
+        started = base.Started(None, f"cannot start a keeper: {error}")
+    finally:
+        _close((lock, *leases))
+    if started.error is not None:
+        if not started.kept:
+            say_why(where, started.error)
+        recover(home, session)
+        raise StartFailed(record.name, started.error)
+    _activate(folder, run, actor)
+    notes = tuple(environment.told_missing(environment.missing_names(folder, run - 1, env), run - 1))
+    return Begun(ready(home, record, run, where) if until_ready else look(home, session), notes)
+
+
+def _may_be_copies(seen: Seen) -> bool:
+    """Whether the last run ended unseen and left processes: the agent may be among them, and must not run twice."""
+    end = seen.facts.exit
+    return seen.facts.state in runs.TERMINAL and end is not None and end.survivors > 0 and not end.ended_at_known
+
+
+def _leases(home: str, seen: Seen, workspace: Workspace | None) -> tuple[int, ...]:
+    """The lease of the workspace, which the keeper will hold for its life. Raises ``WorkspaceBusy``."""
+    if workspace is None:
+        return ()
+    from hitchpost.workspaces import lease
+
+    record, facts = seen.record, seen.facts
+    run = facts.run if facts.state == runs.CREATED else facts.run + 1
+    return (lease.take(home, workspace, session=record.id, name=record.name, run=run, share=record.share),)
+
+
+def _settle_place(folder: str, place: Record) -> None:
+    """Write down where the session's workspace is now. The caller holds the session's lock."""
+    record = records.read(folder)
+    names = ("workspace_id", "branch", "folder", "folder_dev", "folder_ino")
+    now = {name: getattr(place, name) for name in names}
+    if any(getattr(record, name) != item for name, item in now.items()):
+        records.write(folder, replace(record, **now))
+
+
+def _close(fds: tuple[int, ...]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+def _refuse_closed(record: Record) -> None:
+    if record.record in (ARCHIVED, ERROR):
+        raise no_run(record)
+
+
+def _allowed_run(before: Seen, now: Seen) -> int:
+    """The number of the run that may start now. Raises ``Refused``. The caller holds the session's lock.
+
+    ``before`` is what the run's folder and lease were chosen by.
+    """
+    record, facts = now.record, now.facts
+    _refuse_closed(record)
+    if (record.folder, record.workspace_id) != (before.record.folder, before.record.workspace_id):
+        raise Refused(f"{record.name} has just been moved to {record.folder}; try again")
+    if facts.state == runs.CREATED:
+        return facts.run
+    if facts.state not in runs.TERMINAL:
+        raise Refused(f"{record.name} is {facts.state}", f"hitch restart {record.word} stops it first")
+    if is_kept(now.run_folder) is not False:
+        raise Refused(f"{record.name}: run {facts.run} is not over yet", f"hitch stop {record.word} ends it")
+    return facts.run + 1
+
+
+def _touch(ended: Seen) -> None:
+    """A run begins: the time of the runs before is kept, and how many processes they have left behind."""
+    facts, record = ended.facts, records.read(ended.folder)
+    if facts.state != runs.CREATED:
+        record = replace(
+            record,
+            earlier_runs_s=status(facts, facts.state_changed_at or facts.created_at).total_s,
+            earlier_survivors=survivors(facts),
+        )
+    records.write(ended.folder, replace(record, last_active_at=files.stamp()))
+
+
+def _activate(folder: str, run: int, actor: str) -> None:
+    """The run runs, so the record is active."""
+    if records.read(folder).record == SUSPENDED:
+        with files.SessionLock(folder):
+            if records.read(folder).record == SUSPENDED:
+                records.change_record(folder, ACTIVE, run=run, actor=actor, reason="a run started")

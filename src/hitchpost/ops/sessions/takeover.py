@@ -1,0 +1,124 @@
+"""Taking over: an agent that lives on without its keeper gets a new one, and goes on as if nothing had been."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from hitchpost import settings as config
+from hitchpost import wire
+from hitchpost.errors import BadSettings, HitchpostError, Refused
+from hitchpost.model.status import lives_on
+from hitchpost.ops.views.observe import Seen, look
+from hitchpost.runtimes import base
+from hitchpost.runtimes.kept import is_kept, take_lock
+from hitchpost.settings import Settings
+from hitchpost.store import files, story
+from hitchpost.store.records import Record
+from hitchpost.terminal import output
+
+USUAL_SIZE = (80, 24)
+ENDS_S = 2.0
+
+
+class NotTakenOver(Refused):
+    """Raised when an agent lives on without its keeper and no other could take its place."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(
+            f"{record.name} runs, its keeper is gone, and no other could take its place",
+            f"hitch doctor says why, hitch stop {record.word} ends it",
+        )
+
+
+def take_over(home: str, seen: Seen, actor: str) -> Seen:
+    """The session as it is afterwards: when no keeper could take it over, its agent still lives on without one."""
+    leases, unleased = _leases(home, seen)
+    try:
+        with files.SessionLock(seen.folder):
+            now = look(home, seen.record.id)
+            if not lives_on(now.facts) or now.facts.run != seen.facts.run:
+                return now
+            started = _start(now, leases)
+            if started.error is not None:
+                _wait_for_end_of_keeper(now.run_folder)
+            else:
+                story.tell(
+                    seen.folder,
+                    "keeper",
+                    run=now.facts.run,
+                    actor=actor,
+                    reason="the keeper was lost; a new one has taken the agent over",
+                    evidence={"pid": started.pid, "not_leased": unleased},
+                )
+    finally:
+        for fd in leases:
+            os.close(fd)
+    return look(home, seen.record.id)
+
+
+def _start(seen: Seen, leases: tuple[int, ...]) -> base.Started:
+    record, settings = seen.record, _settings()
+    cols, rows = _size(seen)
+    lock = take_lock(seen.run_folder, record.name)
+    try:
+        return base.load(record.runtime).take_over(
+            base.Launch(
+                session=record.id,
+                session_folder=seen.folder,
+                run=seen.facts.run,
+                argv=(),
+                env={},
+                folder=record.folder,
+                folder_dev=record.folder_dev,
+                folder_ino=record.folder_ino,
+                lock_fd=lock,
+                lease_fds=leases,
+                cols=cols,
+                rows=rows,
+                grace_s=record.grace_s,
+                quit_signal=record.quit_signal,
+                quit_group=record.quit_group,
+                survivors=record.survivors,
+                log_cap_bytes=settings.log_cap_mib << 20,
+            )
+        )
+    except OSError as error:
+        return base.Started(None, f"cannot start a keeper: {error}", kept=False)
+    finally:
+        os.close(lock)
+
+
+def _wait_for_end_of_keeper(run_folder: str) -> None:
+    """One that could not take over says so first and ends then: until it has, its lock looks like life."""
+    deadline = time.monotonic() + ENDS_S
+    while is_kept(run_folder) is not False and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def _leases(home: str, seen: Seen) -> tuple[tuple[int, ...], str]:
+    """The workspace's lease, which ended with the keeper; and why it cannot be had, when somebody else has it since."""
+    from hitchpost.ops.views.workplace import workspace_of
+    from hitchpost.workspaces import lease
+
+    record = seen.record
+    try:
+        workspace = workspace_of(home, record)
+        if workspace is None:
+            return (), ""
+        run, share = seen.facts.run, record.share
+        return (lease.take(home, workspace, session=record.id, name=record.name, run=run, share=share),), ""
+    except (HitchpostError, OSError) as error:
+        return (), str(error)
+
+
+def _size(seen: Seen) -> tuple[int, int]:
+    sizes = output.sizes(os.path.join(seen.run_folder, wire.OUTPUT))
+    return sizes[-1][1:] if sizes else USUAL_SIZE
+
+
+def _settings() -> Settings:
+    try:
+        return config.load()
+    except BadSettings:
+        return Settings()

@@ -1,0 +1,1 @@
+"""Views: what is known of sessions, as facts, words, tables and JSON. Nothing is written here."""

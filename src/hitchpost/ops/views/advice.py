@@ -1,0 +1,75 @@
+"""What a person can do about a session that does not run. Whatever is proposed here works in that very state."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost.errors import Refused
+from hitchpost.model import record as recs
+from hitchpost.model import run as runs
+from hitchpost.model.facts import ADOPTED
+from hitchpost.model.status import is_stale
+from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.workplace import current
+from hitchpost.store.records import Record
+
+
+def way_on(seen: Seen) -> str:
+    """How the session goes on, or why it cannot and what is left to do with it."""
+    record, word = seen.record, seen.record.word
+    if record.record in CLOSED:
+        return CLOSED[record.record].format(word)
+    if record.runtime == ADOPTED:
+        from hitchpost.runtimes.adopted import ADOPT_AGAIN  # with tmux and all: a start need not wait for that
+
+        return ADOPT_AGAIN
+    if (lost := place_lost(seen)) is not None:
+        return lost.hint
+    if record.record == recs.SUSPENDED:
+        return f"hitch resume {word} starts it again"
+    if is_stale(seen.facts):
+        return f"hitch restart {word} starts a new session in it, hitch stop {word} removes it"
+    if seen.facts.state == runs.CREATED:
+        return f"hitch restart {word} starts it"
+    return f"hitch restart {word} starts it again"
+
+
+CLOSED = {
+    recs.ARCHIVED: "hitch logs {0} shows its output, hitch rm {0} deletes it",
+    recs.ERROR: "hitch explain {0} tells why, hitch rm {0} deletes it",
+}
+"""Records that are final. Reading and deleting is all that is left."""
+
+
+def place_lost(seen: Seen) -> Refused | None:
+    """Why the session's folder cannot be worked in; None when it can."""
+    try:
+        current(os.path.dirname(os.path.dirname(seen.folder)), seen)
+    except Refused as lost:
+        return lost
+    return None
+
+
+def no_run(record: Record) -> Refused:
+    """For a record that is final."""
+    return Refused(
+        f"{record.name} is {record.record}: it takes no new run{noted(record)}",
+        CLOSED[record.record].format(record.word),
+    )
+
+
+def no_archive(record: Record) -> Refused:
+    """For a record that is final."""
+    what = "is archived already" if record.record == recs.ARCHIVED else f"is {record.record}: it cannot be archived"
+    return Refused(f"{record.name} {what}", CLOSED[record.record].format(record.word))
+
+
+def no_input(seen: Seen) -> Refused:
+    """For a record that is not active."""
+    record = seen.record
+    return Refused(f"{record.name} is {record.record} and takes no input{noted(record)}", way_on(seen))
+
+
+def noted(record: Record) -> str:
+    """What the record's word means for the person who reads it."""
+    return f" ({note})" if (note := recs.NOTES.get(record.record)) else ""

@@ -1,0 +1,297 @@
+"""Why a session has its status: the facts with their source and age, and the rule that made a word of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from hitchpost import wire
+from hitchpost.model import record as recs
+from hitchpost.model import run as runs
+from hitchpost.model.durations import duration
+from hitchpost.model.facts import LOCAL, TMUX, Exit, Facts
+from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, as_seen, gone_unseen, processes, status
+from hitchpost.ops.views import past
+from hitchpost.ops.views.observe import Seen, moment, survivors_of_earlier_runs
+from hitchpost.ops.views.session_json import shape
+from hitchpost.ops.views.workplace import workspace_of
+from hitchpost.runtimes import base, tmux
+from hitchpost.runtimes.kept import keeper_process, kept, lock_path
+from hitchpost.store import files, records, runfiles, story
+from hitchpost.terminal import output
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that was seen. ``source`` is a file of the session's folder, or what was looked at."""
+
+    fact: str
+    value: str
+    source: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``story`` is what had been told by ``at``, oldest first."""
+
+    seen: Seen
+    session: dict[str, Any]
+    words: Status
+    at: datetime
+    rule: str
+    facts: tuple[Fact, ...]
+    story: tuple[dict[str, object], ...]
+
+
+def explain(seen: Seen, now: datetime, at: datetime | None = None) -> Explanation:
+    """Explain what is true now, or what was at ``at``. Raises ``UsageError`` for a moment that it has no facts of."""
+    told = story.read(seen.folder)
+    if at is not None:
+        seen = past.seen_at(seen, told, at, now)
+        told = past.told_by(told, at)
+    moment_of = at or now
+    words = status(seen.facts, moment_of)
+    return Explanation(
+        seen=seen,
+        session=shape(seen, moment_of, words),
+        words=words,
+        at=moment_of,
+        rule=rule(seen.facts, words),
+        facts=tuple(_present(seen, now) if at is None else _past(seen, at)),
+        story=tuple(told),
+    )
+
+
+# The rule -------------------------------------------------------------------------------------------------------
+
+
+def rule(facts: Facts, words: Status) -> str:
+    """Which rule gave the word. The rules are tried in this order: record, failed probe, stale, the run's state."""
+    if words.word in (recs.ARCHIVED, recs.ERROR, recs.SUSPENDED):
+        if words.word != facts.record:
+            return f"the record counts first, and this run was {words.reason}, so the session is {words.word}"
+        return f"the record is {words.word}, and the record counts first, whatever became of the run"
+    if words.word == UNKNOWN:
+        why = facts.doubt or "whether its keeper lives cannot be known"
+        if gone_unseen(facts):
+            why = "its agent is gone, and a signal has stopped its keeper, which alone can tell how it ended"
+        return f"{why}, so nothing is claimed; its last known state is {facts.state}"
+    if words.word == STALE:
+        return "the sandbox lives, the agent in it is gone, and nobody asked for that"
+    if words.word != words.state:
+        return f"the run is {words.state} ({words.reason}), and a person has removed its sandbox since: that is a stop"
+    return _what(words) + _because(facts, words)
+
+
+def _what(words: Status) -> str:
+    """What became of the run."""
+    if words.state != runs.FAILED:
+        return runs.MEANINGS[words.state]
+    why = words.reason.replace("command killed ", "the command was killed ")
+    return f"the run failed: {why.replace('command exited ', 'the command exited ')}"
+
+
+def _because(facts: Facts, words: Status) -> str:
+    if facts.state != words.state:
+        why = "its keeper is gone" if facts.keeper_alive is False else "its keeper has not seen that it ended"
+        return f"; {facts.state} is written down, but {why}{_died_with(facts, words)}"
+    if words.state == runs.RUNNING:
+        return _running(facts, words)
+    if words.state == runs.STOPPED:
+        return "; who asked counts first, whatever the exit code"
+    return _died_with(facts, words)
+
+
+def _died_with(facts: Facts, words: Status) -> str:
+    """Why a lost keeper means the end, where it does."""
+    unseen = facts.exit is None or not facts.exit.ended_at_known
+    child = facts.runtime in (LOCAL, TMUX) and unseen and words.reason in (runs.KEEPER_LOST, runs.SHELL_GONE)
+    return "; the agent, its child, got SIGKILL when it died" if child else ""
+
+
+def _running(facts: Facts, words: Status) -> str:
+    if facts.process_stopped:
+        return ", and a signal has stopped it (it can still be ended)"
+    if facts.keeper_stopped:
+        return ", and a signal has stopped its keeper, which hears and writes nothing until it gets SIGCONT"
+    if facts.keeper_alive is False:
+        return ", and its keeper is gone: nobody hears it until a new one takes it over"
+    if words.attention == BLOCKED:
+        return ", and it says that it waits for a permission"
+    if words.idle_s >= facts.idle_after_s:
+        return f", and it has been silent for longer than {duration(facts.idle_after_s)}, which counts as idle"
+    return ""
+
+
+# The facts ------------------------------------------------------------------------------------------------------
+
+
+def _present(seen: Seen, now: datetime) -> list[Fact]:
+    record, facts = seen.record, seen.facts
+    run = runfiles.read_run(seen.run_folder)
+    found = [
+        Fact("record", record.record, records.RECORD, moment(record.record_changed_at)),
+        Fact("state", f"{facts.state} (run {facts.run})", files.STATE, facts.state_changed_at),
+        Fact("keeper", keeper_text(seen), _of_run(seen, wire.KEEPER_LOCK), now),
+    ]
+    if run is not None:
+        value = "the same as the run's" if run.same_boot else "another than the run's: the machine was restarted since"
+        found.append(Fact("boot", value, _of_run(seen, wire.RUN), now))
+    found += _of_ending(seen, facts.exit)
+    found += _of_earlier_runs(seen, now)
+    found += _of_life(seen, facts)
+    for name, alive in (("sandbox", facts.sandbox_alive), ("agent in it", facts.session_alive)):
+        if alive is not None:
+            found.append(Fact(name, "alive" if alive else "dead", f"the {record.runtime} runtime", now))
+    if record.runtime == TMUX:
+        found += _of_tmux(seen, run, now)
+    found.append(Fact("folder", folder_text(seen), "the file system", now))
+    if run is not None and run.tier:
+        found.append(Fact("protection", run.tier, _of_run(seen, wire.RUN), moment(run.started_at)))
+    if seen.problem:
+        found.append(Fact("problem", seen.problem, "hitch doctor", now))
+    return found
+
+
+def _of_earlier_runs(seen: Seen, now: datetime) -> list[Fact]:
+    """What the runs before this one left behind, and how much of it lives."""
+    found = []
+    for run, left in survivors_of_earlier_runs(seen).items():
+        lives = base.load(seen.record.runtime).leftovers(seen.folder, run)
+        seen_now = f"{lives.count} of them alive now" + (f" ({lives.unknown})" if lives.unknown else "")
+        found.append(Fact("left behind", f"{processes(left)} by run {run}; {seen_now}", f"runs/{run}/{wire.EXIT}", now))
+    return found
+
+
+def _of_tmux(seen: Seen, run: runfiles.Run | None, now: datetime) -> list[Fact]:
+    """ADR 22's three objects, each looked at on its own, in its order."""
+    server = tmux.server_pid(seen.folder)
+    alive = run is not None and run.keeper is not None and run.keeper.is_alive
+    over = as_seen(seen.facts).state not in runs.LIVE
+    what = ("the user's own now" if over else "the keeper") if alive else ""
+    return [
+        Fact("tmux session", f"open (server {server})" if server else "closed", wire.TMUX_SOCKET, now),
+        Fact("shell", f"running ({what})" if alive else "exited", _of_run(seen, wire.RUN), now),
+        Fact("command", "finished" if over else "running", files.STATE, seen.facts.state_changed_at),
+    ]
+
+
+def _past(seen: Seen, at: datetime) -> list[Fact]:
+    record, facts = seen.record, seen.facts
+    found = [
+        Fact("record", record.record, files.STORY, moment(record.record_changed_at)),
+        Fact("state", f"{facts.state} (run {facts.run})", files.STORY, facts.state_changed_at),
+    ]
+    if facts.state in runs.LIVE:
+        known = {True: "alive", False: "gone", None: "not known: it was found gone later, and nobody saw it go"}
+        found.append(Fact("keeper", known[facts.keeper_alive], files.STORY, at))
+    ended = facts.exit is not None and (facts.exit.ended_at is None or facts.exit.ended_at <= at)
+    found += _of_ending(seen, facts.exit if ended else None, at)
+    found += _of_life(seen, facts)
+    return found
+
+
+def _of_ending(seen: Seen, end: Exit | None, until: datetime | None = None) -> list[Fact]:
+    intent = runfiles.read_intent(seen.run_folder)
+    asked_at = moment(intent.get("at"))
+    found = []
+    if intent and (until is None or (asked_at is not None and asked_at <= until)):
+        why = f" ({intent['reason']})" if intent.get("reason") else ""
+        found.append(Fact("intent", f"{intent.get('by')} asked it to end{why}", _of_run(seen, wire.INTENT), asked_at))
+    if end is not None:
+        late = "" if end.ended_at_known else "; nobody saw when, this was its last sign of life"
+        source = (
+            _of_run(seen, wire.EXIT) if runfiles.has_exit(seen.run_folder) else "what was seen, not written down yet"
+        )
+        found.append(Fact("exit", exit_text(end) + late, source, end.ended_at))
+        stored = runfiles.read_exit(seen.run_folder)
+        used = stored.get("rusage")
+        if isinstance(used, dict) and until is None:
+            found.append(Fact("used", used_text(used), _of_run(seen, wire.EXIT), end.ended_at))
+        ran = until is None and seen.facts.started_at is not None
+        if ran and (lost := lost_text(stored.get("lost_output_bytes", 0))):
+            found.append(Fact("lost output", lost, _of_run(seen, wire.EXIT), end.ended_at))
+    elif seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is not True:
+        found.append(Fact("exit", "nobody saw it", _of_run(seen, wire.EXIT), None))
+    return found
+
+
+def _of_life(seen: Seen, facts: Facts) -> list[Fact]:
+    found = []
+    if facts.last_activity_at is not None:
+        found.append(Fact("last output", "seen", _of_run(seen, wire.OUTPUT), facts.last_activity_at))
+    else:
+        found.append(Fact("last output", "none yet", _of_run(seen, wire.OUTPUT), None))
+    report = facts.report
+    if report is not None:
+        kind = f", {report.kind}" if report.kind else ""
+        value = f"{report.state}{kind} (by {report.source})"
+        found.append(Fact("attention", value, _of_run(seen, wire.ATTENTION), report.at))
+    return found
+
+
+def keeper_text(seen: Seen) -> str:
+    """Who holds the run's lock: the proof that its keeper lives."""
+    found = kept(seen.run_folder)
+    if found.doubt and not found.stopped:
+        return f"dead: {found.doubt}"
+    if found.alive is None:
+        return "not known: its lock cannot be looked at"
+    if not found.alive:
+        held = files.is_held(lock_path(seen.run_folder))
+        where = "another process holds its lock" if held else "its lock is free"
+        return "not started" if seen.facts.state == runs.CREATED else f"gone: {where}"
+    pid = keeper_process(seen.run_folder)
+    if pid is None:
+        return "alive: its lock is held, by whom is not written yet"
+    return f"{'stopped by a signal' if found.stopped else 'alive'}: its lock is held by pid {pid}"
+
+
+def folder_text(seen: Seen) -> str:
+    record = seen.record
+    wanted = (record.folder_dev, record.folder_ino)
+    try:
+        here = os.stat(record.folder)
+        workspace = workspace_of(os.path.dirname(os.path.dirname(seen.folder)), record)
+        if workspace is not None and workspace.path == record.folder and seen.facts.state not in runs.LIVE:
+            wanted = (workspace.dev, workspace.ino)  # it may have been restored since the last run
+    except OSError as error:
+        return f"gone: {record.folder} ({os.strerror(error.errno or 0).lower()})"
+    if (here.st_dev, here.st_ino) != wanted:
+        return f"another folder is now at {record.folder}"
+    return f"present: {record.folder}"
+
+
+def exit_text(end: Exit) -> str:
+    if end.error is not None:
+        return end.error
+    text = runs.exit_text(end.code, end.signal, end.out_of_memory)
+    text += ", core dumped" if end.core_dumped else ""
+    text += f", asked by {end.intent}" if end.intent else ", nobody asked"
+    return text + (f", {processes(end.survivors)} still there" if end.survivors else "")
+
+
+def lost_text(lost: object) -> str:
+    """How much output is missing, as ``exit.json`` has it; empty when none is."""
+    if lost is None or (isinstance(lost, int) and output.counted(lost) is None):
+        return "not known: nobody could count it"
+    return f"{lost} bytes" if lost else ""
+
+
+def used_text(used: Mapping[str, object]) -> str:
+    """What the kernel counted of the agent and of those that it waited for; memory is the largest of one process."""
+
+    def number(name: str) -> float:
+        found = used.get(name)
+        return found if isinstance(found, int | float) else 0.0
+
+    mib, processor_s = number("max_rss_kb") / 1024, number("user_s") + number("system_s")
+    return f"{mib:.1f} MiB of memory, {processor_s:.2f} s of a processor"
+
+
+def _of_run(seen: Seen, name: str) -> str:
+    return f"runs/{seen.facts.run}/{name}"

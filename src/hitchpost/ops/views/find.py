@@ -1,0 +1,67 @@
+"""Finding sessions: by id, then name, then index, then the unique beginning of an id."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hitchpost.errors import AmbiguousSession, NoSuchRun, NoSuchSession
+from hitchpost.model.record import ARCHIVED
+from hitchpost.ops.views.observe import Seen, look
+from hitchpost.store import index
+from hitchpost.store.home import run_folder, session_folder
+
+
+def resolve(home: str, wanted: str) -> str:
+    """The id of the session that ``wanted`` means. Raises ``NoSuchSession`` or ``AmbiguousSession``."""
+    return resolve_in(index.rows(home), wanted)
+
+
+def resolve_in(rows: dict[str, dict[str, Any]], wanted: str) -> str:
+    """``resolve`` among sessions that are known already: id, name, index and record of each."""
+    if wanted in rows:
+        return wanted
+    named = [row for row in rows.values() if row["name"] == wanted]
+    named.sort(key=lambda row: row["record"] == ARCHIVED)
+    if named:
+        return str(named[0]["id"])
+    if wanted.isascii() and wanted.isdigit() and len(wanted) < 10:
+        for row in rows.values():
+            if row["index"] == int(wanted) and row["record"] != ARCHIVED:
+                return str(row["id"])
+    fitting = [session for session in rows if wanted and session.startswith(wanted)]
+    if len(fitting) > 1:
+        raise AmbiguousSession(wanted, sorted(fitting))
+    if not fitting:
+        raise NoSuchSession(wanted)
+    return fitting[0]
+
+
+def find(home: str, wanted: str) -> Seen:
+    """Look at the session that ``wanted`` means."""
+    session = resolve(home, wanted)
+    try:
+        return look(home, session)
+    except FileNotFoundError:
+        raise NoSuchSession(wanted) from None
+
+
+def again(home: str, seen: Seen) -> Seen:
+    """Look once more. Raises ``NoSuchSession`` when it was removed meanwhile."""
+    try:
+        return look(home, seen.record.id)
+    except FileNotFoundError:
+        raise NoSuchSession(seen.record.name) from None
+
+
+def chosen_run(seen: Seen, run: int | None) -> int:
+    """The number of the run that is meant: ``run``, else the newest. Raises ``NoSuchRun``."""
+    if run is None:
+        return seen.facts.run
+    if not 1 <= run <= seen.facts.run or not os.path.isdir(run_folder(seen.folder, run)):
+        raise NoSuchRun(seen.record.name, run, seen.facts.run)
+    return run
+
+
+def exists(home: str, session: str) -> bool:
+    return os.path.isdir(session_folder(home, session))

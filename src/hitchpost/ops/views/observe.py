@@ -1,0 +1,293 @@
+"""Looking at a session: files and locks become facts. Nothing is written and nothing is judged here."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+
+from hitchpost import wire
+from hitchpost.model import run as runs
+from hitchpost.model.facts import WITHOUT_SANDBOX, Exit, Facts, Report
+from hitchpost.runtimes import base
+from hitchpost.store import files, records, runfiles, story
+from hitchpost.store.home import run_folder, session_folder
+from hitchpost.store.manager import State, read_state
+from hitchpost.store.records import Record
+from hitchpost.terminal import output
+from hitchpost.values import fields, replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+DYING_S = 0.3
+NEVER = datetime.fromtimestamp(0, UTC)
+SEEN_OF_HEALTH = (
+    "keeper_alive",
+    "sandbox_alive",
+    "session_alive",
+    "sandbox_paused",
+    "process_stopped",
+    "keeper_stopped",
+    "lost",
+    "doubt",
+)
+
+OF_THE_LIVING: dict[str, Any] = {
+    "keeper_alive": False,
+    "report": None,
+    "same_boot": None,
+    "lost": "",
+    "left": 0,
+    "process_stopped": False,
+    "keeper_stopped": False,
+    "doubt": "",
+    "probe_failed": False,
+}
+"""What is looked up while a run lives, as it is after its end."""
+
+
+@value
+class Seen:
+    """A session as it was found. ``problem`` says which file could not be read; the facts are then from the story."""
+
+    record: Record
+    facts: Facts
+    folder: str
+    problem: str = ""
+
+    @property
+    def run_folder(self) -> str:
+        return run_folder(self.folder, self.facts.run)
+
+
+def look(home: str, session: str) -> Seen:
+    """Raises ``FileNotFoundError`` when there is no such session, ``NewerSchema`` when a newer version wrote it."""
+    folder = session_folder(home, session)
+    problems = []
+    record, problem = _record(folder)
+    problems.append(problem)
+    state, problem = _state(folder, record)
+    problems.append(problem)
+    return Seen(record, facts(folder, record, state), folder, "; ".join(filter(None, problems)))
+
+
+def with_activity(seen: Seen) -> Seen:
+    """``seen`` with the time at which output came last, now."""
+    written = output.last_written(os.path.join(seen.run_folder, wire.OUTPUT))
+    if written is None:
+        return seen
+    return replace(seen, facts=replace(seen.facts, last_activity_at=datetime.fromtimestamp(written, UTC)))
+
+
+def as_it_was(seen: Seen) -> bool:
+    """Whether what no file tells is still as it was seen: keeper, agent and sandbox, alive or stopped."""
+    facts = seen.facts
+    if facts.state == runs.CREATED or seen.problem:
+        return not seen.problem
+    health = base.load(seen.record.runtime).health(seen.folder, facts.run, session=seen.record.id)
+    if facts.state in runs.TERMINAL and facts.state != runs.ORPHANED:
+        return (health.sandbox_alive, health.sandbox_paused) == (facts.sandbox_alive, facts.sandbox_paused)
+    same = [getattr(health, name) == getattr(facts, name) for name in SEEN_OF_HEALTH]
+    return all(same) and facts.probe_failed == (health.probe_failed or health.keeper_alive is None)
+
+
+def ended(seen: Seen, told: dict[str, object]) -> Seen | None:
+    """``seen`` as a look will find it, now that its keeper has told the run's end, which it has written down before.
+
+    None when the keeper's word is not all that a look needs, or could not be written.
+    """
+    changed_at, state, end, written = (
+        moment(told.get("changed_at")),
+        told.get("state"),
+        told["exit"],
+        told["written_at"],
+    )
+    is_end = state in runs.TERMINAL and state != runs.ORPHANED and seen.facts.state in runs.LIVE
+    if not is_end or changed_at is None or seen.problem or seen.record.runtime not in WITHOUT_SANDBOX:
+        return None
+    last_activity_at = (
+        datetime.fromtimestamp(written, UTC) if isinstance(written, float) else seen.facts.last_activity_at
+    )
+    assert isinstance(end, dict)
+    return replace(
+        seen,
+        facts=replace(
+            seen.facts,
+            state=str(state),
+            state_changed_at=changed_at,
+            last_activity_at=last_activity_at,
+            exit=exit_of(end),
+            **OF_THE_LIVING,
+        ),
+    )
+
+
+def facts(folder: str, record: Record, state: State | None) -> Facts:
+    created_at = moment(record.created_at) or NEVER
+    if state is None:
+        return Facts(created_at=created_at, record=record.record, runtime=record.runtime, probe_failed=True)
+    where = run_folder(folder, state.run)
+    run = runfiles.read_run(where)
+    known = Facts(
+        created_at=created_at,
+        state=state.state,
+        state_changed_at=moment(state.state_changed_at),
+        record=record.record,
+        record_changed_at=moment(record.record_changed_at),
+        runtime=record.runtime,
+        run=state.run,
+        started_at=None if run is None else moment(run.started_at),
+        last_activity_at=_last_activity(where, state),
+        last_alive_at=_last_alive(where),
+        supports_resume=record.supports_resume,
+        idle_after_s=record.idle_after_s,
+        quiet_after_s=record.quiet_after_s,
+        earlier_runs_s=record.earlier_runs_s,
+        earlier_survivors=record.earlier_survivors,
+    )
+    if state.state in runs.TERMINAL and state.state != runs.ORPHANED:
+        ended = replace(known, exit=read_exit(where), keeper_alive=False)
+        if record.runtime in WITHOUT_SANDBOX:
+            return ended
+        health = base.load(record.runtime).health(folder, state.run, session=record.id)
+        paused = health.sandbox_paused
+        return replace(ended, sandbox_alive=health.sandbox_alive, session_alive=False, sandbox_paused=paused)
+    if state.state == runs.CREATED:
+        return known
+    # the lock before the exit: a keeper that ends between the two looks has written its exit by then
+    health = base.load(record.runtime).health(folder, state.run, session=record.id)
+    alive = health.keeper_alive
+    same_boot = None if run is None else run.same_boot
+    exit = read_exit(where) or _seen_exit(where, health.exit) if alive is False else None
+    unseen = alive is False and exit is None and health.session_alive is not True and same_boot is not False
+    return replace(
+        known,
+        exit=exit,
+        left=left_behind(record.runtime, folder, state.run).count if unseen else 0,
+        report=read_report(where) if alive else None,
+        keeper_alive=alive,
+        same_boot=same_boot,
+        sandbox_alive=health.sandbox_alive,
+        session_alive=health.session_alive,
+        sandbox_paused=health.sandbox_paused,
+        process_stopped=health.process_stopped,
+        probe_failed=health.probe_failed or alive is None,
+        lost=health.lost,
+        keeper_stopped=health.keeper_stopped,
+        doubt=health.doubt,
+        workspace_missing=state.state == runs.ORPHANED,
+    )
+
+
+def left_behind(runtime: str, folder: str, run: int) -> base.Leftovers:
+    """What a lost keeper has left. It may be dying: its parent-death signal and its terminal's end take a moment."""
+    found = base.load(runtime)
+    deadline = time.monotonic() + DYING_S
+    while (left := found.leftovers(folder, run)).count and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return left
+
+
+def survivors_of_earlier_runs(seen: Seen) -> dict[int, int]:
+    """How many processes each run before this one has left behind, as far as anybody has looked since."""
+    if not seen.record.earlier_survivors:
+        return {}
+    ends = {run: read_exit(run_folder(seen.folder, run)) for run in range(1, seen.facts.run)}
+    return {run: end.survivors for run, end in ends.items() if end is not None and end.survivors}
+
+
+def moment(text: object) -> datetime | None:
+    """An RFC 3339 text as an aware datetime; None for anything else."""
+    if not isinstance(text, str):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def read_exit(where: str) -> Exit | None:
+    return exit_of(runfiles.read_exit(where))
+
+
+def read_intent(where: str) -> str | None:
+    """Who asked the run to end; None when nobody has."""
+    by = runfiles.read_intent(where).get("by")
+    return by if isinstance(by, str) else None
+
+
+def _seen_exit(where: str, end: Exit | None) -> Exit | None:
+    """An end that another than the keeper saw, with who asked for it."""
+    return None if end is None else replace(end, intent=read_intent(where))
+
+
+def exit_of(value: dict[str, object]) -> Exit | None:
+    """The end of a run as ``exit.json`` has it, or as its keeper tells it."""
+    if not value:
+        return None
+
+    def number(key: str) -> int | None:
+        item = value.get(key)
+        return item if isinstance(item, int) else None
+
+    def text(key: str) -> str | None:
+        item = value.get(key)
+        return item if isinstance(item, str) else None
+
+    return Exit(
+        code=number("code"),
+        signal=text("signal"),
+        signal_number=number("signal_number"),
+        core_dumped=value.get("core_dumped") is True,
+        intent=text("intent"),
+        error=text("error"),
+        survivors=number("survivors" if number("survivors_now") is None else "survivors_now") or 0,
+        attention=text("attention"),
+        ended_at=moment(value.get("ended_at")),
+        ended_at_known=value.get("ended_at_known") is not False,
+        torn_down_at=moment(value.get("torn_down_at")),
+        out_of_memory=value.get("out_of_memory") is True,
+    )
+
+
+def _record(folder: str) -> tuple[Record, str]:
+    try:
+        return records.read(folder), ""
+    except (files.Unreadable, FileNotFoundError) as error:
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(folder) from None
+        return records.from_story(folder), str(error)
+
+
+def _state(folder: str, record: Record) -> tuple[State | None, str]:
+    try:
+        return read_state(folder), ""
+    except (files.Unreadable, FileNotFoundError) as error:
+        value = story.rebuilt_state(folder, record.id, record.workspace_id or "")
+        state = None if value is None else State(**{key: value[key] for key in value if key in fields(State)})  # type: ignore[arg-type]
+        return state, str(error)
+
+
+def read_report(where: str) -> Report | None:
+    value = runfiles.read_report(where)
+    at = moment(value.get("at"))
+    if at is None or not isinstance(value.get("state"), str):
+        return None
+    kind = value.get("kind")
+    return Report(str(value["state"]), str(value.get("source")), at, kind if isinstance(kind, str) else None)
+
+
+def _last_activity(where: str, state: State) -> datetime | None:
+    written = output.last_written(os.path.join(where, wire.OUTPUT))
+    return moment(state.last_activity_at) if written is None else datetime.fromtimestamp(written, UTC)
+
+
+def _last_alive(where: str) -> datetime | None:
+    """When the keeper last touched its lock: a sign of life that it gives now and then."""
+    try:
+        return datetime.fromtimestamp(os.stat(os.path.join(where, wire.KEEPER_LOCK)).st_mtime, UTC)
+    except OSError:
+        return None

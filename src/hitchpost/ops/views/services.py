@@ -1,0 +1,74 @@
+"""CR-070's view of all sessions: how many agents are in which state, and the containers that are there.
+
+The hub answers with it; where there is none, ``hitch status`` and ``hitch services`` work it out themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from math import inf
+from typing import Any
+
+from hitchpost.errors import HitchpostError
+from hitchpost.model import run as runs
+from hitchpost.model.facts import WITHOUT_SANDBOX
+from hitchpost.model.status import container_name, cr070, rests, session_alive, status
+from hitchpost.ops.views.listing import listing
+from hitchpost.ops.views.observe import Seen, look
+from hitchpost.store.index import agent_state_of
+from hitchpost.text import readable
+from hitchpost.values import replace
+
+NOBODY_KNOWS = "session state unknown (Hub down)"
+RESTS_NOTE = "(container running, session ended because it was idle)"
+
+
+def overview(home: str) -> dict[str, Any]:
+    """Without a hub: ``counts``, ``containers`` and ``sessions``, as ``/api/status`` has them."""
+    rows = listing(home, shapes=True)
+    boxed = [row.id for row in rows if row.shape["runtime"] not in (*WITHOUT_SANDBOX, "")]
+    return {
+        "counts": counts(row.line for row in rows),
+        "containers": containers(_present(home, boxed), is_up=False),
+        "sessions": [row.shape for row in rows],
+    }
+
+
+def _present(home: str, sessions: Iterable[str]) -> Iterator[Seen]:
+    """Those that nobody has removed since they were listed."""
+    for session in sessions:
+        try:
+            yield look(home, session)
+        except (HitchpostError, OSError):
+            continue
+
+
+def counts(lines: Iterable[str]) -> dict[str, int]:
+    """How many agents are in which state. Each session is given by its line, as in the index."""
+    return dict(Counter(map(agent_state_of, lines)))
+
+
+def containers(sessions: Iterable[Seen], *, is_up: bool) -> list[dict[str, Any]]:
+    """The containers that are there, each under the name that people know it by."""
+    return [_container(seen, is_up=is_up) for seen in sessions if seen.facts.sandbox_alive is True]
+
+
+def _container(seen: Seen, *, is_up: bool) -> dict[str, Any]:
+    """``state`` is CR-070's word, ``status`` the one that ``ps`` has, ``note`` what ``ps`` says behind it."""
+    words = status(replace(seen.facts, idle_after_s=inf), datetime.now(UTC))
+    state, word, note = cr070(seen.facts), words.word, words.label.removeprefix(words.word).lstrip(": ")
+    if not is_up and seen.facts.state in runs.LIVE and session_alive(seen.facts) is None:
+        state = word = runs.RUNNING
+        note = NOBODY_KNOWS
+    elif word == runs.STOPPED and rests(seen.facts):
+        note = RESTS_NOTE
+    return {
+        "name": readable(f"agent-{seen.record.name}"),
+        "container": container_name(seen.record.id),
+        "session": seen.record.id,
+        "state": state,
+        "status": word,
+        "note": note,
+    }

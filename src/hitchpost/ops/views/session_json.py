@@ -1,0 +1,90 @@
+"""The one JSON shape of a session, used by ``--json``, REST, WebSocket and MCP alike."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+
+from hitchpost.model import run as runs
+from hitchpost.model.facts import Facts
+from hitchpost.model.status import Status, as_told, settle, status, story29, story29_reason, survivors
+from hitchpost.ops.views.observe import Seen, moment
+from hitchpost.text import readable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def shape(seen: Seen, now: datetime, known: Status | None = None) -> dict[str, Any]:
+    record, facts = seen.record, settle(seen.facts)
+    words = known or status(facts, now)
+    return {
+        "id": record.id,
+        "index": record.index,
+        "name": readable(record.name),
+        "description": readable(record.description),
+        "agent": readable(record.agent),
+        "runtime": record.runtime,
+        "record": facts.record,
+        "workspace": readable({"id": record.workspace_id, "path": record.folder, "branch": record.branch}),
+        "run": facts.run,
+        "state": words.state,
+        "status": words.word,
+        "label": words.label if not seen.problem else f"{words.label} (unreadable file, see hitch doctor)",
+        "attention": words.attention,
+        "sandbox_alive": facts.sandbox_alive,
+        "session_alive": words.session_alive,
+        "exit": exit_shape(facts),
+        "survivors": survivors(facts),
+        "created_at": rfc3339(facts.created_at),
+        "started_at": rfc3339(facts.started_at),
+        "state_changed_at": rfc3339(as_told(facts).state_changed_at),
+        "last_activity_at": rfc3339(facts.last_activity_at),
+        "last_active_at": rfc3339(moment(record.last_active_at)),
+        "idle_after_s": record.idle_after_s,
+        "supports_resume": record.supports_resume,
+    }
+
+
+def exported(seen: Seen, now: datetime) -> dict[str, Any]:
+    """A session as Story 2.9's file has it, in that story's words, and our whole shape beside them."""
+    made, end = shape(seen, now), as_told(seen.facts).exit
+    word = story29(seen.facts, now)
+    return {
+        "sessionId": made["id"],
+        "name": made["name"],
+        "status": word,
+        "reason": story29_reason(seen.facts) if word == "error" else None,
+        "worktreePath": made["workspace"]["path"],
+        "branch": made["workspace"]["branch"],
+        "createdAt": made["created_at"],
+        "lastActivity": made["last_activity_at"],
+        "exitCode": end.shell_code if made["exit"] is not None and end is not None else None,
+        "signal": end.signal if made["exit"] is not None and end is not None else None,
+        "session": made,
+    }
+
+
+def exit_shape(facts: Facts) -> dict[str, Any] | None:
+    """The end of the run; None while it lives."""
+    end = facts.exit
+    if end is None or facts.state not in runs.TERMINAL:
+        return None
+    return {
+        "code": end.code,
+        "signal": end.signal,
+        "core_dumped": end.core_dumped,
+        "intent": end.intent,
+        "ended_at": rfc3339(end.ended_at),
+        "ended_at_known": end.ended_at_known and end.ended_at is not None,
+    }
+
+
+def rfc3339(at: datetime | None) -> str | None:
+    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def workspace_name(path: str, branch: str | None) -> str:
+    """What the WORKSPACE column shows: the branch, else the folder's own name."""
+    return branch or os.path.basename(path) or path

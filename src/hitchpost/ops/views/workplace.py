@@ -1,0 +1,89 @@
+"""Where a session works, as it was written down: its folder, workspace and worktree. Nothing is written here."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost.errors import Refused
+from hitchpost.ops.views.observe import Seen
+from hitchpost.store.home import session_folder
+from hitchpost.store.records import Record
+from hitchpost.values import replace
+from hitchpost.workspaces import store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hitchpost.workspaces.store import Workspace
+    from hitchpost.workspaces.tree import Tree
+
+
+def tree_of(home: str, record: Record) -> Tree | None:
+    """The worktree that a session works in, as it was written down; None when it works in none.
+
+    Raises ``Refused`` when nobody can tell any more.
+    """
+    workspace = workspace_of(home, record)
+    if workspace is not None and workspace.managed:
+        return store.tree(home, workspace)
+    from hitchpost.workspaces import tree
+    from hitchpost.workspaces.inside import FOLDER
+
+    known = tree.read(record.git)
+    if known is None and record.base is not None:  # written down by an older version
+        known = tree.discover(record.folder)
+    if known is None:
+        return None
+    folder = session_folder(home, record.id)
+    inside = os.path.join(folder, FOLDER)
+    return replace(known, keep=folder, inside=inside if os.path.isdir(inside) else "")
+
+
+def workspace_of(home: str, record: Record) -> Workspace | None:
+    """The workspace that a session's runs belong to: its own, or one that its folder has become since."""
+    if record.workspace_id is not None:
+        try:
+            return store.read(home, record.workspace_id)
+        except FileNotFoundError:
+            pass
+    return store.at(home, record.folder_dev, record.folder_ino) or store.around(home, record.folder)
+
+
+def current(home: str, seen: Seen) -> tuple[Record, Workspace | None]:
+    """The session's record with the folder that its workspace has now, and the workspace.
+
+    Raises ``Refused`` unless the folder is there and is the one that the session belongs to.
+    """
+    record = seen.record
+    workspace = workspace_of(home, record)
+    if workspace is not None:
+        record = _placed(record, workspace)
+    if not (_is_there(record) and (workspace is None or workspace.is_present)):
+        move = f"hitch restart {record.word} --workspace FOLDER moves the session"
+        restorable = workspace is not None and workspace.managed and not workspace.is_present
+        back = f"hitch workspace restore {workspace.word} brings it back, or " if workspace and restorable else ""
+        raise Refused(
+            f"{record.name} cannot start: {record.folder} is gone or is another folder than the session's", back + move
+        )
+    return record, workspace
+
+
+def _placed(record: Record, workspace: Workspace) -> Record:
+    """With the workspace's folder, or the one below it that the session works in."""
+    record = replace(record, workspace_id=workspace.id, branch=workspace.branch)
+    if record.folder != workspace.path and store.is_below(record.folder, workspace.path):
+        try:
+            here = os.stat(record.folder)
+        except OSError:
+            return record
+        if os.path.realpath(record.folder) != record.folder:
+            return record  # somebody has put a link in its place
+        return replace(record, folder_dev=here.st_dev, folder_ino=here.st_ino)
+    return replace(record, folder=workspace.path, folder_dev=workspace.dev, folder_ino=workspace.ino)
+
+
+def _is_there(record: Record) -> bool:
+    try:
+        here = os.stat(record.folder)
+    except OSError:
+        return False
+    return (here.st_dev, here.st_ino) == (record.folder_dev, record.folder_ino)

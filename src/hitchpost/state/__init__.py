@@ -1,1 +1,0 @@
-"""What is on disk: state, records, story, index. Light on purpose: the keeper imports ``state.files`` through it."""

@@ -1,0 +1,154 @@
+"""``session.json``: the record of a session, what a person keeps. Reading, writing, finding."""
+
+from __future__ import annotations
+
+import os
+
+from hitchpost.model.record import ACTIVE, ARCHIVED, RECORD_TRANSITIONS, check_record
+from hitchpost.store import files, story
+from hitchpost.store.home import is_id
+from hitchpost.store.migrations import RECORD_STEPS, migrated
+from hitchpost.values import asdict, replace, value
+
+RECORD = "session.json"
+
+
+@value
+class Record:
+    """One session. Times are RFC 3339 texts; ``argv`` is what its runs execute."""
+
+    id: str
+    index: int
+    name: str
+    agent: str
+    argv: tuple[str, ...]
+    folder: str
+    folder_dev: int
+    folder_ino: int
+    created_at: str
+    description: str = ""
+    runtime: str = "local"
+    record: str = ACTIVE
+    record_changed_at: str = ""
+    last_active_at: str = ""
+    workspace_id: str | None = None
+    branch: str | None = None
+    conversation_id: str | None = None
+    supports_resume: bool = False
+    idle_after_s: float = 30.0
+    quiet_after_s: float = 3.0
+    ready_after_s: float = 0.05
+    shows_prompt: bool = False
+    grace_s: float = 10.0
+    quit_signal: str = "SIGTERM"
+    quit_group: bool = False
+    survivors: str = "keep"
+    restart: str = "never"
+    exclusive: bool = False
+    share: bool = False
+    base: str | None = None
+    earlier_runs_s: float = 0.0
+    earlier_survivors: int = 0
+    """Processes that earlier runs left behind, as far as anybody has looked since."""
+    sandbox: dict[str, object] | None = None
+    git: dict[str, object] | None = None
+    """The worktree that its folder is in, as ``workspaces.tree`` describes it; that of a workspace is in its record."""
+
+    @property
+    def word(self) -> str:
+        """What a person types into a shell to mean this session: its name, where that is plain and its own."""
+        letters = self.name.replace("-", "").replace("_", "").replace(".", "").replace("/", "")
+        plain = letters.isascii() and letters.isalnum() and self.name[0] not in "-.~"
+        return self.name if plain and self.record != ARCHIVED else self.id
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "str": (str,),
+    "bool": (bool,),
+    "float": (int, float),
+    "str | None": (str, type(None)),
+    "tuple[str, ...]": (list, tuple),
+    "dict[str, object] | None": (dict, type(None)),
+}
+
+
+NOBODY = Record("", 0, "", "", (), "", 0, 0, "")
+"""What is known of a session whose record can be read nowhere."""
+
+
+def read(folder: str) -> Record:
+    """Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``. Unknown keys are ignored."""
+    path = os.path.join(folder, RECORD)
+    return _checked(path, folder, migrated(files.read_object(path), RECORD_STEPS))
+
+
+def from_story(folder: str) -> Record:
+    """The record as the story has it; a nameless one when the story does not have it either."""
+    found = replace(NOBODY, id=os.path.basename(folder))
+    for line in story.read(folder):
+        told, new = line.get("record"), line.get("to")
+        if line["event"] == "created" and isinstance(told, dict):
+            try:
+                found = _checked(os.path.join(folder, files.STORY), folder, {**told, "id": found.id})
+            except files.Unreadable:
+                continue
+        elif line["event"] == "record" and isinstance(new, str) and new in RECORD_TRANSITIONS:
+            found = replace(found, record=new, record_changed_at=story.since(line))
+        elif line["event"] == "edited":
+            found = replace(found, name=str(line.get("name")), description=str(line.get("description")))
+            after_s = line.get("idle_after_s")
+            found = replace(found, idle_after_s=after_s) if isinstance(after_s, (int, float)) else found
+    return found
+
+
+def _checked(path: str, folder: str, value: dict[str, object]) -> Record:
+    known = {}
+    for name, kind in Record.__annotations__.items():
+        if name not in value:
+            continue
+        item = value[name]
+        allowed = _TYPES[kind]
+        if not isinstance(item, allowed) or (isinstance(item, bool) and bool not in allowed):
+            raise files.Unreadable(path, f"expected {name} to be {kind}, but got {item!r}")
+        known[name] = tuple(str(text) for text in item) if isinstance(item, list) else item
+    try:
+        record = Record(**known)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise files.Unreadable(path, str(error)) from None
+    if record.record not in RECORD_TRANSITIONS:
+        raise files.Unreadable(path, f"expected a record state, but got {record.record!r}")
+    if record.id != os.path.basename(folder):
+        raise files.Unreadable(path, f"expected id {os.path.basename(folder)}, but got {record.id!r}")
+    return record
+
+
+def write(folder: str, record: Record, *, durable: bool = True) -> None:
+    """The caller holds the session's lock, or has just made the folder."""
+    files.write_object(os.path.join(folder, RECORD), {"schema": files.SCHEMA, **asdict(record)}, durable=durable)
+
+
+def change_record(folder: str, new: str, *, run: int, actor: str, reason: str = "", since: str | None = None) -> Record:
+    """Move the record to ``new``, with a line in the story. The caller holds the session's lock.
+
+    ``since`` is when that came about, where it is found out late.
+    """
+    record = read(folder)
+    check_record(record.record, new)
+    now = files.stamp()
+    told: dict[str, object] = {"from": record.record, "to": new}
+    if since:
+        told["since"] = since
+    story.tell(folder, "record", run=run, actor=actor, reason=reason, **told)
+    changed = replace(record, record=new, record_changed_at=since or now, last_active_at=now)
+    write(folder, changed)
+    return changed
+
+
+def ids(home: str) -> list[str]:
+    """The ids of all session folders, made or half broken; what is being made or removed is not among them."""
+    try:
+        names = os.listdir(os.path.join(home, "sessions"))
+    except FileNotFoundError:
+        return []
+    return sorted(name for name in names if is_id(name))

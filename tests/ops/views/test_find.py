@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hitchpost.agents import catalog
+from hitchpost.errors import AmbiguousSession, NoSuchSession
+from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.remove import archive
+from hitchpost.ops.views.find import find, resolve
+from hitchpost.settings import Settings
+from tests.ground import Ground
+
+
+@pytest.fixture
+def make(ground: Ground) -> Callable[[str, str], str]:
+    def make(name: str, id: str) -> str:
+        wish = Wish(catalog.unknown(("x",)), ("x",), str(ground.place), name)
+        return create(str(ground.home), wish, Settings(), new_id=lambda: id, actor="test").id
+
+    return make
+
+
+def test_a_session_is_found_by_id_then_name_then_number_then_beginning(
+    ground: Ground, make: Callable[[str, str], str]
+) -> None:
+    home = str(ground.home)
+    make("one", "aaaaaaaaaaaa")
+    make("bbbb", "aabbbbbbbbbb")
+    make("aaaaaaaaaaaa", "bbbbcccccccc")
+    make("2b", "222222222222")
+    assert resolve(home, "aaaaaaaaaaaa") == "aaaaaaaaaaaa", "the id wins over a name"
+    assert resolve(home, "bbbb") == "aabbbbbbbbbb", "the name wins over the beginning of an id"
+    assert resolve(home, "2") == "aabbbbbbbbbb", "the number wins over the beginning of an id"
+    assert resolve(home, "22") == "222222222222"
+    assert resolve(home, "bbbbc") == "bbbbcccccccc"
+    assert find(home, "one").record.index == 1
+
+
+def test_a_beginning_that_fits_several_says_which(ground: Ground, make: Callable[[str, str], str]) -> None:
+    make("one", "aaaaaaaaaaaa")
+    make("two", "aaabbbbbbbbb")
+    with pytest.raises(AmbiguousSession, match="'aaa' fits 2 sessions: aaaaaaaaaaaa, aaabbbbbbbbb"):
+        resolve(str(ground.home), "aaa")
+    assert resolve(str(ground.home), "aaab") == "aaabbbbbbbbb"
+
+
+@pytest.mark.parametrize("wanted", ["", "nobody", "9", "-1", "0", "٣", "1e0", "On", "one "])
+def test_what_fits_none_is_told(ground: Ground, make: Callable[[str, str], str], wanted: str) -> None:
+    make("one", "aaaaaaaaaaaa")
+    with pytest.raises(NoSuchSession) as caught:
+        resolve(str(ground.home), wanted)
+    assert caught.value.exit_code == 3
+
+
+def test_a_live_name_wins_over_an_archived_one(ground: Ground, make: Callable[[str, str], str]) -> None:
+    old = make("one", "aaaaaaaaaaaa")
+    archive(str(ground.home), old, actor="test")
+    assert resolve(str(ground.home), "one") == old
+    new = make("one", "bbbbbbbbbbbb")
+    assert resolve(str(ground.home), "one") == new
+    assert resolve(str(ground.home), "1") == new
+    assert resolve(str(ground.home), old) == old

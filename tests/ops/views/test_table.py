@@ -1,0 +1,90 @@
+"""The table of ADR 31."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hitchpost.ops.views.table import HEADER, as_table
+from hitchpost.store.index import line_of, total_field
+from hitchpost.text import width
+from tests.cli.places import HOSTILE
+
+NOW_S = 1_790_000_000.5
+
+
+def session(
+    number: int = 1,
+    *,
+    place: str = "shop",
+    since_s: float = 5,
+    total: str = "1h 1m",
+    colour: str = "green",
+    **told: Any,
+) -> str:
+    shape = {"id": "k3v9q0x2m7ab", "index": number, "name": "dev", "description": "", "agent": "claude"}
+    shape |= {"record": "active", "label": "running", **told}
+    return line_of(shape, NOW_S - since_s, total, colour, "running", place)
+
+
+def lines(*sessions: str, colour: bool = False) -> list[str]:
+    *found, end = as_table(list(sessions), colour=colour, now_s=NOW_S).decode().split("\n")
+    assert end == ""
+    return found
+
+
+def test_without_sessions_there_is_the_header() -> None:
+    assert lines() == lines(colour=True) == ["  ".join(HEADER)]
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    assert lines(session(name="a-long-name"), session(20, label="failed: no", place="main")) == [
+        "SESSION  NAME         DESCRIPTION  AGENT   WORKSPACE  STATUS      IN STATUS  TOTAL TIME",
+        "1        a-long-name               claude  shop       running     5s         1h 1m",
+        "20       dev                       claude  main       failed: no  5s         1h 1m",
+    ]
+
+
+@pytest.mark.ids("A31-14")
+@pytest.mark.parametrize("looked_s", [0.0, 0.7, 60.0])
+def test_both_times_of_a_session_are_of_one_moment_however_long_ago_it_was_looked_at(looked_s: float) -> None:
+    began_s = NOW_S - 185
+    total = total_field(NOW_S - looked_s - began_s, NOW_S - looked_s, grows=True)
+    assert lines(session(since_s=185, total=total))[1].split()[-4:] == ["3m", "5s", "3m", "5s"]
+    ended = total_field(3.9, NOW_S - looked_s, grows=False)
+    assert lines(session(since_s=185, total=ended))[1].split()[-3:] == ["3m", "5s", "3s"]
+
+
+def test_the_status_alone_is_painted_and_its_padding_with_it() -> None:
+    sessions = session(), session(2, label="failed: no", colour="red"), session(3, colour="none of ours")
+    plain = lines(*sessions)
+    assert lines(*sessions, colour=True) == [
+        plain[0],
+        plain[1].replace("running   ", "\x1b[32mrunning   \x1b[0m"),
+        plain[2].replace("failed: no", "\x1b[31mfailed: no\x1b[0m"),
+        plain[3],
+    ]
+
+
+@pytest.mark.parametrize("name", ["日本", "e\u0301clair", "😀", "…", HOSTILE, "\ud800", "back\\slash"])
+@pytest.mark.parametrize("field", ["name", "description", "agent", "place", "label"])
+def test_whatever_a_text_has_in_it_the_columns_behind_it_stay_in_line(name: str, field: str) -> None:
+    strange: dict[str, Any] = {field: name}
+    header, first, second = lines(session(**strange), session(2))
+    assert first.isprintable()
+    ends = ((header, "TOTAL TIME"), (first, "1h 1m"), (second, "1h 1m"))
+    assert len({width(line.removesuffix(end)) for line, end in ends}) == 1
+
+
+def test_a_session_without_a_number_is_shown_by_its_id() -> None:
+    assert [line.split()[0] for line in lines(session(), session(0))[1:]] == ["1", "k3v9q0x2m7ab"]
+
+
+@pytest.mark.parametrize(
+    ("since_s", "shown"),
+    [(-5, "0s"), (0, "0s"), (59, "59s"), (60, "1m 0s"), (86399, "23h 59m"), (86400, "1d 0h"), (90000, "1d 1h")],
+)
+def test_the_time_in_status_is_that_of_now(since_s: float, shown: str) -> None:
+    for line in lines(session(since_s=since_s), session(since_s=since_s))[1:]:
+        assert line.removesuffix("1h 1m").rstrip().endswith(f"  {shown}")
