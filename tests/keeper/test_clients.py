@@ -24,6 +24,7 @@ class Door:
         self.poll = select.epoll()
         self.gone: list[Client] = []
         self.clients = Clients(str(folder), self.poll, self.gone.append)
+        self.clients.open()
         self.ends: list[socket.socket] = []
 
     def connect(self) -> tuple[socket.socket, Client | None]:

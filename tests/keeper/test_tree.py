@@ -19,11 +19,11 @@ from tests.support import LeakWatch, Process, eventually
 
 REAPER = """
 import json, os, subprocess, sys, time
-from hitchpost.keeper import agent, tree as trees
+from hitchpost.system import process
 from hitchpost.system.cgroup import ControlGroups
 from hitchpost.keeper.tree import Tree
 
-trees.CHILDREN_ARE_LISTED = sys.argv[3] == "listed"
+process.CHILDREN_ARE_LISTED = sys.argv[3] == "listed"
 
 def reap():
     try:
@@ -38,7 +38,7 @@ def name(pid):
     except OSError:
         return ""
 
-agent.become_subreaper()
+process.become_subreaper()
 tree = Tree(ControlGroups([]))
 before = tree.pids()
 subprocess.run(["sh", "-c", sys.argv[1]], env={"PATH": os.environ["PATH"]}, check=True)

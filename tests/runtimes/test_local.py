@@ -16,8 +16,9 @@ import pytest
 
 from hitchpost import wire
 from hitchpost.errors import UsageError
+from hitchpost.runspec import RunSpec
 from hitchpost.runtimes import base
-from hitchpost.runtimes.base import Health, Launch, Started
+from hitchpost.runtimes.base import Health, Started
 from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event, is_kept
 from hitchpost.runtimes.local import Local, keeper_program, marked
 from hitchpost.store import files
@@ -48,19 +49,20 @@ class Yard:
         lock = os.open(self.truth.run() / "keeper.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         marks = {"HITCHPOST_SESSION": self.truth.id, "HITCHPOST_RUN": "1", "HITCHPOST_HOME_ID": self.home_id}
+        env = {"PATH": os.environ["PATH"], **marks, **more.pop("env", {})}
         fields: dict[str, Any] = {
             "session": self.truth.id,
             "session_folder": str(self.truth.folder),
             "run": 1,
-            "argv": argv,
-            "env": {"PATH": os.environ["PATH"], **marks, **more.pop("env", {})},
+            "argv": tuple(map(os.fsencode, argv)),
+            "env": {os.fsencode(name): os.fsencode(text) for name, text in env.items()},
             "folder": str(self.ground.place),
             "folder_dev": place.st_dev,
             "folder_ino": place.st_ino,
             "lock_fd": lock,
         }
         try:
-            return Local().start(Launch(**{**fields, **more}))
+            return Local().start(RunSpec(**{**fields, **more}))
         finally:
             os.close(lock)
 

@@ -55,7 +55,11 @@ class Clients:
         self.path = os.path.join(run_folder, wire.SOCKET)
         self.poll = poll
         self.by_fd: dict[int, Client] = {}
+        self.fd = self._spare = -1
         self._run_folder = run_folder
+
+    def open(self) -> None:
+        """Listen, from now on. Raises ``OSError``."""
         self._listen()
         self._spare = _spare()
 

@@ -1,4 +1,4 @@
-"""The desk where clients are served: who owns the terminal's size, who may type, and what is asked of the keeper."""
+"""Serving clients: who owns the terminal's size, who may type, and what is asked of the keeper."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import select
 import time
 
 from hitchpost import lightjson, wire
+from hitchpost.keeper import own_log
 from hitchpost.keeper.clients import Client, Clients
-from hitchpost.keeper.complaint import complain
-from hitchpost.keeper.stopping import asked_end
 from hitchpost.keeper.typing_queue import LONGEST_LINE_BYTES, PASTE_BEGIN, PASTE_END
 from hitchpost.model import run as runs
 
@@ -25,7 +24,7 @@ UNREAD = "the agent does not read its input"
 ENDED = "the agent has ended and had not read all of it"
 
 
-class Desk:
+class Control:
     """``owner`` is the attached client that typed last: the terminal has its size, and it answers queries."""
 
     def __init__(self, keeper: Keeper) -> None:
@@ -37,7 +36,13 @@ class Desk:
         self._pause_s = FIRST_LOOK_S
         self.clients = Clients(keeper.run_folder, keeper.poll, self._on_gone)
 
-    def on_event(self, client: Client, events: int) -> None:
+    def on_event(self, fd: int, events: int) -> None:
+        if fd == self.clients.fd:
+            self.clients.accept()
+        elif (client := self.clients.by_fd.get(fd)) is not None:
+            self._on_client(client, events)
+
+    def _on_client(self, client: Client, events: int) -> None:
         if events & select.EPOLLOUT:
             self.clients.flush(client)
         if events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR) and client.fd >= 0:
@@ -47,7 +52,7 @@ class Desk:
                 try:
                     self._on_frame(client, kind, payload)
                 except (ValueError, KeyError, TypeError) as error:
-                    complain(f"a client sent what it should not: {error}")
+                    own_log.note(f"a client sent what it should not: {error}")
                     self.clients.close(client)
 
     def _on_gone(self, client: Client) -> None:
@@ -93,7 +98,7 @@ class Desk:
             if not self.keeper.type(payload):
                 self.clients.send_json(client, wire.EVENT, {"event": "refused", "why": UNREAD})
         elif kind == wire.ANSWER:
-            if client is self.owner and not self.keeper.tmux_answers:
+            if client is self.owner and not self.keeper.source.answers_queries:
                 self.keeper.type(payload)
         elif kind == wire.RESIZE:
             client.cols, client.rows = int.from_bytes(payload[:2], "big"), int.from_bytes(payload[2:4], "big")
@@ -118,7 +123,7 @@ class Desk:
                 "v": wire.VERSION,
                 "session": keeper.spec.session,
                 "run": keeper.spec.run,
-                "state": keeper.journal.state,
+                "state": keeper.run.state,
                 "pid": keeper.pid,
                 "cols": keeper.cols,
                 "rows": keeper.rows,
@@ -133,12 +138,12 @@ class Desk:
         if client.read_only:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": "this client may only look"})
         elif op == "stop":
-            asked = asked_end(request, self.keeper.spec.grace_s)
+            asked = self.keeper.asked_end(request)
             if asked is None:
                 why = f"expected a grace time of 0 to {runs.LONGEST_GRACE_S} seconds"
                 self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why})
                 return
-            self.keeper.stopping.stop(*asked)
+            self.keeper.stop(*asked)
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True})
         elif op == "send":
             self._paste(client, number, request)
@@ -177,12 +182,12 @@ class Desk:
         """
         if not self._receipts:
             return
-        over = over or self.keeper.wait_status is not None
+        over = over or self.keeper.run.exited
         if over and self._unread:
             self._receipts = [
                 (client, {"id": told["id"], "ok": False, "why": ENDED}) for client, told in self._receipts
             ]
-        elif self.keeper.unread_bytes and not over:
+        elif not over and self.keeper.source.unread_bytes():
             self._unread = True
             self.keeper.timers.at("receipts", now + self._pause_s, self.give_receipts)
             self._pause_s = min(2 * self._pause_s, LONGEST_LOOK_S)
@@ -194,13 +199,13 @@ class Desk:
 
     def _refusal(self, text: bytes, force: bool) -> str | None:
         keeper = self.keeper
-        if keeper.wait_status is not None:
+        if keeper.run.exited:
             return "the agent has ended"
         if keeper.report is not None and keeper.report.get("state") == "blocked" and not force:
             return "the agent waits for a permission; answer it first, or use --force"
         if (why := wire.untypable(text)) is not None:
             return why
-        if keeper.reads_lines and max(map(len, text.split(b"\n"))) > LONGEST_LINE_BYTES:
+        if keeper.source.reads_lines() and max(map(len, text.split(b"\n"))) > LONGEST_LINE_BYTES:
             return f"a line is longer than the {LONGEST_LINE_BYTES} bytes that a program reading by lines can take"
         return None
 

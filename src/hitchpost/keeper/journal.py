@@ -6,15 +6,11 @@ import os
 import time
 
 from hitchpost.errors import HitchpostError
-from hitchpost.keeper.complaint import complain
-from hitchpost.keeper.spec import Spec
+from hitchpost.keeper import own_log
 from hitchpost.model import run as runs
+from hitchpost.runspec import RunSpec
 from hitchpost.store import files, runfiles, statefile
 from hitchpost.system import process
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 WRITE_AGAIN_S = 3.0
 WRITE_AGAIN_EVERY_S = 0.2
@@ -27,16 +23,14 @@ class NotWritten(HitchpostError):
 
 
 class Journal:
-    """The state of one run, on disk and in memory. ``tell`` is called with every event."""
+    """What is on disk about one run."""
 
-    def __init__(self, spec: Spec, run_folder: str) -> None:
+    def __init__(self, spec: RunSpec, run_folder: str) -> None:
         self.spec, self.run_folder = spec, run_folder
-        self.state = runs.STARTING
         self.changed_at: str | None = None
-        """Since when, as the state file has it; None when that could not be written."""
-        self.tell: Callable[[dict[str, object]], None] = lambda event: None
+        """Since when the run is in its state, as the state file has it; None when that could not be written."""
 
-    def write_run(self, pid: int, tier: str, **more: object) -> None:
+    def write_run(self, pid: int, tier: str, more: dict[str, object]) -> None:
         spec = self.spec
         fields: dict[str, object] = {
             "home": files.home_id(spec.session_folder),
@@ -53,24 +47,11 @@ class Journal:
         agent = runfiles.Process(pid, process.start_time(pid) or 0)
         runfiles.write_run(self.run_folder, agent, {**fields, **more})
 
-    def take_over(self) -> None:
-        """The run goes on as it was written down, under this process. Raises ``OSError`` or ``Unreadable``."""
+    def take_over(self) -> str:
+        """The run goes on in the state that is written down, under this process. Raises ``OSError``, ``Unreadable``."""
         state = files.read_object(os.path.join(self.spec.session_folder, files.STATE)).get("state")
-        if state in runs.LIVE:
-            self.state = str(state)
         runfiles.write_keeper(self.run_folder)
-
-    def change(self, new: str, reason: str, evidence: dict[str, object], *, since: str | None = None) -> None:
-        """Go to ``new`` by the steps of the map, and tell of each. What is final already stays as it is.
-
-        ``since`` is when that came about, where it is some time ago.
-        """
-        if self.state not in runs.LIVE:
-            return
-        for state in runs.path(self.state, new) if new in runs.TERMINAL else (new,):
-            self.write_state(state, reason, evidence, since)
-            self.state = state
-            self.tell({"event": "state", "state": state, "reason": reason})
+        return str(state) if state in runs.LIVE else runs.STARTING
 
     def write_state(self, new: str, reason: str, evidence: dict[str, object], since: str | None = None) -> None:
         """A disk that refuses is tried again for a while; then the files say less than the truth, and never a lie.
@@ -92,7 +73,7 @@ class Journal:
                 refusal, final = str(error), True
             except FAULTS as error:
                 refusal, final = str(error), time.monotonic() > deadline
-            complain(f"cannot write the state {new}: {refusal}")
+            own_log.note(f"cannot write the state {new}: {refusal}")
             if new == runs.RUNNING:
                 raise NotWritten(f"cannot write the state: {refusal}")
             if final:
@@ -104,13 +85,13 @@ class Journal:
         try:
             runfiles.write_intent(self.run_folder, by, reason, grace_s)
         except OSError as error:
-            complain(f"cannot write the intent: {error}")
+            own_log.note(f"cannot write the intent: {error}")
 
     def write_report(self, report: dict[str, object] | None) -> None:
         try:
             runfiles.write_report(self.run_folder, report)
         except OSError as error:
-            complain(f"cannot write the report: {error}")
+            own_log.note(f"cannot write the report: {error}")
 
     def record_activity(self, last_output: float, tail: bytes) -> None:
         folder = self.spec.session_folder
@@ -119,7 +100,7 @@ class Journal:
                 at = files.stamp(last_output)
                 statefile.record_activity(folder, self.spec.run, _fnv1a(tail), at, files.stamp())
         except (*REFUSALS, *FAULTS) as error:
-            complain(f"cannot record activity: {error}")
+            own_log.note(f"cannot record activity: {error}")
 
 
 def _readable(text: bytes) -> str:

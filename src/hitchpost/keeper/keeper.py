@@ -1,13 +1,10 @@
-"""The keeper's life: start the agent, keep its output, watch its folder, write down how it ended."""
+"""The keeper: keeps the agent's output, watches its folder, feeds the run's machine and carries out its effects."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
+import _signal
 import os
-import resource  # noqa: F401 — wait4 imports it when first called; a failure then would lose the agent's exit status
 import select
-import termios
 import time
 from _signal import (
     SIG_IGN,
@@ -27,36 +24,35 @@ from _signal import (
 )
 
 from hitchpost import wire
-from hitchpost.keeper import agent
-from hitchpost.keeper.complaint import complain
-from hitchpost.keeper.control import Desk
-from hitchpost.keeper.journal import Journal
+from hitchpost.keeper import own_log
+from hitchpost.keeper.control import Control
+from hitchpost.keeper.journal import Journal, NotWritten
 from hitchpost.keeper.log import Log
-from hitchpost.keeper.pane import Pane
 from hitchpost.keeper.readiness import Readiness
-from hitchpost.keeper.spec import Spec
-from hitchpost.keeper.stopping import Stopping, asked_end
-from hitchpost.keeper.terminal import Scanner, parse_report
+from hitchpost.keeper.scanner import Scanner, parse_report
+from hitchpost.keeper.sources import open_source
 from hitchpost.keeper.timers import Timers
-from hitchpost.keeper.tree import Tree
 from hitchpost.keeper.typing_queue import TypingQueue
+from hitchpost.model import machine
 from hitchpost.model import run as runs
-from hitchpost.store import files, marks, runfiles
-from hitchpost.system import cgroup, process
+from hitchpost.store import files, runfiles
+from hitchpost.system import process
+from hitchpost.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-READ_BYTES = 65536
-READS_PER_TURN = 32
+    from hitchpost.keeper.sources import Source
+    from hitchpost.keeper.sources.tmux_pane import Pane
+    from hitchpost.runspec import RunSpec
+
 FOLDER_CHECK_S = 1.0
 SIGN_EVERY_S = 10.0
 FOLDER_RECHECK_S = 0.2
 ACTIVITY_EVERY_S = 10.0
 ACTIVITY_BYTES = 1024
 REPORT_EVERY_S = 0.1
-DRAIN_S = 1.0
 LATE_S = 0.5
 FAREWELL_S = 1.0
 LONGEST_SIDE = 10_000
@@ -64,25 +60,26 @@ IGNORED = (SIGHUP, SIGINT, SIGPIPE, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2)
 
 
 class Keeper:
-    def __init__(self, spec: Spec, run_folder: str) -> None:
+    """One run. ``run`` is its life so far, ``source`` is where its agent lives."""
+
+    def __init__(self, spec: RunSpec, run_folder: str) -> None:
         self.spec, self.run_folder = spec, run_folder
         self.cols, self.rows = spec.cols, spec.rows
-        self.pid = 0
-        self.master = self.slave = -1
-        self.wait_status: int | None = None
-        self.report: dict[str, object] | None = None
+        self.run = machine.Run(grace_s=spec.grace_s, ends_survivors=spec.survivors == "kill")
         self.pane: Pane | None = None
-        self.error: str | None = None
+        self.report: dict[str, object] | None = None
         self.last_words = ""
         self.done = False
         self.poll = select.epoll()
         self.scanner = Scanner()
-        self.cage = cgroup.ControlGroups([])
-        self.tree = Tree(self.cage)
         self.journal = Journal(spec, run_folder)
-        self.stopping = Stopping(self)
+        self.control = Control(self)
         self.timers = Timers()
         self.readiness = Readiness(self)
+        self.source: Source = open_source(self)
+        self._handlers: dict[int, Callable[[int], None]] = {}
+        self._events: list[machine.Event] = []
+        self._ending = runfiles.Ending()
         self._last_output = 0.0
         self._died = float("inf")
         self._ended_at = self._missed_end = ""
@@ -90,72 +87,76 @@ class Keeper:
         self._sign_due = 0.0
         self._folder_missing = False
         self._typing_stuck = False
-        self._deaf = False
+        self._begun = self._deaf = False
+
+    @property
+    def pid(self) -> int:
+        return self.source.pid
 
     # starting ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the agent and say ``running``. Raises ``StartFailed``, ``NotWritten`` or ``OSError``."""
         self.prepare()
-        if self.spec.tmux:
-            self._move_in()
-        name = marks.group_name(self.spec.session_folder, self.spec.run)
-        self.cage = cgroup.build(name, self.spec.pids_max, self.spec.memory_max_bytes)
-        self.tree = Tree(self.cage)
-        try:
-            self.pid, self.master, self.slave = agent.start(self.spec, self.cage)
-        except BaseException:
-            self.cage.remove()
-            raise
-        self.typing = TypingQueue(self.master)
-        self.poll.register(self.master, select.EPOLLIN)
-        self.begin(self.cage.tier, "the agent runs", {"pid": self.pid})
+        self.listen_to_signals()
+        more = self.source.start()
+        self.begin(more)
 
     def prepare(self) -> None:
         """Everything that is there before an agent is: the log, the socket, room on the disk for its end."""
-        agent.become_subreaper()
-        cgroup.leave_foreign_group()
         runfiles.reserve(self.run_folder)
         takes_over = self.spec.takes_over
         self.log = Log(os.path.join(self.run_folder, wire.OUTPUT), self.spec.log_cap_bytes, goes_on=takes_over)
         self.log.mark(wire.AT_SIZE, self.cols << 32 | self.rows)
-        self._listen_to_signals()
-        self.desk = Desk(self)
-        self.journal.tell = self.desk.clients.tell_all
+        self.control.clients.open()
 
-    def begin(self, tier: str, reason: str, evidence: dict[str, object], **more: object) -> None:
+    def begin(self, more: dict[str, object]) -> None:
         """The agent runs: write that down, or that this keeper goes on where another was lost."""
+        self._begun = True
+        self.typing = TypingQueue(self.source.input_fd)
         if self.spec.takes_over:
-            self.journal.take_over()
+            state = self.journal.take_over()
+            self.run = replace(self.run, state=state)
             self.report = runfiles.read_report(self.run_folder) or None
             self.timers.at("intent", 0.0, self._go_on_stopping)
         else:
-            self.journal.write_run(self.pid, tier, **more)
-            self.journal.change(runs.RUNNING, reason, evidence)
+            self.journal.write_run(self.pid, self.source.tier, more)
+        where = {key: text for key, text in (("container", getattr(self.spec.source, "id", "")),) if text}
+        self.feed(machine.AgentStarted(evidence={"pid": self.pid, **where}))
         self._give_sign_of_life(time.monotonic())
         self.timers.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+        self.source.listen()
+
+    def fail(self, why: str) -> None:
+        """No agent ran, or one runs and nobody could find it again: end what there is and write the reason."""
+        while self.pid and self.source.tree.kill():
+            self.source.reap()
+            time.sleep(machine.ROUND_S)
+        self.source.release()
+        self._ending = runfiles.Ending(error=why, ended_at=files.stamp())
+        self.feed(machine.StartFailed(why))
+        runfiles.give_back(self.run_folder)
+        files.discard(os.path.join(self.run_folder, wire.SOCKET))
 
     def _go_on_stopping(self, now: float) -> None:
         """An end that somebody asked the keeper before this one for."""
         if asked := self._asked_end():
-            self.stopping.stop(*asked)
+            self.stop(*asked)
 
     def _asked_end(self) -> tuple[str, str, float] | None:
         intent = runfiles.read_intent(self.run_folder)
-        return asked_end(intent, self.spec.grace_s) if intent else None
+        return self.asked_end(intent) if intent else None
 
-    def _move_in(self) -> None:
-        """This process runs in a tmux pane, which is the agent's first client. Its terminal type is the pane's."""
-        self.pane = Pane(self)
-        cgroup.leave_foreign_group(self.pane.server_pid)
-        self.spec.env[b"TERM"] = os.environb.get(b"TERM", self.spec.env.get(b"TERM", b"screen"))
-        self.cols, self.rows = self.spec.cols, self.spec.rows = self.pane.client.cols, self.pane.client.rows
-        self.desk.own(self.pane.client)
-        os.chdir(self.spec.folder)  # new panes and the shell begin where this process is
+    def asked_end(self, asked: dict[str, object]) -> tuple[str, str, float] | None:
+        """Who asks for the end, why, and how long it may take; None when that is no time to wait."""
+        by, grace_s = asked.get("by"), asked.get("grace_s", self.spec.grace_s)
+        if not isinstance(grace_s, (int, float)) or not 0 <= grace_s <= max(runs.LONGEST_GRACE_S, self.spec.grace_s):
+            return None
+        return str(by) if by in runs.INTENTS else runs.USER, str(asked.get("reason", "")), float(grace_s)
 
-    def _listen_to_signals(self) -> None:
-        self.wakeup, write = os.pipe()
-        for fd in (self.wakeup, write):
+    def listen_to_signals(self) -> None:
+        wakeup, write = os.pipe()
+        for fd in (wakeup, write):
             os.set_blocking(fd, False)
         for number in IGNORED:
             signal(number, SIG_IGN)
@@ -163,42 +164,38 @@ class Keeper:
             signal(number, _only_wake)
         signal(SIGCONT, self._on_continued)
         set_wakeup_fd(write, warn_on_full_buffer=False)
-        self.poll.register(self.wakeup, select.EPOLLIN)
+        self.watch(wakeup, lambda events: self._on_signals(os.read(wakeup, 512)))
 
     # the loop ---------------------------------------------------------------------------------------------------
+
+    def watch(self, fd: int, handler: Callable[[int], None], events: int = select.EPOLLIN) -> None:
+        self.poll.register(fd, events)
+        self._handlers[fd] = handler
+
+    def unwatch(self, fd: int) -> None:
+        if self._handlers.pop(fd, None) is not None:
+            self.poll.unregister(fd)
 
     def keep(self) -> None:
         """Until the agent has ended and everything about it is written down."""
         while not self.done:
             for fd, events in self.poll.poll(self.timers.next_in_s(time.monotonic())):
-                if fd == self.master:
-                    self._on_terminal(events)
-                elif fd == self.wakeup:
-                    self._on_wakeup()
-                elif self.pane is not None and fd == self.pane.fd:
-                    self.pane.on_event(events)
-                elif fd == self.desk.clients.fd:
-                    self.desk.clients.accept()
-                elif (client := self.desk.clients.by_fd.get(fd)) is not None:
-                    self.desk.on_event(client, events)
+                if (handler := self._handlers.get(fd)) is not None:
+                    handler(events)
                 else:
-                    self.other_event(fd)
-            self._on_time()
+                    self.control.on_event(fd, events)
+            now = time.monotonic()
+            for call in self.timers.due(now):
+                if not self.done:
+                    call(now)
 
-    def _on_time(self) -> None:
-        now = time.monotonic()
-        for call in self.timers.due(now):
-            if not self.done:
-                call(now)
-
-    def _on_wakeup(self) -> None:
-        signals = os.read(self.wakeup, 512)
+    def _on_signals(self, signals: bytes) -> None:
         if self.pane is not None and SIGWINCH in signals:
             self.pane.resized()
         if SIGTERM in signals:
             unasked = (runs.SHUTDOWN, "the keeper was asked to end by SIGTERM", self.spec.grace_s)
-            self.stopping.stop(*(self._asked_end() or unasked))
-        self.reap()
+            self.stop(*(self._asked_end() or unasked))
+        self.source.reap()
 
     def _on_continued(self, number: int, frame: object) -> None:
         """A signal had stopped this process. An agent that is gone by now has ended meanwhile: nobody saw when, and all
@@ -207,55 +204,133 @@ class Keeper:
             sign = os.fstat(self.spec.lock_fd).st_mtime
             self._missed_end = files.stamp(max(sign, self._last_output))
 
-    def note_end(self) -> None:
-        """The agent is seen to have ended."""
-        self._died, self._ended_at = time.monotonic(), self._missed_end or files.stamp()
+    # the machine ------------------------------------------------------------------------------------------------
 
-    def reap(self) -> None:
-        """Collect the dead: the agent's status is kept, those of its orphans are nobody's."""
-        while True:
-            try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if pid == self.pid and self.wait_status is None:
-                self.desk.give_receipts(time.monotonic())
-                self.wait_status, self._usage = status, usage
-                self.note_end()
-                os.close(self.slave)
-                self.timers.at("drain", time.monotonic() + DRAIN_S, self._drained)
-
-    # the terminal -----------------------------------------------------------------------------------------------
-
-    def _on_terminal(self, events: int) -> None:
-        if events & select.EPOLLOUT:
-            self.type()
-        if not events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+    def feed(self, event: machine.Event) -> None:
+        """Apply an event and carry out what follows. Events that effects bring are applied after them."""
+        self._events.append(event)
+        if len(self._events) > 1:
             return
-        parts = []
-        over = False
-        for _ in range(READS_PER_TURN):
-            try:
-                part = os.read(self.master, READ_BYTES)
-            except BlockingIOError:
-                break
-            except OSError as error:
-                if error.errno != errno.EIO:
+        try:
+            while self._events:
+                before = self.run
+                self.run, effects = machine.handle(self.run, self._events[0])
+                try:
+                    for effect in effects:
+                        EFFECTS[type(effect)](self, effect)
+                except NotWritten:
+                    self.run = before
                     raise
-                part = b""
-            if not part:
-                over = True
-                break
-            parts.append(part)
-        if parts:
-            self._on_output(parts[0] if len(parts) == 1 else b"".join(parts))
-        if over:
-            self._terminal_over()
+                self._events.pop(0)
+        finally:
+            self._events.clear()
+            if self.run.next_at < machine.NEVER:
+                self.timers.at("deadline", self.run.next_at, lambda now: self.feed(machine.DeadlinePassed(now)))
+            else:
+                self.timers.cancel("deadline")
 
-    def _on_output(self, data: bytes) -> None:
-        self.log.append(data, self.desk.clients.poke)
+    def stop(self, by: str, reason: str, grace_s: float) -> None:
+        self.feed(machine.StopRequested(by, reason, grace_s, time.monotonic()))
+
+    def _write_intent(self, effect: machine.WriteIntent) -> None:
+        self.journal.write_intent(effect.by, effect.reason, effect.grace_s)
+
+    def _write_state(self, effect: machine.WriteState) -> None:
+        evidence = effect.evidence if isinstance(effect.evidence, dict) else {}
+        self.journal.write_state(effect.state, effect.reason, evidence, effect.since)
+        self.control.clients.tell_all({"event": "state", "state": effect.state, "reason": effect.reason})
+
+    def _ask_agent(self, effect: machine.AskAgent) -> None:
+        number = int(getattr(_signal, self.spec.quit_signal))
+        try:
+            if self.spec.quit_group:
+                os.killpg(self.pid, number)
+            else:
+                process.send(self.pid, number)
+        except OSError:
+            process.send(self.pid, number)
+        process.send(self.pid, SIGCONT)
+
+    def _ask_tree(self, effect: machine.AskTree) -> None:
+        """SIGTERM to each, once: a second one, or a hang-up, cuts short what the first one began.
+
+        Interactive shells ignore SIGTERM and leave when they are hung up.
+        """
+        for pid in self.source.tree.pids():
+            if process.ignores(pid, SIGTERM):
+                process.send(pid, SIGHUP)
+            elif pid != self.pid or self.spec.quit_signal != "SIGTERM":
+                process.send(pid, SIGTERM)
+            process.send(pid, SIGCONT)
+
+    def _look_at_tree(self, effect: machine.LookAtTree) -> None:
+        self.source.reap()
+        self.feed(machine.TreeSeen(len(self.source.tree.pids()), time.monotonic()))
+
+    def _force(self, effect: machine.Force) -> None:
+        self.source.reap()
+        self.feed(machine.Forced(self.source.tree.kill(), time.monotonic()))
+
+    def _count_end(self, effect: machine.CountEnd) -> None:
+        if "report" in self.timers:
+            self.timers.cancel("report")
+            self._pass_report_on(time.monotonic())
+        source, run = self.source, self.run
+        self._ending = ending = runfiles.Ending(
+            wait_status=source.wait_status,
+            intent=run.intent,
+            error=source.why_lost() if run.intent is None else None,
+            ended_at=self._ended_at,
+            ended_at_known=not self._missed_end,
+            survivors=sum(not process.is_dying(pid) for pid in source.tree.pids()),
+            attention=str(self.report["state"]) if self.report else None,
+            lost_bytes=None if self.log.uncounted else self.log.lost_bytes,
+            oom_kills=source.oom_kills(),
+            usage=source.usage,
+        )
+        # the agent alone ended, a while ago, and what it left behind held its terminal open
+        late = bool(self._missed_end) or time.monotonic() - self._died >= LATE_S
+        self.feed(
+            machine.EndCounted(
+                ending.code,
+                ending.signal,
+                ending.error,
+                ending.out_of_memory,
+                ending.evidence(),
+                self._ended_at if late and run.state == runs.RUNNING else None,
+            )
+        )
+
+    def _write_exit(self, effect: machine.WriteExit) -> None:
+        if self._begun:  # else there was no agent, and perhaps no log
+            self.control.give_receipts(time.monotonic(), over=True)
+            self.log.mark(wire.AT_EXIT, self._ending.shell_code)
+        self._ending.write(self.run_folder)
+        self.source.release()  # before the state: nobody looks for the groups of a run that has ended
+
+    def _tell_end(self, effect: machine.TellEnd) -> None:
+        self.done = True
+        state, reason = effect.state, effect.reason
+        self.last_words = f"{state}: {reason}" if state == runs.FAILED else state
+        self.control.clients.tell_all(
+            {
+                "event": "exit",
+                "state": state,
+                "reason": reason,
+                "changed_at": self.journal.changed_at,
+                "written_at": self.log.written_at(),
+                "end": self.log.end,
+                "exit": self._ending.fields(),
+            }
+        )
+        self._say_farewell()
+        self.log.close()
+        runfiles.give_back(self.run_folder)
+
+    # what a source tells ----------------------------------------------------------------------------------------
+
+    def on_output(self, data: bytes) -> None:
+        self.log.append(data, self.control.clients.poke)
         if self.pane is not None:
             self.pane.show()
         self._last_output = time.time()
@@ -266,88 +341,53 @@ class Keeper:
                 self._on_report(body)
             elif kind == "query":
                 self.type(b"\x1b]7501;?\x1b\\")
-            else:
-                self.answer(body)
+            elif self.control.owner is None and not self.source.answers_queries:
+                self.type(body)
         self.readiness.printed()
 
-    def answer(self, body: bytes) -> None:
-        """Answer a query that the agent asks its terminal, when no client is there to do so."""
-        if self.desk.owner is None:
-            self.type(body)
+    def agent_exited(self) -> None:
+        """The agent's first process has ended."""
+        self.control.give_receipts(time.monotonic())
+        self._died, self._ended_at = time.monotonic(), self._missed_end or files.stamp()
+        self.feed(machine.AgentExited())
 
-    @property
-    def tmux_answers(self) -> bool:
-        """Whether a tmux between us and the agent answers its queries: a second answer would be typed."""
-        return self.pane is not None
+    def output_closed(self) -> None:
+        """The agent has ended, and all of its output has been told."""
+        self.timers.cancel("folder", "activity")
+        self.feed(machine.TerminalClosed(time.monotonic()))
 
-    def other_event(self, fd: int) -> None:
-        """Something was heard that is not a keeper's usual: one with more to watch takes it."""
+    def lost(self, grace_s: float) -> None:
+        """The agent has lost what it ran in."""
+        self.feed(machine.SourceLost(grace_s, time.monotonic()))
 
-    @property
-    def reads_lines(self) -> bool:
-        """Whether the agent gets its input line by line, which limits their length."""
-        return bool(termios.tcgetattr(self.master)[3] & termios.ICANON)
-
-    @property
-    def unread_bytes(self) -> int:
-        """What the terminal holds that the agent could read and has not; whole lines, where it reads by lines."""
-        if self.wait_status is not None or self.slave < 0:
-            return 0
-        return int.from_bytes(fcntl.ioctl(self.slave, termios.FIONREAD, bytes(4)), "little")
+    # the terminal -----------------------------------------------------------------------------------------------
 
     def type(self, *items: bytes | float | Callable[[], None]) -> bool:
         """Type into the terminal what was waiting and then ``items``. False when they find no room."""
-        if self.master < 0:
+        if self.source.input_fd < 0:
             return False
         taken = self.typing.put(*items)
-        try:
-            self.typing.flush()
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
+        if not self.typing.flush():
             return taken
         if self.typing.resume_at is not None:
             self.timers.at("typing", self.typing.resume_at, self._type_on)
         if self._typing_stuck != self.typing.blocked:
             self._typing_stuck = self.typing.blocked
-            self.wait_for_room(self._typing_stuck)
+            self.source.want_room(self._typing_stuck)
         return taken
-
-    def wait_for_room(self, wanted: bool) -> None:
-        self.poll.modify(self.master, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
 
     def _type_on(self, now: float) -> None:
         self.type()
 
     def resize(self, cols: int, rows: int) -> None:
-        if (cols, rows) == (self.cols, self.rows) or max(cols, rows) > LONGEST_SIDE or self.master < 0:
+        if (cols, rows) == (self.cols, self.rows) or max(cols, rows) > LONGEST_SIDE:
+            return
+        if not self.source.set_size(cols, rows):
             return
         self.cols, self.rows = cols, rows
-        self.set_size(cols, rows)
         self.log.mark(wire.AT_OFFSET, self.log.end)
         self.log.mark(wire.AT_SIZE, cols << 32 | rows)
-        self.desk.clients.tell_all({"event": "resize", "cols": cols, "rows": rows, "offset": self.log.end})
-
-    def set_size(self, cols: int, rows: int) -> None:
-        agent.set_size(self.master, cols, rows)
-
-    @property
-    def output_is_complete(self) -> bool:
-        return self.master < 0
-
-    def _drained(self, now: float) -> None:
-        """The agent is gone and its terminal was not hung up: a survivor holds it open. Its last words are in."""
-        self._on_terminal(select.EPOLLIN)
-        self._terminal_over()
-
-    def _terminal_over(self) -> None:
-        """The agent is gone and nobody has its terminal open: everything that was written to it has been read."""
-        if self.master >= 0:
-            self.poll.unregister(self.master)
-            os.close(self.master)
-            self.master = -1
-            self.timers.cancel("drain", "folder", "activity")
-            self.stopping.leader_ended()
+        self.control.clients.tell_all({"event": "resize", "cols": cols, "rows": rows, "offset": self.log.end})
 
     # what is noticed --------------------------------------------------------------------------------------------
 
@@ -363,7 +403,7 @@ class Keeper:
     def _pass_report_on(self, now: float) -> None:
         self._report_written = now
         self.journal.write_report(self.report)
-        self.desk.clients.tell_all({"event": "attention", "report": self.report})
+        self.control.clients.tell_all({"event": "attention", "report": self.report})
 
     def _record_activity(self, now: float) -> None:
         self.journal.record_activity(self._last_output, self.log.tail(ACTIVITY_BYTES))
@@ -380,7 +420,7 @@ class Keeper:
     def _check_folder(self, now: float) -> None:
         """Whether the workspace is still the same folder. One bad look is looked at again before it counts."""
         spec = self.spec
-        self.reap()  # a wake-up that was lost must not hide the agent's end for ever
+        self.source.reap()  # a wake-up that was lost must not hide the agent's end for ever
         self._give_sign_of_life(now)
         self._check_socket()
         if self.pane is not None:
@@ -392,76 +432,24 @@ class Keeper:
             missing = True
         except OSError:
             missing = False
-        if missing and self._folder_missing and self.journal.state == runs.RUNNING:
-            self.journal.change(runs.ORPHANED, runs.WORKSPACE_GONE, {"folder": spec.folder})
+        if missing and self._folder_missing:
+            self.feed(machine.WorkspaceGone({"folder": spec.folder}))
         again_s = FOLDER_RECHECK_S if missing and not self._folder_missing else FOLDER_CHECK_S
         self._folder_missing = missing
         self.timers.at("folder", now + again_s, self._check_folder)
 
     def _check_socket(self) -> None:
         try:
-            self.desk.clients.check()
+            self.control.clients.check()
         except OSError as error:
             if not self._deaf:
-                complain(f"nobody can reach this keeper: {error}")
+                own_log.note(f"nobody can reach this keeper: {error}")
             self._deaf = True
         else:
             self._deaf = False
 
-    # ending -----------------------------------------------------------------------------------------------------
-
-    def finish(self) -> None:
-        """Write the end down, in the order of its weight: the exit, the state, the word to the clients, the log."""
-        if self.done:
-            return
-        self.done = True
-        if "report" in self.timers:
-            self._pass_report_on(time.monotonic())
-        ending = runfiles.Ending(
-            wait_status=self.wait_status,
-            intent=self.stopping.intent,
-            error=self._why_lost(),
-            ended_at=self._ended_at,
-            ended_at_known=not self._missed_end,
-            survivors=sum(not process.is_dying(pid) for pid in self.tree.pids()),
-            attention=str(self.report["state"]) if self.report else None,
-            lost_bytes=None if self.log.uncounted else self.log.lost_bytes,
-            oom_kills=self.cage.oom_kills(),
-            usage=self._usage,
-        )
-        self.desk.give_receipts(time.monotonic(), over=True)
-        self.log.mark(wire.AT_EXIT, ending.shell_code)
-        ending.write(self.run_folder)
-        self.cage.remove()  # before the state: nobody looks for the groups of a run that has ended
-        new, reason = ending.verdict()
-        # the agent alone ended, a while ago, and what it left behind held its terminal open
-        late = bool(self._missed_end) or time.monotonic() - self._died >= LATE_S
-        late = late and self.journal.state == runs.RUNNING
-        self.journal.change(new, reason, ending.evidence(), since=self._ended_at if late else None)
-        self.last_words = f"{self.journal.state}: {reason}" if self.journal.state == runs.FAILED else self.journal.state
-        self.desk.clients.tell_all(
-            {
-                "event": "exit",
-                "state": self.journal.state,
-                "reason": reason,
-                "changed_at": self.journal.changed_at,
-                "written_at": self.log.written_at(),
-                "end": self.log.end,
-                "exit": ending.fields(),
-            }
-        )
-        self._say_farewell()
-        self.log.close()
-        runfiles.give_back(self.run_folder)
-
-    def _why_lost(self) -> str | None:
-        """Why the agent had to end, when it was because its pane was lost."""
-        if self.pane is None or not self.pane.lost or self.stopping.intent is not None:
-            return None
-        return self.error or self.pane.why_lost()
-
     def _say_farewell(self) -> None:
-        clients = self.desk.clients
+        clients = self.control.clients
         deadline = time.monotonic() + FAREWELL_S
         while clients.unread() and time.monotonic() < deadline:
             for fd, events in self.poll.poll(0.05):
@@ -469,6 +457,19 @@ class Keeper:
                 if client is not None and events & select.EPOLLOUT:
                     clients.flush(client)
         clients.close_all()
+
+
+EFFECTS: dict[type, Callable[..., None]] = {
+    machine.WriteIntent: Keeper._write_intent,
+    machine.WriteState: Keeper._write_state,
+    machine.AskAgent: Keeper._ask_agent,
+    machine.AskTree: Keeper._ask_tree,
+    machine.LookAtTree: Keeper._look_at_tree,
+    machine.Force: Keeper._force,
+    machine.CountEnd: Keeper._count_end,
+    machine.WriteExit: Keeper._write_exit,
+    machine.TellEnd: Keeper._tell_end,
+}
 
 
 def _only_wake(number: int, frame: object) -> None:

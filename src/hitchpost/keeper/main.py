@@ -5,28 +5,27 @@ from __future__ import annotations
 import os
 import sys
 import time
+from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SOCK_STREAM, socket
 
 from hitchpost import lightjson, wire
-from hitchpost.keeper.adopted import Adopted
-from hitchpost.keeper.agent import StartFailed
-from hitchpost.keeper.boxed import Boxed
-from hitchpost.keeper.complaint import complain
+from hitchpost.keeper import own_log
 from hitchpost.keeper.journal import NotWritten
 from hitchpost.keeper.keeper import Keeper
-from hitchpost.keeper.pane import Pane
-from hitchpost.keeper.spec import Spec, read_spec, receive_spec
-from hitchpost.keeper.stopping import ROUND_S
-from hitchpost.model import run as runs
-from hitchpost.store import files, runfiles
-from hitchpost.system import process
+from hitchpost.keeper.sources import StartFailed
+from hitchpost.runspec import RunSpec
+from hitchpost.store import files
+from hitchpost.system import cgroup, process
+from hitchpost.system.shortpath import ShortPath
+from hitchpost.values import replace
 
 LONGEST_ERROR_PAUSE_S = 1.0
+MOST_FDS = 64
 
 
 def main(argv: list[str]) -> int:
     run_folder, how = argv[1:3]
     if how == wire.IN_PANE:
-        _complain_to(os.path.join(run_folder, wire.KEEPER_LOG))
+        _log_to(os.path.join(run_folder, wire.KEEPER_LOG))
         spec = receive_spec(run_folder)
     else:
         if os.fork():
@@ -37,19 +36,21 @@ def main(argv: list[str]) -> int:
         os.set_inheritable(fd, False)
     _close_strays(handed)
     os.ftruncate(spec.lock_fd, 0)
-    name = f"{os.getpid()} {process.start_time(os.getpid())} {process.boot_id()} {process.pid_namespace()}\n"
+    pid = os.getpid()
+    name = f"{pid} {process.start_time(pid)} {process.boot_id()} {process.pid_namespace()}\n"
     os.pwrite(spec.lock_fd, name.encode(), 0)
-    kind = Boxed if spec.container else Adopted if spec.adopt_pane else Keeper
-    keeper = kind(spec, run_folder)
+    process.become_subreaper()
+    cgroup.leave_foreign_group()
+    keeper = Keeper(spec, run_folder)
     try:
         keeper.start()
     except (StartFailed, NotWritten, OSError) as error:
         text = f"cannot start the agent: {error}" if isinstance(error, OSError) else str(error)
         if spec.takes_over:
-            complain(f"cannot take over: {text}")  # the agent and its run stay as they were
+            own_log.note(f"cannot take over: {text}")  # the agent and its run stay as they were
             files.discard(os.path.join(run_folder, wire.SOCKET))
         else:
-            _fail_start(keeper, text)
+            keeper.fail(text)
         _say_ready(spec, {"ok": False, "error": text})
         if keeper.pane is not None:
             keeper.pane.close_with_us()
@@ -67,21 +68,36 @@ def main(argv: list[str]) -> int:
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_ERROR_PAUSE_S)
     if keeper.pane is not None:
-        leave_pane(keeper, keeper.pane)
+        keeper.pane.leave(keeper.last_words)
     return 0
 
 
-def leave_pane(keeper: Keeper, pane: Pane) -> None:
-    """The run is over and written down; the pane is the user's now. Never returns when there is a shell to become."""
-    pane.farewell(keeper.last_words)
-    pane.close_with_us()
-    for fd in (keeper.spec.lock_fd, *keeper.spec.lease_fds):
-        os.close(fd)
-    if not pane.lost:
-        pane.become_shell()
+def read_spec(fd: int) -> RunSpec:
+    """Read the spec and close its descriptor."""
+    parts = bytearray()
+    os.lseek(fd, 0, os.SEEK_SET)
+    while part := os.read(fd, 1 << 20):
+        parts += part
+    os.close(fd)
+    return RunSpec.from_bytes(bytes(parts))
 
 
-def _complain_to(path: str) -> None:
+def receive_spec(run_folder: str) -> RunSpec:
+    """The spec from the starter that waits at its socket. A pane inherits nothing, so descriptors come this way."""
+    starter = socket(AF_UNIX, SOCK_STREAM, 0)
+    try:
+        with ShortPath(run_folder, wire.START_SOCKET) as path:
+            starter.connect(path)
+        _, messages, _, _ = starter.recvmsg(1, CMSG_SPACE(4 * MOST_FDS), MSG_CMSG_CLOEXEC)
+    finally:
+        starter.close()
+    fds = [int.from_bytes(data[at : at + 4], "little") for _, _, data in messages for at in range(0, len(data), 4)]
+    if len(fds) < 3:
+        raise ValueError(f"expected the spec, the lock and the answer's pipe, but got {len(fds)} descriptors")
+    return replace(read_spec(fds[0]), lock_fd=fds[1], ready_fd=fds[2], lease_fds=tuple(fds[3:]))
+
+
+def _log_to(path: str) -> None:
     """A pane's error output is on the screen; ours goes to the log."""
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     os.dup2(log, 2)
@@ -99,22 +115,9 @@ def _close_strays(handed: tuple[int, ...]) -> None:
                 continue  # the listing's own
 
 
-def _say_ready(spec: Spec, value: dict[str, object]) -> None:
+def _say_ready(spec: RunSpec, value: dict[str, object]) -> None:
     try:
         files.write_all(spec.ready_fd, lightjson.dumps(value).encode() + b"\n")
     except OSError:
-        complain("the starter is gone")
+        own_log.note("the starter is gone")
     os.close(spec.ready_fd)
-
-
-def _fail_start(keeper: Keeper, text: str) -> None:
-    """No command ran, or one runs and we cannot say so: end what there is and write the reason."""
-    while keeper.pid and keeper.tree.kill():
-        keeper.reap()
-        time.sleep(ROUND_S)
-    keeper.cage.remove()
-    ending = runfiles.Ending(error=text, ended_at=files.stamp())
-    ending.write(keeper.run_folder)
-    keeper.journal.change(runs.FAILED, text, {"error": text})
-    runfiles.give_back(keeper.run_folder)
-    files.discard(os.path.join(keeper.run_folder, wire.SOCKET))

@@ -48,8 +48,8 @@ class Readiness:
     def _look(self, now: float) -> None:
         if not self._waiting:
             return
-        self.keeper.reap()
-        if self.keeper.wait_status is not None:
+        self.keeper.source.reap()
+        if self.keeper.run.exited:
             return
         queued_s = self._queued_s()
         left, moments = [], []

@@ -15,8 +15,8 @@ from hitchpost.system.cgroup import ControlGroups
 
 
 class Tree:
-    def __init__(self, cage: ControlGroups) -> None:
-        self.cage = cage
+    def __init__(self, groups: ControlGroups) -> None:
+        self.groups = groups
 
     def pids(self) -> list[int]:
         """Every live descendant but other keepers and what is theirs. Empty only when there is none.
@@ -40,7 +40,7 @@ class Tree:
 
     def kill(self) -> int:
         """One round of SIGKILL. Stops them first, so that none can fork away; the count of those still there."""
-        self.cage.kill()
+        self.groups.kill()
         seen: set[int] = set()
         while new := set(self.pids()) - seen:
             for pid in new:

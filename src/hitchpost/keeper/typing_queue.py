@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
@@ -37,11 +38,11 @@ class TypingQueue:
         """Whether bytes wait for the agent to read."""
         return bool(self._items) and self.resume_at is None
 
-    def flush(self) -> None:
-        """Type what can be typed now. Raises ``OSError`` when the terminal is gone."""
+    def flush(self) -> bool:
+        """Type what can be typed now. False when the terminal is gone."""
         if self.resume_at is not None:
             if time.monotonic() < self.resume_at:
-                return
+                return True
             self.resume_at = None
         while self._items:
             item = self._items[0]
@@ -49,7 +50,11 @@ class TypingQueue:
                 try:
                     written = os.write(self.master, item)
                 except BlockingIOError:
-                    return
+                    return True
+                except OSError as error:
+                    if error.errno != errno.EIO:
+                        raise
+                    return False
                 self.waiting_bytes -= written
                 if written < len(item):
                     self._items[0] = item[written:]
@@ -58,7 +63,8 @@ class TypingQueue:
             elif isinstance(item, float):
                 self._items.pop(0)
                 self.resume_at = time.monotonic() + item
-                return
+                return True
             else:
                 self._items.pop(0)
                 item()
+        return True

@@ -11,6 +11,7 @@ from datetime import datetime
 from hitchpost.model import record, run
 from hitchpost.model.durations import duration, seconds_between
 from hitchpost.model.facts import WITHOUT_SANDBOX, Exit, Facts
+from hitchpost.model.machine import outcome
 from hitchpost.values import replace, value
 
 UNKNOWN = "unknown"
@@ -106,9 +107,7 @@ def gone_unseen(facts: Facts) -> bool:
 
 
 def _ended(facts: Facts, end: Exit) -> Facts:
-    state, _ = run.verdict(end.code, end.signal, end.intent, end.error)
-    if facts.state == run.STOPPING and end.error is None:
-        state = run.STOPPED  # somebody asked, whoever it was
+    state, _ = outcome(facts.state, end.code, end.signal, end.intent, end.error)
     return replace(facts, state=state, exit=end, state_changed_at=end.ended_at or facts.state_changed_at)
 
 

@@ -6,8 +6,9 @@ import os
 
 from hitchpost.errors import Refused
 from hitchpost.model.run import UNSEEN
+from hitchpost.runspec import ControlSource, RunSpec
 from hitchpost.runtimes import local, tmux
-from hitchpost.runtimes.base import Health, Launch, Leftovers, Started
+from hitchpost.runtimes.base import Health, Leftovers, Sandbox, Started
 from hitchpost.runtimes.kept import agent_lives
 from hitchpost.store.home import run_folder
 from hitchpost.store.runfiles import read_run
@@ -44,32 +45,22 @@ class Target:
     command: str
     screen: str
 
-    @property
-    def argv(self) -> tuple[str, ...]:
-        """How a start says which pane: a run's command is its own business here."""
-        return (MARK, self.socket, self.pane, str(self.pid), str(self.start), self.screen)
+    def source(self) -> ControlSource:
+        return ControlSource(tmux.program(), self.socket, self.pane, self.pid, self.start, self.screen)
 
 
 class AdoptedPane(local.Local):
     name = "adopted"
 
-    def start(self, launch: Launch) -> Started:
-        if launch.argv[:1] != (MARK,):
+    def start(self, spec: RunSpec, sandbox: Sandbox | None = None) -> Started:
+        if not isinstance(spec.source, ControlSource):
             return Started(None, f"it was adopted, and what it ran is not known; {ADOPT_AGAIN}")
-        return self._watch(launch)
+        return self._watch(spec, spec.source)
 
-    def _watch(self, launch: Launch, *, takes_over: bool = False) -> Started:
-        _, socket, pane, pid, start, screen = launch.argv
-        return self.spawn(
-            replace(launch, argv=(MARK, socket, pane)),
-            tmux=tmux.program(),
-            adopt_socket=socket,
-            adopt_pane=pane,
-            adopt_pid=int(pid),
-            adopt_start=int(start),
-            adopt_screen=screen,
-            takes_over=takes_over,
-        )
+    def _watch(self, spec: RunSpec, source: ControlSource) -> Started:
+        """The pane stands in ``run.json`` in the place of a command."""
+        argv = tuple(os.fsencode(text) for text in (MARK, source.socket, source.pane))
+        return self.spawn(replace(spec, argv=argv, source=source))
 
     def health(self, session_folder: str, run: int, *, session: str) -> Health:
         seen = super().health(session_folder, run, session=session)
@@ -78,9 +69,9 @@ class AdoptedPane(local.Local):
         lives = agent_lives(run_folder(session_folder, run))
         return replace(seen, session_alive=lives, lost=UNSEEN if lives is False else "")
 
-    def take_over(self, launch: Launch) -> Started:
+    def take_over(self, spec: RunSpec) -> Started:
         """The pane must still be there, with the same program in it."""
-        run = read_run(run_folder(launch.session_folder, launch.run))
+        run = read_run(run_folder(spec.session_folder, spec.run))
         if run is None or run.argv[:1] != (MARK,):
             return Started(None, "it is not written down which pane the program runs in", kept=False)
         try:
@@ -89,7 +80,7 @@ class AdoptedPane(local.Local):
             return Started(None, str(error), kept=False)
         if (target.pid, target.start) != (run.agent.pid, run.agent.start):
             return Started(None, "another program runs in its pane now", kept=False)
-        return self._watch(replace(launch, argv=target.argv, cols=target.cols, rows=target.rows), takes_over=True)
+        return self._watch(replace(spec, cols=target.cols, rows=target.rows, takes_over=True), target.source())
 
     def leftovers(self, session_folder: str, run: int) -> Leftovers:
         return Leftovers(0)

@@ -12,11 +12,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
+    from hitchpost.runspec import RunSpec
+
     class Runtime(Protocol):
         name: str
         has_sandbox: bool
 
-        def start(self, launch: Launch) -> Started:
+        def start(self, spec: RunSpec, sandbox: Sandbox | None) -> Started:
             """Start the run and wait until the agent runs or could not be started."""
 
         def health(self, session_folder: str, run: int, *, session: str) -> Health:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
         def tear_down(self, session_folder: str) -> None:
             """Somebody stopped the session: end what it ran in too, its container or its tmux server."""
 
-        def take_over(self, launch: Launch) -> Started:
+        def take_over(self, spec: RunSpec) -> Started:
             """Put a keeper in the place of one that is gone, beside an agent that lives. The agent notices nothing."""
 
         def leftovers(self, session_folder: str, run: int) -> Leftovers:
@@ -45,38 +47,38 @@ if TYPE_CHECKING:
 
 
 @value
-class Launch:
-    """One run to be started. The caller holds the keeper's lock in ``lock_fd`` and gives it away with the start.
+class Sandbox:
+    """What a container is to be like, for one run. ``env_names`` may go inside; ``git`` is the git folder that does.
 
-    ``env`` is the agent's whole environment; its values go to the agent and nowhere else.
+    ``env_flags`` are arguments of the agent that stand for variables which are set inside.
     """
 
-    session: str
-    session_folder: str
-    run: int
-    argv: tuple[str, ...]
-    env: dict[str, str]
-    folder: str
-    folder_dev: int
-    folder_ino: int
-    lock_fd: int
-    lease_fds: tuple[int, ...] = ()
-    cols: int = 80
-    rows: int = 24
-    grace_s: float = 10.0
-    quit_signal: str = "SIGTERM"
-    quit_group: bool = False
-    survivors: str = "keep"
-    log_cap_bytes: int = 64 * 1024 * 1024
-    pids_max: int = 0
-    memory_max_bytes: int = 0
-    sandbox: dict[str, object] | None = None
+    image: str
+    network: str
+    mounts: tuple[str, ...] = ()
+    memory_bytes: int = 4 << 30
+    cpus: float | None = None
+    config: str | None = None
+    env_names: tuple[str, ...] = ()
     env_flags: tuple[tuple[str, str], ...] = ()
+    keep_failed: bool = False
+    git: GitFolder | None = None
+
+
+@value
+class GitFolder:
+    """A session's own git folder, and where it goes in its container; ``pointer`` is empty in a main worktree."""
+
+    folder: str
+    at: str
+    objects: str
+    objects_at: str
+    pointer: str = ""
 
 
 @value
 class Started:
-    """The answer to a launch. ``error`` is None when the agent runs; ``kept`` is False when no keeper was started."""
+    """The answer to a start. ``error`` is None when the agent runs; ``kept`` is False when no keeper was started."""
 
     pid: int | None
     error: str | None = None

@@ -1,4 +1,4 @@
-"""The docker runtime: the agent in a container of its session, its keeper on this side (``keeper/boxed.py``).
+"""The docker runtime: the agent in a container of its session, its keeper on this side.
 
 The container lives as long as nobody stops the session: an agent that leaves by itself makes it stale, and the next
 run goes on in it. It is found by its label and full id; what it shares with us is one folder, the workspace and the
@@ -16,8 +16,9 @@ from hitchpost import wire
 from hitchpost.errors import HitchpostError, RuntimeMissing, UsageError
 from hitchpost.model.facts import Exit
 from hitchpost.model.status import container_name
+from hitchpost.runspec import ContainerSource, RunSpec
 from hitchpost.runtimes import engine, local
-from hitchpost.runtimes.base import Health, Launch, Started
+from hitchpost.runtimes.base import GitFolder, Health, Sandbox, Started
 from hitchpost.runtimes.engine import Box, EngineFailed, Users
 from hitchpost.runtimes.kept import agent_lives, is_copied
 from hitchpost.store import files, runfiles
@@ -27,7 +28,6 @@ from hitchpost.values import asdict, fields, replace
 
 GOING, LEFT, HOME = "box-going.json", "containers", "home"
 PIDS_LIMIT = 1024
-MEMORY_BYTES = 4 << 30
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), wire.INSIDE)
 PLACES = {"workspace": "/workspace", "config": "/config", "programs": wire.PROGRAMS, "shared": wire.SHARED}
 MARKS = (wire.SESSION_MARK, wire.RUN_MARK, wire.HOME_MARK)
@@ -47,38 +47,37 @@ class Docker(local.Local):
         except EngineFailed as error:
             raise RuntimeMissing(str(error)) from None
 
-    def start(self, launch: Launch) -> Started:
-        before = read_box(launch.session_folder)
+    def start(self, spec: RunSpec, sandbox: Sandbox | None = None) -> Started:
+        assert sandbox is not None, "a container is described by its sandbox"
+        before = read_box(spec.session_folder)
         try:
-            box = ensure(launch, before)
-            folder = _make_place(launch)
+            box = ensure(spec, sandbox, before)
+            folder = _make_place(spec, sandbox)
         except (HitchpostError, OSError) as error:
             if before is None:
-                self._removed(launch)
+                self._removed(spec)
             return Started(None, str(error), kept=False)
         inside = f"{PLACES['shared']}/{os.path.basename(folder)}"
-        argv = ["sh", f"{PLACES['programs']}/begin.sh", inside, str(launch.cols), str(launch.rows)]
+        argv = ["sh", f"{PLACES['programs']}/begin.sh", inside, str(spec.cols), str(spec.rows)]
+        env = _environment(spec, sandbox)
 
         def enter() -> None:
             try:
-                engine.ask(
-                    box.engine,
-                    lambda docker: engine.execute(docker, box, argv, env=_environment(launch)),
-                )
+                engine.ask(box.engine, lambda docker: engine.execute(docker, box, argv, env=env))
             except HitchpostError as error:
                 _tell_failure(folder, str(error))
 
-        named = {"container": box.id, "container_pid": box.pid, "container_start": box.start, "engine": box.engine}
-        started = self.spawn(launch, enter, **named, box=folder)
-        if started.error is not None and box != before and not (launch.sandbox or {}).get("keep_failed"):
-            return replace(started, error="; ".join(filter(None, (started.error, self._removed(launch)))))
+        source = ContainerSource(box.id, box.pid, box.start, box.engine, folder)
+        started = self.spawn(replace(spec, source=source), enter)
+        if started.error is not None and box != before and not sandbox.keep_failed:
+            return replace(started, error="; ".join(filter(None, (started.error, self._removed(spec)))))
         return started
 
-    def _removed(self, launch: Launch) -> str:
+    def _removed(self, spec: RunSpec) -> str:
         """Nothing of a failed start stays. What could not be removed, if so."""
         try:
-            _set_aside(launch.session_folder)
-            _remove_aside(launch.session_folder)
+            _set_aside(spec.session_folder)
+            _remove_aside(spec.session_folder)
         except HitchpostError as error:
             return f"its container could not be removed: {error}"
         return ""
@@ -105,22 +104,14 @@ class Docker(local.Local):
             exit=_written_exit(session_folder, where) if alive and lives is False else None,
         )
 
-    def take_over(self, launch: Launch) -> Started:
-        box, run = read_box(launch.session_folder), runfiles.read_run(run_folder(launch.session_folder, launch.run))
+    def take_over(self, spec: RunSpec) -> Started:
+        box, run = read_box(spec.session_folder), runfiles.read_run(run_folder(spec.session_folder, spec.run))
         if box is None or run is None or not run.place:
             return Started(None, "it is not written down where the agent runs", kept=False)
-        return self.spawn(
-            launch,
-            takes_over=True,
-            container=box.id,
-            container_pid=box.pid,
-            container_start=box.start,
-            engine=box.engine,
-            box=os.path.join(_shared(launch.session_folder), run.place),
-            adopt_pane=run.pane,
-            adopt_pid=run.agent.pid,
-            adopt_start=run.agent.start,
-        )
+        folder = os.path.join(_shared(spec.session_folder), run.place)
+        agent = run.agent
+        source = ContainerSource(box.id, box.pid, box.start, box.engine, folder, run.pane, agent.pid, agent.start)
+        return self.spawn(replace(spec, source=source, takes_over=True))
 
     def tear_down(self, session_folder: str) -> None:
         """Remove the container. Raises ``EngineFailed`` when the engine does not, and the container still runs."""
@@ -151,7 +142,7 @@ def _why_gone(box: Box, folder: str) -> str:
     """Why a container has ended that nobody watches any more. Empty when it is known how its run ended."""
     if box.boot_id != process.boot_id() or runfiles.has_exit(folder):
         return ""
-    from hitchpost.keeper.container_end import ANSWER_S, why_ended
+    from hitchpost.keeper.sources.container_end import ANSWER_S, why_ended
     from hitchpost.model.run import CONTAINER_STOPPED
 
     began = time.monotonic()
@@ -285,74 +276,68 @@ def _remove_aside(session_folder: str) -> None:
     files.discard(going)
 
 
-def ensure(launch: Launch, box: Box | None) -> Box:
+def ensure(spec: RunSpec, sandbox: Sandbox, box: Box | None) -> Box:
     """The session's container, made when there is none that lives and has the right folders in it."""
-    made_for = _mounted(launch)
+    made_for = _mounted(spec, sandbox)
     if box is not None and box.alive and not box.paused and box.made_for == made_for:
         return box
     url = box.engine if box is not None else engine.address()
-    home = home_of(launch.session_folder)
+    home = home_of(spec.session_folder)
 
     async def renew(docker: Any) -> Box:
-        await engine.remove_all(docker, home, launch.session)
-        config = configuration(launch, await engine.users(docker, url))
-        return await engine.create(docker, container_name(launch.session), config, url, made_for)
+        await engine.remove_all(docker, home, spec.session)
+        config = configuration(spec, sandbox, await engine.users(docker, url))
+        return await engine.create(docker, container_name(spec.session), config, url, made_for)
 
-    os.makedirs(_shared(launch.session_folder), mode=0o700, exist_ok=True)
+    os.makedirs(_shared(spec.session_folder), mode=0o700, exist_ok=True)
     # before there is one: whoever finds this and no more looks for the container by its label
-    files.write_object(os.path.join(launch.session_folder, wire.BOX), {"schema": files.SCHEMA, "engine": url})
+    files.write_object(os.path.join(spec.session_folder, wire.BOX), {"schema": files.SCHEMA, "engine": url})
     try:
         made = engine.ask(url, renew, engine.ANSWER_S * 3)
     except EngineFailed as error:
         if "no such image" not in str(error).lower():
             raise
-        image = (launch.sandbox or {}).get("image")
-        raise EngineFailed(
-            f"the engine has no image {image}; build one as docs/containers.md says, pull it, or name another: --image"
-        ) from None
-    write_box(launch.session_folder, made)
+        how = "build one as docs/containers.md says, pull it, or name another: --image"
+        raise EngineFailed(f"the engine has no image {sandbox.image}; {how}") from None
+    write_box(spec.session_folder, made)
     remove_left(home)
     return made
 
 
-def _mounted(launch: Launch) -> str:
-    git = (launch.sandbox or {}).get("git")
-    more = [str(git["folder"])] if isinstance(git, dict) else []
-    places = [os.stat(path) for path in (launch.folder, PROGRAMS, *more)]
+def _mounted(spec: RunSpec, sandbox: Sandbox) -> str:
+    more = [] if sandbox.git is None else [sandbox.git.folder]
+    places = [os.stat(path) for path in (spec.folder, PROGRAMS, *more)]
     return " ".join(f"{place.st_dev}:{place.st_ino}" for place in places)
 
 
-def configuration(launch: Launch, users: Users) -> dict[str, Any]:
+def configuration(spec: RunSpec, sandbox: Sandbox, users: Users) -> dict[str, Any]:
     """What the engine is told. Nothing secret is in it, and nothing of the engine's own reaches the container."""
-    wanted = launch.sandbox or {}
     mounts = [
-        _mount(launch.folder, PLACES["workspace"]),
-        _mount(_shared(launch.session_folder), PLACES["shared"]),
+        _mount(spec.folder, PLACES["workspace"]),
+        _mount(_shared(spec.session_folder), PLACES["shared"]),
         _mount(PROGRAMS, PLACES["programs"], read_only=True),
-        *_git_mounts(wanted.get("git")),
+        *_git_mounts(sandbox.git),
     ]
-    if isinstance(config := wanted.get("config"), str):
-        mounts.append(_mount(config, PLACES["config"], read_only=True))
-    for text in _texts(wanted, "mounts"):
-        mounts.append(parse_mount(text))
-    memory, cpus = wanted.get("memory_bytes"), wanted.get("cpus")
+    if sandbox.config is not None:
+        mounts.append(_mount(sandbox.config, PLACES["config"], read_only=True))
+    mounts += [parse_mount(text) for text in sandbox.mounts]
     return {
-        "Image": str(wanted.get("image")),
+        "Image": sandbox.image,
         "Entrypoint": [],
         "Cmd": list(engine.FIRST_PROGRAM),
         "User": users.inside,
         "WorkingDir": PLACES["workspace"],
-        "Labels": {engine.SESSION_LABEL: launch.session, engine.HOME_LABEL: home_of(launch.session_folder)},
+        "Labels": {engine.SESSION_LABEL: spec.session, engine.HOME_LABEL: home_of(spec.session_folder)},
         "HostConfig": {
             "Init": True,
             "Mounts": mounts,
-            "NetworkMode": str(wanted.get("network")),
+            "NetworkMode": sandbox.network,
             "UsernsMode": users.namespace,
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges"],
             "PidsLimit": PIDS_LIMIT,
-            "Memory": memory if isinstance(memory, int) else MEMORY_BYTES,
-            "NanoCpus": int(float(cpus) * 1e9) if isinstance(cpus, (int, float)) else 0,
+            "Memory": sandbox.memory_bytes,
+            "NanoCpus": int((sandbox.cpus or 0.0) * 1e9),
         },
     }
 
@@ -394,10 +379,10 @@ def write_box(session_folder: str, box: Box) -> None:
     files.write_object(os.path.join(session_folder, wire.BOX), value)
 
 
-def _make_place(launch: Launch) -> str:
+def _make_place(spec: RunSpec, sandbox: Sandbox) -> str:
     """A folder for this run that nobody inside can have prepared, with the agent's words and the pipes."""
-    shared = _shared(launch.session_folder)
-    folder = os.path.join(shared, f"{launch.run}-{new_id()}")
+    shared = _shared(spec.session_folder)
+    folder = os.path.join(shared, f"{spec.run}-{new_id()}")
     os.mkdir(folder, 0o700)
     try:
         os.mkdir(os.path.join(shared, HOME), 0o700)
@@ -407,9 +392,9 @@ def _make_place(launch: Launch) -> str:
     try:
         for name in ("out", "keys", "go"):
             os.mkfifo(name, 0o600, dir_fd=place)
-        words = "".join(f"{escaped(os.fsencode(word))}\n" for word in launch.argv)
+        words = "".join(f"{escaped(word)}\n" for word in spec.argv)
         _put(place, "argv", words.encode())
-        _put(place, "flags", "".join(f"{name} {flag}\n" for name, flag in launch.env_flags).encode())
+        _put(place, "flags", "".join(f"{name} {flag}\n" for name, flag in sandbox.env_flags).encode())
     finally:
         os.close(place)
     return folder
@@ -439,10 +424,11 @@ def escaped(word: bytes) -> str:
     return "".join(chr(byte) if byte in SAFE else f"\\0{byte:03o}" for byte in word)
 
 
-def _environment(launch: Launch) -> dict[str, str]:
+def _environment(spec: RunSpec, sandbox: Sandbox) -> dict[str, str]:
     """The settings' and those that the person named; nothing else of the caller's is meant for a container."""
-    wanted = set(PASSED_ON) | set(_texts(launch.sandbox or {}, "env_names"))
-    env = {name: text for name, text in launch.env.items() if name in wanted}
+    names = {*PASSED_ON, *sandbox.env_names}
+    env = {os.fsdecode(name): os.fsdecode(text) for name, text in spec.env.items()}
+    env = {name: text for name, text in env.items() if name in names}
     return env | {"HOME": f"{PLACES['shared']}/{HOME}", "PWD": PLACES["workspace"], "TERM": "xterm-256color"}
 
 
@@ -460,15 +446,9 @@ def _mount(source: str, target: str, *, read_only: bool = False) -> dict[str, An
     return {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}
 
 
-def _git_mounts(wanted: object) -> list[dict[str, Any]]:
+def _git_mounts(git: GitFolder | None) -> list[dict[str, Any]]:
     """The session's own git folder, in the place of the repository's, and the repository's objects to read."""
-    if not isinstance(wanted, dict):
+    if git is None:
         return []
-    mounts = [_mount(wanted["folder"], wanted["at"]), _mount(wanted["objects"], wanted["objects_at"], read_only=True)]
-    pointer = wanted["pointer"]
-    return [*mounts, _mount(pointer, f"{PLACES['workspace']}/.git", read_only=True)] if pointer else mounts
-
-
-def _texts(wanted: dict[str, object], key: str) -> list[str]:
-    found = wanted.get(key)
-    return [str(one) for one in found] if isinstance(found, (list, tuple)) else []
+    mounts = [_mount(git.folder, git.at), _mount(git.objects, git.objects_at, read_only=True)]
+    return [*mounts, _mount(git.pointer, f"{PLACES['workspace']}/.git", read_only=True)] if git.pointer else mounts

@@ -10,12 +10,14 @@ import sys
 import time
 
 from hitchpost import lightjson, wire
-from hitchpost.runtimes.base import Health, Launch, Leftovers, Started
+from hitchpost.runspec import RunSpec
+from hitchpost.runtimes.base import Health, Leftovers, Sandbox, Started
 from hitchpost.runtimes.kept import kept
 from hitchpost.store import files, marks
 from hitchpost.store.home import home_path, run_folder
 from hitchpost.store.runfiles import read_run
 from hitchpost.system import process
+from hitchpost.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,19 +36,19 @@ class Local:
     name = "local"
     has_sandbox = False
 
-    def start(self, launch: Launch) -> Started:
-        return self.spawn(launch)
+    def start(self, spec: RunSpec, sandbox: Sandbox | None = None) -> Started:
+        return self.spawn(spec)
 
-    def spawn(self, launch: Launch, then: Callable[[], None] = lambda: None, **more: object) -> Started:
-        """Start a keeper of its own; ``more`` goes to it with the launch. ``then`` is what it waits for."""
-        folder = run_folder(launch.session_folder, launch.run)
+    def spawn(self, spec: RunSpec, then: Callable[[], None] = lambda: None) -> Started:
+        """Start a keeper of its own. ``then`` is what it waits for."""
+        folder = run_folder(spec.session_folder, spec.run)
         ready, ready_write = os.pipe()
-        spec = os.memfd_create("hitchpost-spec")
+        handed = os.memfd_create("hitchpost-spec")
         try:
-            files.write_all(spec, spec_of(launch, ready_write, **more))
-            _spawn(folder, spec, (launch.lock_fd, ready_write, *launch.lease_fds))
+            files.write_all(handed, replace(spec, ready_fd=ready_write).to_bytes())
+            _spawn(folder, handed, (spec.lock_fd, ready_write, *spec.lease_fds))
         finally:
-            os.close(spec)
+            os.close(handed)
             os.close(ready_write)
         try:
             then()
@@ -79,7 +81,7 @@ class Local:
     def unpause(self, session_folder: str) -> None:
         """There is no sandbox."""
 
-    def take_over(self, launch: Launch) -> Started:
+    def take_over(self, spec: RunSpec) -> Started:
         return Started(None, "an agent of this runtime ends with its keeper", kept=False)
 
     def leftovers(self, session_folder: str, run: int) -> Leftovers:
@@ -157,34 +159,6 @@ def _is_stopped(folder: str) -> bool:
     run = read_run(folder)
     stat = process.stat(run.agent.pid) if run is not None else None
     return run is not None and stat is not None and stat[0] == b"T" and int(stat[19]) == run.agent.start
-
-
-def spec_of(launch: Launch, ready_fd: int, **more: object) -> bytes:
-    fields: dict[str, object] = {
-        "session": launch.session,
-        "session_folder": launch.session_folder,
-        "run": launch.run,
-        "folder": launch.folder,
-        "folder_dev": launch.folder_dev,
-        "folder_ino": launch.folder_ino,
-        "cols": launch.cols,
-        "rows": launch.rows,
-        "grace_s": launch.grace_s,
-        "quit_signal": int(getattr(_signal, launch.quit_signal)),
-        "quit_group": launch.quit_group,
-        "survivors": launch.survivors,
-        "log_cap_bytes": launch.log_cap_bytes,
-        "pids_max": launch.pids_max,
-        "memory_max_bytes": launch.memory_max_bytes,
-        "lock_fd": launch.lock_fd,
-        "lease_fds": list(launch.lease_fds),
-        "ready_fd": ready_fd,
-        **more,
-    }
-    argv = wire.join_texts([os.fsencode(text) for text in launch.argv])
-    env = wire.join_texts([os.fsencode(f"{name}={value}") for name, value in launch.env.items()])
-    sections = (lightjson.dumps(fields).encode(), argv, env)
-    return b"".join(len(section).to_bytes(4, "big") + section for section in sections)
 
 
 def keeper_program() -> list[str]:

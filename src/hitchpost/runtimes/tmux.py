@@ -16,8 +16,9 @@ from _socket import AF_UNIX, SCM_RIGHTS, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, s
 from hitchpost import wire
 from hitchpost.errors import HitchpostError, RuntimeMissing
 from hitchpost.model import run as runs
+from hitchpost.runspec import PaneSource, RunSpec
 from hitchpost.runtimes import local
-from hitchpost.runtimes.base import Health, Launch, Started
+from hitchpost.runtimes.base import Health, Sandbox, Started
 from hitchpost.store import files
 from hitchpost.store.home import run_folder
 from hitchpost.system import process
@@ -50,19 +51,19 @@ class Tmux(local.Local):
     def check(self) -> None:
         program()
 
-    def start(self, launch: Launch) -> Started:
-        folder = run_folder(launch.session_folder, launch.run)
+    def start(self, spec: RunSpec, sandbox: Sandbox | None = None) -> Started:
+        folder = run_folder(spec.session_folder, spec.run)
         try:
             tmux = program()
         except RuntimeMissing as error:
             return Started(None, str(error))
         ready, ready_write = os.pipe()
-        spec = os.memfd_create("hitchpost-spec")
+        written = os.memfd_create("hitchpost-spec")
         waiting = _listen(folder)
         try:
-            files.write_all(spec, local.spec_of(launch, ready_write, tmux=tmux))
-            handed = (spec, launch.lock_fd, ready_write, *launch.lease_fds)
-            wrong = _open_pane(launch, folder) or _hand_over(waiting, handed)
+            files.write_all(written, replace(spec, source=PaneSource(tmux)).to_bytes())
+            handed = (written, spec.lock_fd, ready_write, *spec.lease_fds)
+            wrong = _open_pane(spec, folder) or _hand_over(waiting, handed)
             if wrong is not None:
                 return Started(None, wrong)
         except TmuxSilent as silent:
@@ -70,7 +71,7 @@ class Tmux(local.Local):
         finally:
             waiting.close()
             files.discard(os.path.join(folder, wire.START_SOCKET))
-            os.close(spec)
+            os.close(written)
             os.close(ready_write)
         try:
             return local.answer(ready, folder)
@@ -191,18 +192,18 @@ def _environment(session_folder: str) -> dict[str, str]:
     return env | {wire.TMUX_MARK: session_folder}
 
 
-def _open_pane(launch: Launch, folder: str) -> str | None:
+def _open_pane(spec: RunSpec, folder: str) -> str | None:
     """Start the keeper in a pane; what went wrong, or None. A pane with nothing to lose in it is used again."""
     keeper = [*local.keeper_program(), folder, wire.IN_PANE]
     mark = ("-e", f"{wire.KEEPER_MARK}={folder}")
-    size = ("-x", str(launch.cols), "-y", str(launch.rows))
-    if server_pid(launch.session_folder) is None:
+    size = ("-x", str(spec.cols), "-y", str(spec.rows))
+    if server_pid(spec.session_folder) is None:
         words = ("new-session", "-d", "-s", NAME, *size, *mark, "--", *keeper)
-    elif (pane := _free_pane(launch.session_folder)) is not None:
+    elif (pane := _free_pane(spec.session_folder)) is not None:
         words = ("respawn-pane", "-k", "-t", pane, *mark, "--", *keeper)
     else:
         words = ("new-window", *mark, "--", *keeper)
-    done = ask(launch.session_folder, *words)
+    done = ask(spec.session_folder, *words)
     if done.returncode == 0:
         return None
     return f"tmux refused: {(done.stderr or done.stdout).strip().splitlines()[-1:] or done.returncode}"

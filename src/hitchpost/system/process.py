@@ -9,6 +9,7 @@ import os
 from _signal import SIGHUP, SIGINT, SIGKILL, SIGTERM, pidfd_send_signal
 
 PF_EXITING = 0x4
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 GONE = (b"Z", b"X")
 CHILDREN_ARE_LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 READ_BYTES = 1 << 20
@@ -92,6 +93,22 @@ def send(pid: int, number: int) -> bool:
         return False
     finally:
         os.close(fd)
+
+
+def become_subreaper(on: bool = True) -> None:
+    """Orphans below this process become its children. Survives ``exec``, is not inherited by ``fork``."""
+    _prctl(PR_SET_CHILD_SUBREAPER, int(on))
+
+
+def die_with_parent(number: int) -> None:
+    """The kernel sends this process ``number`` when its parent ends."""
+    _prctl(PR_SET_PDEATHSIG, int(number))
+
+
+def _prctl(option: int, item: int) -> None:
+    from ctypes import CDLL
+
+    CDLL(None, use_errno=True).prctl(option, item, 0, 0, 0)
 
 
 def ignores(pid: int, number: int) -> bool:

@@ -33,7 +33,15 @@ def adopt(home: str, target: Target, settings: Settings, *, actor: str, name: st
     size = (target.cols, target.rows)
     reason = f"adopted from tmux pane {target.pane}"
     return start(
-        home, record.id, settings, actor=actor, caller={}, size=size, argv=target.argv, reason=reason, until_ready=False
+        home,
+        record.id,
+        settings,
+        actor=actor,
+        caller={},
+        size=size,
+        source=target.source(),
+        reason=reason,
+        until_ready=False,
     ).seen
 
 

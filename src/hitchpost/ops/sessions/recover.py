@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 
 from hitchpost import wire
 from hitchpost.errors import NoSuchSession
+from hitchpost.model import machine
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Exit
 from hitchpost.model.record import ACTIVE, SUSPENDED
 from hitchpost.model.status import lives_on, settle
-from hitchpost.model.status import reason as why
 from hitchpost.ops.sessions.takeover import take_over
 from hitchpost.ops.views.observe import Seen, left_behind, look, read_intent
 from hitchpost.ops.views.session_json import rfc3339
@@ -110,13 +110,20 @@ def _settle(seen: Seen, actor: str) -> None:
         left = left_behind(seen.record.runtime, seen.folder, facts.run)
         evidence |= {"processes_left": left.count, "not_known": left.unknown}
         end = None if end is None else replace(end, survivors=left.count)
-    if end is not None and not runfiles.has_exit(where):
-        _write_exit(where, replace(end, intent=read_intent(where)))
     manager = Manager(seen.folder, actor=actor)
-    reason = why(settled) or runs.UNSEEN
     since = rfc3339(settled.state_changed_at)
-    for state in runs.path(facts.state, settled.state):
-        manager.transition(state, run=facts.run, reason=reason, evidence=evidence, since=since, locked=True)
+    end = Exit(error=runs.UNSEEN) if end is None else end
+    counted = machine.EndCounted(end.code, end.signal, end.error, end.out_of_memory, evidence, since)
+    _, effects = machine.handle(machine.Run(facts.state, intent=end.intent), counted)
+    for effect in effects:
+        if isinstance(effect, machine.WriteExit) and not runfiles.has_exit(where):
+            _write_exit(where, replace(end, intent=read_intent(where)))
+        elif isinstance(effect, machine.WriteState):
+            manager.transition(
+                effect.state, run=facts.run, reason=effect.reason, evidence=evidence, since=effect.since, locked=True
+            )
+        elif isinstance(effect, machine.TellEnd):
+            reason = effect.reason
     if settled.record != facts.record:
         records.change_record(seen.folder, settled.record, run=facts.run, actor=actor, reason=reason, since=since)
 

@@ -7,6 +7,7 @@ import os
 from hitchpost.errors import UsageError
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.ops.views.workplace import tree_of
+from hitchpost.runtimes.base import GitFolder, Sandbox
 from hitchpost.settings import Settings, environment
 from hitchpost.store.home import session_folder
 from hitchpost.store.records import Record
@@ -85,9 +86,14 @@ def refuse_mounts(
 
 
 def of_run(
-    home: str, record: Record, settings: Settings, extra_env: Mapping[str, str], workspace: Workspace | None
-) -> dict[str, object] | None:
-    """For a launch: with the names of the variables that may go inside, and the git folder that does.
+    home: str,
+    record: Record,
+    settings: Settings,
+    extra_env: Mapping[str, str],
+    workspace: Workspace | None,
+    env_flags: tuple[tuple[str, str], ...],
+) -> Sandbox | None:
+    """For a run: with the names of the variables that may go inside, and the git folder that does.
 
     Raises ``Refused`` when something that is to go inside is not what was written down.
     """
@@ -95,15 +101,28 @@ def of_run(
         if workspace is not None and workspace.inside:
             _take_back(home, workspace)
         return None
-    known = dict(record.sandbox or {})
-    names = known.get("env_names")
-    kept = names if isinstance(names, list) else []
-    known["env_names"] = sorted({*map(str, kept), *environment(settings), *extra_env})
-    known["git"] = _git_inside(home, record, workspace)
-    return known
+    stored = record.sandbox or {}
+    memory_bytes, cpus, config = (stored.get(key) for key in ("memory_bytes", "cpus", "config"))
+    return Sandbox(
+        image=str(stored.get("image") or settings.image),
+        network=str(stored.get("network") or settings.network),
+        mounts=_texts(stored, "mounts"),
+        memory_bytes=memory_bytes if isinstance(memory_bytes, int) else memory(settings.memory),
+        cpus=float(cpus) if isinstance(cpus, (int, float)) else None,
+        config=config if isinstance(config, str) else None,
+        env_names=tuple(sorted({*_texts(stored, "env_names"), *environment(settings), *extra_env})),
+        env_flags=env_flags,
+        keep_failed=stored.get("keep_failed") is True,
+        git=_git_inside(home, record, workspace),
+    )
 
 
-def _git_inside(home: str, record: Record, workspace: Workspace | None) -> dict[str, str] | None:
+def _texts(stored: Mapping[str, object], key: str) -> tuple[str, ...]:
+    found = stored.get(key)
+    return tuple(map(str, found)) if isinstance(found, (list, tuple)) else ()
+
+
+def _git_inside(home: str, record: Record, workspace: Workspace | None) -> GitFolder | None:
     """The git folder for the container, made ready; None where git finds no repository in the session's folder."""
     from hitchpost.workspaces import bringing, inside, store
 
@@ -132,7 +151,7 @@ def _git_inside(home: str, record: Record, workspace: Workspace | None) -> dict[
             store.changed(home, workspace, inside=path)
     at = tree.common if tree.own else f"{inside.WORKSPACE}/.git"
     pointer = os.path.join(folder, inside.POINTER) if tree.own else ""
-    return {"folder": path, "at": at, "objects": tree.objects, "objects_at": inside.OBJECTS, "pointer": pointer}
+    return GitFolder(path, at, tree.objects, inside.OBJECTS, pointer)
 
 
 def has_container(folder: str) -> bool:

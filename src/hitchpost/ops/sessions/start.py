@@ -18,6 +18,7 @@ from hitchpost.ops.sessions.survivors import end_survivors
 from hitchpost.ops.views.advice import no_run
 from hitchpost.ops.views.observe import Seen, look
 from hitchpost.ops.views.workplace import current
+from hitchpost.runspec import PtySource, RunSpec, Source
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, take_lock
 from hitchpost.settings import Settings
@@ -52,6 +53,7 @@ def start(
     extra_env: Mapping[str, str] | None = None,
     size: tuple[int, int] = (80, 24),
     argv: tuple[str, ...] | None = None,
+    source: Source = PtySource(),  # noqa: B008
     reason: str = "",
     until_ready: bool = True,
 ) -> Begun:
@@ -72,7 +74,7 @@ def start(
         seen = end_survivors(home, seen, actor)
     env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, place.folder)
     flags = catalog.env_flags(record.agent)
-    box = sandbox.of_run(home, place, settings, extra_env or {}, workspace)
+    box = sandbox.of_run(home, place, settings, extra_env or {}, workspace, flags)
     if seen.facts.state == runs.ORPHANED:
         _allowed_run(seen, seen)  # an agent that lives on holds the lease itself
     leases = _leases(home, seen, workspace)
@@ -96,31 +98,29 @@ def start(
         raise
     try:
         env |= {wire.RUN_MARK: str(run), wire.HOME_MARK: files.folder_id(home)}
-        started = base.load(record.runtime).start(
-            base.Launch(
-                session=record.id,
-                session_folder=folder,
-                run=run,
-                argv=catalog.with_flags(flags, argv or record.argv, env),
-                env=env,
-                folder=place.folder,
-                folder_dev=place.folder_dev,
-                folder_ino=place.folder_ino,
-                lock_fd=lock,
-                lease_fds=leases,
-                cols=size[0],
-                rows=size[1],
-                grace_s=record.grace_s,
-                quit_signal=record.quit_signal,
-                quit_group=record.quit_group,
-                survivors=record.survivors,
-                log_cap_bytes=settings.log_cap_mib << 20,
-                pids_max=settings.pids_max,
-                memory_max_bytes=settings.memory_max_mib << 20,
-                sandbox=box,
-                env_flags=flags,
-            )
+        spec = RunSpec(
+            session=record.id,
+            session_folder=folder,
+            run=run,
+            argv=tuple(os.fsencode(word) for word in catalog.with_flags(flags, argv or record.argv, env)),
+            env={os.fsencode(name): os.fsencode(text) for name, text in env.items()},
+            folder=place.folder,
+            folder_dev=place.folder_dev,
+            folder_ino=place.folder_ino,
+            lock_fd=lock,
+            lease_fds=leases,
+            source=source,
+            cols=size[0],
+            rows=size[1],
+            grace_s=record.grace_s,
+            quit_signal=record.quit_signal,
+            quit_group=record.quit_group,
+            survivors=record.survivors,
+            log_cap_bytes=settings.log_cap_mib << 20,
+            pids_max=settings.pids_max,
+            memory_max_bytes=settings.memory_max_mib << 20,
         )
+        started = base.load(record.runtime).start(spec, box)
     except OSError as error:
         started = base.Started(None, f"cannot start a keeper: {error}")
     finally:

@@ -10,6 +10,7 @@ from hitchpost import wire
 from hitchpost.errors import BadSettings, HitchpostError, Refused
 from hitchpost.model.status import lives_on
 from hitchpost.ops.views.observe import Seen, look
+from hitchpost.runspec import RunSpec
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, take_lock
 from hitchpost.settings import Settings
@@ -62,27 +63,27 @@ def _start(seen: Seen, leases: tuple[int, ...]) -> base.Started:
     cols, rows = _size(seen)
     lock = take_lock(seen.run_folder, record.name)
     try:
-        return base.load(record.runtime).take_over(
-            base.Launch(
-                session=record.id,
-                session_folder=seen.folder,
-                run=seen.facts.run,
-                argv=(),
-                env={},
-                folder=record.folder,
-                folder_dev=record.folder_dev,
-                folder_ino=record.folder_ino,
-                lock_fd=lock,
-                lease_fds=leases,
-                cols=cols,
-                rows=rows,
-                grace_s=record.grace_s,
-                quit_signal=record.quit_signal,
-                quit_group=record.quit_group,
-                survivors=record.survivors,
-                log_cap_bytes=settings.log_cap_mib << 20,
-            )
+        spec = RunSpec(
+            session=record.id,
+            session_folder=seen.folder,
+            run=seen.facts.run,
+            argv=(),
+            env={},
+            folder=record.folder,
+            folder_dev=record.folder_dev,
+            folder_ino=record.folder_ino,
+            lock_fd=lock,
+            lease_fds=leases,
+            takes_over=True,
+            cols=cols,
+            rows=rows,
+            grace_s=record.grace_s,
+            quit_signal=record.quit_signal,
+            quit_group=record.quit_group,
+            survivors=record.survivors,
+            log_cap_bytes=settings.log_cap_mib << 20,
         )
+        return base.load(record.runtime).take_over(spec)
     except OSError as error:
         return base.Started(None, f"cannot start a keeper: {error}", kept=False)
     finally:

@@ -1,4 +1,4 @@
-"""The keeper's own log is its standard error, a file in the run's folder."""
+"""The keeper's own log: its standard error, which is a file in the run's folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from hitchpost.store import files
 
 
-def complain(text: str) -> None:
+def note(text: str) -> None:
     try:
         os.write(2, f"{files.stamp()} {text}\n".encode("utf-8", "replace"))
     except OSError:

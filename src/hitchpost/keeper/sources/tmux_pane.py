@@ -15,14 +15,16 @@ from _signal import SIG_DFL, SIG_SETMASK, SIGUSR1, pidfd_send_signal, pthread_si
 from fcntl import ioctl
 
 from hitchpost import wire
-from hitchpost.keeper.agent import PR_SET_CHILD_SUBREAPER, SIGNALS, libc
 from hitchpost.keeper.clients import Client
+from hitchpost.keeper.sources.pty import SIGNALS, Pty
 from hitchpost.model import run as runs
+from hitchpost.runspec import PaneSource, RunSpec
+from hitchpost.system import cgroup, process
+from hitchpost.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hitchpost.keeper.keeper import Keeper
-    from hitchpost.keeper.spec import Spec
 
 READ_BYTES = 65536
 MOST_BEHIND_BYTES = 1 << 20
@@ -38,13 +40,39 @@ RESET = (
 """What a program may have switched on, off again. The screen stays as it is."""
 
 
+class TmuxPane(Pty):
+    """The agent on a PTY below a tmux pane, which is its first client and has its terminal type."""
+
+    answers_queries = True  # tmux does, and a second answer would be typed
+
+    def start(self) -> dict[str, object]:
+        keeper, spec = self.keeper, self.keeper.spec
+        assert isinstance(spec.source, PaneSource)
+        keeper.pane = pane = Pane(keeper, spec.source.tmux)
+        cgroup.leave_foreign_group(pane.server_pid)
+        term = os.environb.get(b"TERM", spec.env.get(b"TERM", b"screen"))
+        cols, rows = pane.client.cols, pane.client.rows
+        keeper.spec = replace(spec, env={**spec.env, b"TERM": term}, cols=cols, rows=rows)
+        keeper.cols, keeper.rows = cols, rows
+        keeper.control.own(pane.client)
+        os.chdir(spec.folder)  # new panes and the shell begin where this process is
+        return super().start()
+
+    def why_lost(self) -> str | None:
+        return None if self.keeper.pane is None else self.keeper.pane.why_lost()
+
+
+open_source = TmuxPane
+
+
 class Pane:
-    def __init__(self, keeper: Keeper) -> None:
-        self.keeper = keeper
+    def __init__(self, keeper: Keeper, tmux: str) -> None:
+        self.keeper, self.tmux = keeper, tmux
         self.fd = os.open(os.ttyname(0), os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         self.server = os.pidfd_open(os.getppid())
         self.server_pid = os.getppid()
         self.lost = False
+        self._why = ""
         self.client = Client(-1)
         self.client.greeted = self.client.attached = True
         self._before = termios.tcgetattr(0)
@@ -53,7 +81,7 @@ class Pane:
         self._stuck = False
         self.client.cols, self.client.rows = self._size()
         _raw(0)
-        keeper.poll.register(self.fd, select.EPOLLIN)
+        keeper.watch(self.fd, self.on_event)
 
     def _size(self) -> tuple[int, int]:
         packed = ioctl(self.fd, termios.TIOCGWINSZ, bytes(8))
@@ -62,8 +90,8 @@ class Pane:
     def resized(self) -> None:
         if not self.lost:
             self.client.cols, self.client.rows = self._size()
-            if self.keeper.desk.owner in (None, self.client):
-                self.keeper.desk.own(self.client)
+            if self.keeper.control.owner in (None, self.client):
+                self.keeper.control.own(self.client)
 
     # what is typed and shown ------------------------------------------------------------------------------------
 
@@ -78,7 +106,7 @@ class Pane:
             except OSError:
                 typed = b""
             if typed:
-                self.keeper.desk.typed_by(self.client)
+                self.keeper.control.typed_by(self.client)
                 self.keeper.type(typed)
                 return
         if events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
@@ -143,16 +171,19 @@ class Pane:
         if self.lost:
             return
         self.lost = True
-        self.keeper.poll.unregister(self.fd)
-        self.keeper.desk.pane_gone()
+        self.keeper.unwatch(self.fd)
+        self.keeper.control.pane_gone()
         self.keeper.timers.at("pane", time.monotonic() + LOSS_CHECK_S, self._say_why)
-        self.keeper.stopping.abandon(LOSS_GRACE_S)
+        self.keeper.lost(LOSS_GRACE_S)
 
     def _say_why(self, now: float) -> None:
-        self.keeper.error = self.why_lost()
+        self._why = self._find_why()
 
-    def why_lost(self) -> str:
-        """ADR 22's order: first the session, then the shell."""
+    def why_lost(self) -> str | None:
+        return None if not self.lost else self._why or self._find_why()
+
+    def _find_why(self) -> str:
+        """First the session is looked at, then its shell."""
         if self._server_is_gone():
             return runs.TMUX_GONE
         session = "$" + os.environ.get("TMUX", "").rpartition(",")[2]
@@ -166,14 +197,14 @@ class Pane:
     def _ask(self, *words: str) -> int | None:
         """tmux's own word, by its exit code; None when it does not answer in time."""
         spec = self.keeper.spec
-        argv = [spec.tmux, "-S", os.path.join(spec.session_folder, wire.TMUX_SOCKET), *words]
+        argv = [self.tmux, "-S", os.path.join(spec.session_folder, wire.TMUX_SOCKET), *words]
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.chdir(spec.session_folder)
             argv[2] = wire.TMUX_SOCKET
             actions = [(os.POSIX_SPAWN_DUP2, null, number) for number in (0, 1, 2)]
-            pid = os.posix_spawn(spec.tmux, argv, {"LC_ALL": "C.UTF-8"}, file_actions=actions)
+            pid = os.posix_spawn(self.tmux, argv, {"LC_ALL": "C.UTF-8"}, file_actions=actions)
         except OSError:
             return None
         finally:
@@ -191,6 +222,15 @@ class Pane:
         return None
 
     # leaving it -------------------------------------------------------------------------------------------------
+
+    def leave(self, words: str) -> None:
+        """The run is over and written down; the pane is the user's now. Never returns where there is a shell."""
+        self.farewell(words)
+        self.close_with_us()
+        for fd in (self.keeper.spec.lock_fd, *self.keeper.spec.lease_fds):
+            os.close(fd)
+        if not self.lost:
+            self.become_shell()
 
     def close_with_us(self) -> None:
         """The pane goes when its process ends; until now it would have stayed, to show that it died."""
@@ -215,7 +255,7 @@ class Pane:
     def become_shell(self) -> None:
         """Replace this process by the user's shell, in the workspace. Nothing of the run goes with it."""
         spec = self.keeper.spec
-        libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        process.become_subreaper(False)
         for number in SIGNALS:
             try:
                 signal(number, SIG_DFL)
@@ -231,7 +271,7 @@ class Pane:
                 continue
 
 
-def shell_environment(spec: Spec) -> dict[bytes, bytes]:
+def shell_environment(spec: RunSpec) -> dict[bytes, bytes]:
     """The agent's environment, with the pane's own words and without the run's marks."""
     env = {name: text for name, text in spec.env.items() if name not in wire.MARKS}
     for name in (b"TMUX", b"TMUX_PANE", b"TERM"):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitchpost.keeper.terminal import ANSWERS, LONGEST_REPORT, Scanner, parse_report
+from hitchpost.keeper.scanner import ANSWERS, LONGEST_REPORT, Scanner, parse_report
 
 Found = list[tuple[str, bytes]]
 
