@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 
 from bench.stage import Stage, percentile
 from bench.table import Row, at_most
-from hitchpost.agents import catalog
 from hitchpost.model.status import cr070, status
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.observe import look
@@ -38,8 +38,8 @@ def measure(*, quick: bool) -> list[Row]:
 
 
 def begun(stage: Stage) -> str:
-    wish = Wish(catalog.unknown(ARGV), ARGV, stage.work, runtime="docker", sandbox=SANDBOX)
-    session = create(stage.home, wish, stage.settings, actor="test").id
+    spec = SessionSpec(stage.work, command=ARGV, runtime="docker")
+    session = create(stage.home, spec, stage.settings, actor="test", sandbox=SANDBOX).id
     start(stage.home, session, stage.settings, caller=os.environ, actor="test")
     return session
 

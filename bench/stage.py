@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 
 import hitchpost
-from hitchpost.agents import catalog
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.runtimes.link import Link, is_kept
@@ -110,8 +110,8 @@ class Stage:
 
     def session(self, *argv: str, settings: Settings | None = None, runtime: str = "local") -> Session:
         """A session that is not started yet."""
-        wish = Wish(catalog.unknown(argv), argv, self.work, runtime=runtime)
-        made = create(self.home, wish, settings or self.settings, actor="test")
+        spec = SessionSpec(self.work, command=argv, runtime=runtime)
+        made = create(self.home, spec, settings or self.settings, actor="test")
         return Session(self, made.id)
 
     def sessions(self, count: int, *argv: str, runtime: str = "local") -> list[Session]:

@@ -12,7 +12,7 @@ from bench.table import Row, at_least_share
 from hitchpost import lightjson
 from hitchpost.model import run as runs
 from hitchpost.store import files, statefile
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 
 SHARE = 0.7
 STATE_BYTES = 1024
@@ -87,12 +87,12 @@ def begin(folder: str) -> None:
 
 
 def transitions(folder: str, until: float) -> int:
-    manager = Manager(folder, actor="test")
+    stored = Session(folder, actor="test")
     done = 0
     while time.monotonic() < until:
         begin(folder)
         for state in STEPS:
-            manager.transition(state, run=1, reason="measured")
+            stored.transition(state, run=1, reason="measured")
         done += len(STEPS)
     return done
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hitchpost.agents import catalog
 from hitchpost.errors import EndedAtOnce
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.settings import Settings
@@ -155,8 +155,8 @@ class Ground:
     ) -> Truth:
         """Start a session without the command: the same operations, in this process."""
         settings = settings or Settings()
-        wish = Wish(catalog.unknown(argv), argv, str(place or self.place), name)
-        record = create(str(self.home), wish, settings, actor="test")
+        spec = SessionSpec(str(place or self.place), command=argv, name=name)
+        record = create(str(self.home), spec, settings, actor="test")
         with suppress(EndedAtOnce):
             start(str(self.home), record.id, settings, caller={**Hitch.environment(), **(env or {})}, actor="test")
         return Truth(self.home, record.id)

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from hitchpost.agents import catalog
 from hitchpost.errors import NoSuchSession
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.remove import remove
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.runtimes.tmux import server_pid
 from hitchpost.settings import Settings
@@ -31,7 +31,7 @@ class Panes:
     def begin(self, *argv: str, env: dict[str, str] | None = None, **more: Any) -> Truth:
         home, settings = str(self.ground.home), more.pop("settings", None) or Settings()
         place = str(more.pop("place", self.ground.place))
-        record = create(home, Wish(catalog.unknown(argv), argv, place, runtime="tmux", **more), settings, actor="test")
+        record = create(home, SessionSpec(place, command=argv, runtime="tmux", **more), settings, actor="test")
         session = Truth(self.ground.home, record.id)
         self.sessions.append(session)
         caller = {**Hitch.environment(), "SHELL": "/bin/sh", **(env or {})}

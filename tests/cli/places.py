@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.agents import catalog
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.settings import Settings
 from hitchpost.store.home import new_id
 from tests.support import Hitch
@@ -54,8 +54,8 @@ def new_session(
     home: Path, place: Path, *, name: str | None = None, id: str | None = None, description: str = ""
 ) -> str:
     """A session that has never been started; its id."""
-    wish = Wish(catalog.unknown(("true",)), ("true",), str(place), name, description)
-    return create(str(home), wish, Settings(), new_id=new_id if id is None else lambda: id, actor="test").id
+    spec = SessionSpec(str(place), command=("true",), name=name, description=description)
+    return create(str(home), spec, Settings(), new_id=new_id if id is None else lambda: id, actor="test").id
 
 
 def as_owner_only(hitch: Hitch) -> Hitch:

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from hitchpost import settings as config
-from hitchpost.agents import catalog
 from hitchpost.cli.failing import told
 from hitchpost.cli.group import COMMANDS
 from hitchpost.errors import HitchpostError
 from hitchpost.ops.sessions import create, start
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.views.find import find
 from hitchpost.runtimes import local
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 from tests.faults.scene import NAME, SOON_S, Scene, Violation, within
 from tests.faults.tracing import KILL, Call, Done, calls, hit, process
 
@@ -87,9 +87,8 @@ def ended(scene: Scene) -> None:
 
 
 def _create(scene: Scene) -> int:
-    agent = catalog.unknown(scene.agent)
-    wish = create.Wish(agent, scene.agent, str(scene.workspace), NAME)
-    return _told(lambda: create.create(str(scene.home), wish, config.load(), actor="test"))
+    spec = SessionSpec(str(scene.workspace), command=scene.agent, name=NAME)
+    return _told(lambda: create.create(str(scene.home), spec, config.load(), actor="test"))
 
 
 def _start(scene: Scene) -> int:
@@ -103,7 +102,7 @@ def _start(scene: Scene) -> int:
 def _transition(scene: Scene) -> int:
     def change() -> object:
         (session,) = (name for name in os.listdir(scene.home / "sessions") if not name.startswith("."))
-        return Manager(str(scene.home / "sessions" / session), actor="test").transition("starting", run=1)
+        return Session(str(scene.home / "sessions" / session), actor="test").transition("starting", run=1)
 
     return _told(change)
 

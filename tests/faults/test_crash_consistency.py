@@ -13,7 +13,7 @@ import pytest
 
 import tests
 from hitchpost.model import run as runs
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 from tests.faults.campaign import BY_NAME, FAULTS, SAMPLE, Shot, ending_phase, table
 from tests.faults.scene import MEMORY, Scene
 from tests.faults.tracing import process
@@ -96,7 +96,7 @@ def _without(lines: list[str], others: list[str]) -> list[str]:
 
 
 def change(folder: Path) -> int:
-    Manager(str(folder), actor="test").transition(runs.STARTING, run=1)
+    Session(str(folder), actor="test").transition(runs.STARTING, run=1)
     return 0
 
 

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.observe import Seen
@@ -209,7 +209,7 @@ def test_F18_a_keeper_killed_at_any_moment_of_a_start(ground: Ground) -> None:
         argv = ("sleep", "1000")
         session = Truth(
             ground.home,
-            create(str(ground.home), Wish(catalog.unknown(argv), argv, str(ground.place)), Settings(), actor="test").id,
+            create(str(ground.home), SessionSpec(str(ground.place), command=argv), Settings(), actor="test").id,
         )
         failure: list[BaseException] = []
 
@@ -272,8 +272,8 @@ def test_a_lost_session_can_be_restarted_and_keeps_its_first_run(ground: Ground)
 
 def test_stop_waits_out_a_start(ground: Ground) -> None:
     argv = ("sleep", "1000")
-    wish = Wish(catalog.unknown(argv), argv, str(ground.place))
-    dev = Truth(ground.home, create(str(ground.home), wish, Settings(), actor="test").id)
+    spec = SessionSpec(str(ground.place), command=argv)
+    dev = Truth(ground.home, create(str(ground.home), spec, Settings(), actor="test").id)
     options = {"caller": Hitch.environment(), "actor": "test"}
     thread = threading.Thread(target=start, args=(str(ground.home), dev.id, Settings()), kwargs=options)
     thread.start()

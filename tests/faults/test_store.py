@@ -22,7 +22,7 @@ from hitchpost.ops.views.listing import listing
 from hitchpost.store import story
 from hitchpost.store.files import Unreadable
 from hitchpost.store.index import INDEX
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 from tests.store.made import in_memory, session, tree
 from tests.support import Answer, Hitch, Process, eventually
 
@@ -188,7 +188,7 @@ def test_a_lost_state_is_rebuilt_whatever_it_was(home: Path, state: str):
     settled = "failed" if state in runs.LIVE else state
     assert row(home)["state"] == settled
     recover(str(home), folder.name)
-    assert Manager(str(folder), actor="test").read().state == settled
+    assert Session(str(folder), actor="test").read().state == settled
     told = [line for line in story.read(str(folder)) if line["event"] == "repaired"]
     assert len(told) == 1
     assert "state.json is not readable" in str(told[0]["reason"])

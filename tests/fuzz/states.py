@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hitchpost.agents import catalog
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.settings import Settings
-from hitchpost.store import records
 from hitchpost.store.files import SessionLock
 from hitchpost.store.home import new_id
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 from tests.ground import Ground, Truth
 from tests.support import eventually
 
@@ -104,14 +103,14 @@ class States:
         place = self.kept / f"place-{name}"
         place.mkdir()
         argv = ("sh", "-c", "exit 3" if name == "failed" else f"{ECHO}" if name == "stopped" else "echo done")
-        wish = Wish(catalog.unknown(argv), argv, str(place), name)
+        spec = SessionSpec(str(place), command=argv, name=name)
         if name in ("created", "starting"):
-            made = Truth(self.ground.home, create(str(self.ground.home), wish, HASTY, actor="test").id)
+            made = Truth(self.ground.home, create(str(self.ground.home), spec, HASTY, actor="test").id)
             if name == "starting":
-                Manager(str(made.folder), actor="test").transition(runs.STARTING, run=1)
+                Session(str(made.folder), actor="test").transition(runs.STARTING, run=1)
             return made
         if name == "never-ran":
-            lost = Wish(catalog.unknown(("/nowhere/at/all",)), ("/nowhere/at/all",), str(place), name)
+            lost = SessionSpec(str(place), command=("/nowhere/at/all",), name=name)
             made = Truth(self.ground.home, create(str(self.ground.home), lost, HASTY, actor="test").id)
             self.ground.hitch.here("restart", made.id, check=False)
             return made
@@ -132,7 +131,7 @@ def _change(path: Path, **values: Any) -> None:
 def _record(word: str) -> Callable[[Truth], None]:
     def change(made: Truth) -> None:
         with SessionLock(str(made.folder)):
-            records.change_record(str(made.folder), word, run=1, actor="test", reason="")
+            Session(str(made.folder), actor="test").change_record(word, run=1, reason="")
 
     return change
 

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 import structlog
 
-from hitchpost.agents import catalog
 from hitchpost.hub.core import Hub
 from hitchpost.hub.janitor import Clocks, Janitor
 from hitchpost.model.policy import Retention
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.retention import prune_when_sure
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.settings import Settings
 from hitchpost.store.home import open_home
 from hitchpost.system import process
@@ -88,9 +88,7 @@ def looked_since(ground: Ground, at_s: float) -> dict[str, Any]:
 def old_record(ground: Ground, name: str, **fields: Any) -> Truth:
     """A session that was never started, whose record is as ``fields`` say."""
     argv = ("true",)
-    made = create(
-        str(ground.home), Wish(catalog.unknown(argv), argv, str(ground.place), name), Settings(), actor="test"
-    )
+    made = create(str(ground.home), SessionSpec(str(ground.place), command=argv, name=name), Settings(), actor="test")
     session = Truth(ground.home, made.id)
     path = session.folder / "session.json"
     new = ground.home / "changed.json"

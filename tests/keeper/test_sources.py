@@ -18,7 +18,7 @@ from hitchpost.keeper.keeper import EFFECTS, Keeper
 from hitchpost.keeper.tree import Tree
 from hitchpost.model import machine
 from hitchpost.runspec import RunSpec
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 from hitchpost.system.cgroup import ControlGroups
 
 
@@ -73,9 +73,9 @@ class Scripted:
 def folder(tmp_path: Path) -> Path:
     session = tmp_path / "home" / "sessions" / "abcdefghijkl"
     (session / "runs" / "1").mkdir(parents=True)
-    manager = Manager(str(session), actor="test")
-    manager.create("abcdefghijkl", "")
-    manager.transition("starting", run=1)
+    stored = Session(str(session), actor="test")
+    stored.create("abcdefghijkl", "")
+    stored.transition("starting", run=1)
     return session
 
 

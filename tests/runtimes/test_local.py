@@ -23,7 +23,7 @@ from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event, is_kept
 from hitchpost.runtimes.local import Local, keeper_program, marked
 from hitchpost.store import files
 from hitchpost.store.home import new_id
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 from hitchpost.terminal.output import last_written
 from tests.ground import NEVER_RAN, Ground, Truth, alive, descendants, died_of, left_with
 from tests.support import Process, eventually
@@ -36,9 +36,9 @@ class Yard:
         self.ground = ground
         self.truth = Truth(ground.home, new_id())
         self.truth.run().mkdir(parents=True, mode=0o700)
-        manager = Manager(str(self.truth.folder), actor="test")
-        manager.create(self.truth.id, "")
-        manager.transition("starting", run=1)
+        stored = Session(str(self.truth.folder), actor="test")
+        stored.create(self.truth.id, "")
+        stored.transition("starting", run=1)
 
     @property
     def home_id(self) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.agents import catalog
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.runtimes.link import Link
 from hitchpost.settings import Settings
@@ -80,8 +80,8 @@ def test_S7_hostile_names_descriptions_and_folders_run_nothing_and_still_name_th
         place = ground.place / f"{number} {text.replace('/', '_')}"
         place.mkdir()
         argv = ("sh", "-c", "pwd > here")
-        wish = Wish(catalog.unknown(argv), argv, str(place), text, description=text)
-        session = create(str(ground.home), wish, Settings(), actor="test").id
+        spec = SessionSpec(str(place), command=argv, name=text, description=text)
+        session = create(str(ground.home), spec, Settings(), actor="test").id
         start(str(ground.home), session, Settings(), caller=Hitch.environment(), actor="test")
         assert Truth(ground.home, session).ended() == "completed"
         assert (place / "here").read_text() == f"{place}\n"

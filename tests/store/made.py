@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from hitchpost.model import run as runs
-from hitchpost.store import records
 from hitchpost.store.files import SessionLock
 from hitchpost.store.home import new_id
-from hitchpost.store.manager import Manager
 from hitchpost.store.records import Record
+from hitchpost.store.session import Session
 from hitchpost.values import asdict
 from tests.support import TEMP_PREFIX, end_home
 
@@ -58,12 +57,12 @@ def session(home: Path, state: str = runs.CREATED, *, index: int = 1, name: str 
     made = record(new_id(), index, name, folder)
     place = home / "sessions" / made.id
     place.mkdir(parents=True, mode=0o700)
-    manager = Manager(str(place), actor="test")
+    stored = Session(str(place), actor="test")
     with SessionLock(str(place)):
-        manager.create(made.id, "", record=asdict(made))
-        records.write(str(place), made)
+        stored.create(made.id, "", record=asdict(made))
+        Session(str(place), actor="test").save(made)
     for step in WAY[state]:
-        manager.transition(step, run=1, reason="made")
+        stored.transition(step, run=1, reason="made")
     return place
 
 

@@ -12,7 +12,7 @@ from hitchpost.model import run as runs
 from hitchpost.ops.views.listing import listing
 from hitchpost.store import files, index, statefile
 from hitchpost.store.index import TICK_NS, Index
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 from hitchpost.values import asdict
 from tests.store.made import in_memory, record, session
 from tests.support import Hitch
@@ -51,7 +51,7 @@ def test_what_has_not_changed_is_not_read_again(indexed: Path):
 def test_a_change_of_state_is_seen(indexed: Path):
     folder = session(indexed, runs.RUNNING, index=4, name="s4")
     assert [row.shape["state"] for row in listing(str(indexed), shapes=True)][:3] == ["completed"] * 3
-    Manager(str(folder), actor="test").transition(runs.FAILED, run=1)
+    Session(str(folder), actor="test").transition(runs.FAILED, run=1)
     assert [row.shape["state"] for row in listing(str(indexed), shapes=True)] == ["completed"] * 3 + ["failed"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hitchpost.model import run as runs
 from hitchpost.store import records
 from hitchpost.store.files import SessionLock
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 from tests.store.made import session, tree
 
 SEED = {
@@ -40,7 +40,7 @@ def old_state(home: Path, value: dict[str, object]) -> Path:
 def test_the_seed_s_own_file_is_read_as_run_1_and_reading_writes_nothing(home: Path, value: dict[str, object]):
     folder = old_state(home, value)
     before = tree(home)
-    state = Manager(str(folder), actor="test").read()
+    state = Session(str(folder), actor="test").read()
     assert (state.run, state.state, state.updated_by, state.workspace_id) == (1, "running", 4711, "workspace-fix-auth")
     assert (state.last_activity_hash, state.state_changed_at) == (3735928559, "2025-06-24T10:00:00.5Z")
     assert tree(home) == before
@@ -50,7 +50,7 @@ def test_the_seed_s_own_file_is_read_as_run_1_and_reading_writes_nothing(home: P
 @pytest.mark.parametrize("value", [SEED, MERGED], ids=["seed", "merged"])
 def test_the_seed_s_own_file_is_migrated_by_the_first_change(home: Path, value: dict[str, object]):
     folder = old_state(home, value)
-    Manager(str(folder), actor="test").transition(runs.STOPPING, run=1)
+    Session(str(folder), actor="test").transition(runs.STOPPING, run=1)
     written = json.loads((folder / "state.json").read_text())
     assert written == SEED | {
         "schema": 1,
@@ -65,7 +65,7 @@ def test_the_seed_s_own_file_is_migrated_by_the_first_change(home: Path, value: 
 @pytest.mark.ids("F34", "A31-15")
 def test_recording_activity_migrates_too(home: Path):
     folder = old_state(home, MERGED)
-    Manager(str(folder), actor="test").record_activity(7, "2026-01-01T00:00:00Z", run=1)
+    Session(str(folder), actor="test").record_activity(7, "2026-01-01T00:00:00Z", run=1)
     written = json.loads((folder / "state.json").read_text())
     assert (written["schema"], written["run"], written["state"], written["last_activity_hash"]) == (1, 1, "running", 7)
     assert "status" not in written
@@ -75,7 +75,7 @@ def test_recording_activity_migrates_too(home: Path):
 def test_the_next_run_of_an_old_file_is_run_2_and_keeps_the_old_one_migrated(home: Path):
     folder = old_state(home, MERGED | {"status": "completed"})
     with SessionLock(str(folder)):
-        assert Manager(str(folder), actor="test").next_run().run == 2
+        assert Session(str(folder), actor="test").next_run().run == 2
     kept = json.loads((folder / "runs" / "1" / "state.json").read_text())
     assert (kept["schema"], kept["run"], kept["state"]) == (1, 1, "completed")
 
@@ -98,7 +98,7 @@ def test_old_records_become_new_ones_in_one_step(home: Path, old: str, new: str)
     (folder / "session.json").write_text(json.dumps(value | {"status": old}))
     record = records.read(str(folder))
     assert record.record == new
-    records.write(str(folder), record)
+    Session(str(folder), actor="test").save(record)
     written = json.loads((folder / "session.json").read_text())
     assert (written["schema"], written["record"]) == (1, new)
     assert "status" not in written

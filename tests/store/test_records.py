@@ -13,6 +13,7 @@ from hitchpost.store import records, story
 from hitchpost.store.files import NewerSchema, Unreadable
 from hitchpost.store.home import is_id, new_id
 from hitchpost.store.records import Record
+from hitchpost.store.session import Session
 from hitchpost.values import fields, replace
 from tests.store.made import record, session, tree
 
@@ -28,7 +29,7 @@ def test_a_record_comes_back_as_it_was_written(home: Path):
     made = replace(
         record(folder.name), description="a\nb\u202e", workspace_id="w", conversation_id="c", earlier_runs_s=1.5
     )
-    records.write(str(folder), made)
+    Session(str(folder), actor="test").save(made)
     assert records.read(str(folder)) == made
 
 
@@ -101,7 +102,7 @@ def test_a_newer_record_is_refused(home: Path):
 def test_a_change_of_the_record_is_told_in_the_story(home: Path, old: str, new: str):
     folder = session(home)
     change_file(folder, record=old)
-    changed = records.change_record(str(folder), new, run=3, actor="test", reason="why")
+    changed = Session(str(folder), actor="test").change_record(new, run=3, reason="why")
     assert records.read(str(folder)) == changed
     assert changed.record == new
     last = story.read(str(folder))[-1]
@@ -122,14 +123,14 @@ def test_archived_and_error_are_final_and_a_refused_change_writes_nothing(home: 
     change_file(folder, record=old)
     before = tree(home)
     with pytest.raises(InvalidRecordChange):
-        records.change_record(str(folder), ACTIVE, run=1, actor="test")
+        Session(str(folder), actor="test").change_record(ACTIVE, run=1)
     assert tree(home) == before
 
 
 @pytest.mark.ids("F36")
 def test_the_story_gives_the_record_back(home: Path):
     folder = session(home)
-    records.change_record(str(folder), SUSPENDED, run=1, actor="test")
+    Session(str(folder), actor="test").change_record(SUSPENDED, run=1)
     told = records.from_story(str(folder))
     assert replace(told, record_changed_at="") == replace(record(folder.name), record=SUSPENDED, record_changed_at="")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hitchpost.model import run as runs
-from hitchpost.store import records, story
+from hitchpost.store import story
 from hitchpost.store.files import SessionLock
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 from tests.store.made import session
 
 
@@ -21,7 +21,7 @@ def lines(folder: Path) -> list[bytes]:
 
 def test_every_change_is_a_line_with_time_actor_reason_and_evidence(home: Path):
     folder = session(home)
-    Manager(str(folder), actor="keeper").transition(runs.STARTING, run=1, reason="why", evidence={"pid": 7})
+    Session(str(folder), actor="keeper").transition(runs.STARTING, run=1, reason="why", evidence={"pid": 7})
     line = json.loads(lines(folder)[-1])
     assert line == {
         "at": line["at"],
@@ -86,11 +86,11 @@ def _stored(folder: Path) -> dict[str, object]:
 @pytest.mark.ids("F36")
 def test_the_state_of_a_later_run_is_rebuilt_as_it_was(home: Path):
     folder = session(home, runs.COMPLETED)
-    manager = Manager(str(folder), actor="test")
+    stored = Session(str(folder), actor="test")
     with SessionLock(str(folder)):
-        manager.next_run()
+        stored.next_run()
     assert _rebuilt(folder) == _stored(folder)
-    manager.transition(runs.STARTING, run=2)
+    stored.transition(runs.STARTING, run=2)
     assert _rebuilt(folder) == _stored(folder)
 
 
@@ -98,7 +98,7 @@ def test_the_state_of_a_later_run_is_rebuilt_as_it_was(home: Path):
 @pytest.mark.parametrize("word", ["flying", None, 1, []])
 def test_a_told_state_that_is_none_is_not_believed(home: Path, word: object):
     folder = session(home, runs.RUNNING)
-    story.tell(str(folder), "state", run=1, actor="x", **{"from": "running", "to": word})
+    Session(str(folder), actor="x").tell("state", run=1, **{"from": "running", "to": word})
     rebuilt = story.rebuilt_state(str(folder), folder.name, "")
     assert rebuilt
     assert rebuilt["state"] == "running"
@@ -123,15 +123,15 @@ def test_the_end_of_the_story_reads_one_line_each():
 KILLED = """
 import os, signal, sys
 from hitchpost.store import files, records
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 
 files.write_object = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 folder, deed = sys.argv[1:]
 with files.SessionLock(folder):
     if deed == "suspended":
-        records.change_record(folder, deed, run=1, actor="killed")
+        Session(folder, actor="killed").change_record(deed, run=1)
     else:
-        Manager(folder, actor="killed").transition(deed, run=1, locked=True)
+        Session(folder, actor="killed").transition(deed, run=1, locked=True)
 """
 
 
@@ -141,7 +141,7 @@ def test_a_change_whose_teller_was_killed_before_he_made_it_is_told_once(home: P
     folder = session(home, runs.RUNNING)
     killed(folder, runs.STOPPING)
     assert [line["to"] for line in story.read(str(folder))[-2:]] == [runs.RUNNING, runs.STOPPING]
-    Manager(str(folder), actor="recovery").transition(then, run=1)
+    Session(str(folder), actor="recovery").transition(then, run=1)
     told = [(line["to"], line["actor"]) for line in story.read(str(folder)) if line["event"] == "state"]
     assert told[-2:] == [(runs.RUNNING, "test"), (then, "recovery")]
 
@@ -152,7 +152,7 @@ def test_so_is_a_change_of_the_record(home: Path):
     killed(folder, "suspended")
     with SessionLock(str(folder)):
         for new in ("suspended", "active", "suspended", "active", "archived"):
-            records.change_record(str(folder), new, run=1, actor="test")
+            Session(str(folder), actor="test").change_record(new, run=1)
     told = [(line["to"], line["actor"]) for line in story.read(str(folder)) if line["event"] == "record"]
     assert told == [(new, "test") for new in ("suspended", "active", "suspended", "active", "archived")]
 
@@ -161,9 +161,9 @@ def test_so_is_a_change_of_the_record(home: Path):
 def test_and_a_run_that_was_never_begun(home: Path):
     folder = session(home, runs.COMPLETED)
     (folder / "runs" / "1").mkdir(parents=True, exist_ok=True)
-    story.tell(str(folder), "run", run=2, actor="killed")
+    Session(str(folder), actor="killed").tell("run", run=2)
     with SessionLock(str(folder)):
-        Manager(str(folder), actor="test").next_run()
+        Session(str(folder), actor="test").next_run()
     assert [line["actor"] for line in story.read(str(folder)) if line["event"] == "run"] == ["test"]
 
 

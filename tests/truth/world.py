@@ -14,11 +14,11 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import Any
 
-from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError
 from hitchpost.hub import client as hub_client
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.send import send
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.views.observe import look
 from hitchpost.runtimes.tmux import server_pid
@@ -223,8 +223,8 @@ class World:
             truth = self.boxed.run(*argv, name=name, place=place)
         else:
             home = str(self.ground.home)
-            wish = Wish(catalog.unknown(argv), argv, str(place), name, runtime=runtime)
-            truth = Truth(self.ground.home, create(home, wish, HASTY, actor="test").id)
+            spec = SessionSpec(str(place), command=argv, name=name, runtime=runtime)
+            truth = Truth(self.ground.home, create(home, spec, HASTY, actor="test").id)
             env = {**Hitch.environment(), "SHELL": "/bin/sh"}
             start(home, truth.id, HASTY, caller=env, actor="test")
         made = Session(truth, name, runtime, place)

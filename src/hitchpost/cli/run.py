@@ -10,8 +10,8 @@ from hitchpost.cli.caller import current_folder, print_json, progress, say, term
 from hitchpost.cli.options import FLAG, MANY, NUMBER, Option, as_click, parse
 from hitchpost.errors import UsageError
 from hitchpost.ops.sessions import environment
-from hitchpost.ops.sessions.launch import Request, launch
-from hitchpost.ops.sessions.sandbox import Asked
+from hitchpost.ops.sessions.launch import launch
+from hitchpost.ops.sessions.spec import SandboxOptions, SessionSpec
 from hitchpost.runtimes import base
 from hitchpost.store.home import open_home
 from hitchpost.text import visible
@@ -132,7 +132,7 @@ def run(
     if prompt == "-":
         prompt, prompt_file = None, prompt
     home = open_home()
-    request = Request(
+    spec = SessionSpec(
         folder=current_folder() if workspace is None else workspace,
         agent=agent,
         command=command,
@@ -147,11 +147,11 @@ def run(
         prompt_is_typed=prompt_file is not None,
         env=environment.parse(env_items, os.environ),
         size=terminal_size(),
-        sandbox=Asked(image, mounts, network, memory, cpus, config, keep_failed),
+        sandbox=SandboxOptions(image, mounts, network, memory, cpus, config, keep_failed),
         idle_after_s=None if idle_after is None else _seconds("--idle-after", idle_after),
     )
     told = progress(branch or "workspace", "making it ready")
-    seen, notes = launch(home, request, actor="cli", caller=os.environ, progress=told, until_ready=not attach)
+    seen, notes = launch(home, spec, actor="cli", caller=os.environ, progress=told, until_ready=not attach)
     record = seen.record
     for note in notes:
         say(note)

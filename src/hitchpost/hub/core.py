@@ -21,11 +21,12 @@ from hitchpost.hub.trees import Trees
 from hitchpost.model import run as runs
 from hitchpost.model.status import rests
 from hitchpost.ops.sessions.cancel import cancel
-from hitchpost.ops.sessions.launch import Request, launch
+from hitchpost.ops.sessions.launch import launch
 from hitchpost.ops.sessions.prompt import prompt
 from hitchpost.ops.sessions.remove import archive, remove
 from hitchpost.ops.sessions.restart import restart
 from hitchpost.ops.sessions.resume import resume
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.terminal.emulators import Emulators
 from hitchpost.terminal.screen import Losses
@@ -122,13 +123,13 @@ class Hub:
         await self.registry.look_at(session)
         return self.registry.get(session)
 
-    async def create(self, request: Request, *, actor: str) -> tuple[Tracked, list[str]]:
+    async def create(self, spec: SessionSpec, *, actor: str) -> tuple[Tracked, list[str]]:
         check_room()
         most = (await self.do(config.load)).sessions_max
         live = sum(one.watch is not None for one in self.registry.sessions.values())
         if live >= most:
             raise Refused(f"{live} sessions run already; the setting sessions_max allows {most}")
-        seen, notes = await self._pools.do(STARTS, launch, self.home, request, actor=actor, caller=os.environ)
+        seen, notes = await self._pools.do(STARTS, launch, self.home, spec, actor=actor, caller=os.environ)
         return await self.after(seen.record.id), notes
 
     async def prompt(

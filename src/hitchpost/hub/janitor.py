@@ -23,9 +23,8 @@ from hitchpost.model.policy import ON_FAILURE, RestartPolicy, Retention, delete_
 from hitchpost.model.record import ACTIVE, RECORD_TRANSITIONS, SUSPENDED
 from hitchpost.ops.sessions.retention import prune_when_sure
 from hitchpost.settings import Settings
-from hitchpost.store import files, records
 from hitchpost.store.home import session_folder
-from hitchpost.store.manager import read_state
+from hitchpost.store.session import Session
 
 ACTOR = "hub"
 PRUNE_EVERY_S = FORGOTTEN_AFTER_S = 3600.0
@@ -164,6 +163,6 @@ class Janitor:
 
 
 def _suspend_record(folder: str) -> None:
-    with files.SessionLock(folder):
-        run = read_state(folder).run
-        records.change_record(folder, SUSPENDED, run=run, actor=ACTOR, reason="the hub shuts down")
+    stored = Session(folder, actor=ACTOR)
+    with stored.lock():
+        stored.change_record(SUSPENDED, run=stored.read().run, reason="the hub shuts down")

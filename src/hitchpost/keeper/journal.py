@@ -9,7 +9,8 @@ from hitchpost.errors import HitchpostError
 from hitchpost.keeper import own_log
 from hitchpost.model import run as runs
 from hitchpost.runspec import RunSpec
-from hitchpost.store import files, runfiles, statefile
+from hitchpost.store import files, runfiles
+from hitchpost.store.session import Session
 from hitchpost.system import process
 
 WRITE_AGAIN_S = 3.0
@@ -27,6 +28,7 @@ class Journal:
 
     def __init__(self, spec: RunSpec, run_folder: str) -> None:
         self.spec, self.run_folder = spec, run_folder
+        self.session = Session(spec.session_folder, actor="keeper")
         self.changed_at: str | None = None
         """Since when the run is in its state, as the state file has it; None when that could not be written."""
 
@@ -58,16 +60,15 @@ class Journal:
 
         Raises ``NotWritten`` for ``running``: an agent that nobody could find again must not run.
         """
-        folder, run = self.spec.session_folder, self.spec.run
         self.changed_at = None
         deadline = time.monotonic() + WRITE_AGAIN_S
         while True:
             try:
-                with files.SessionLock(folder):
-                    spare = runfiles.spare(self.run_folder, runfiles.SPARE_STATE)
-                    told = {"reason": reason, "evidence": evidence, "since": since, "spare": spare}
-                    value = statefile.change_state(folder, run, new, actor="keeper", **told)  # type: ignore[arg-type]
-                self.changed_at = str(value["state_changed_at"])
+                spare = runfiles.spare(self.run_folder, runfiles.SPARE_STATE)
+                state = self.session.transition(
+                    new, run=self.spec.run, reason=reason, evidence=evidence, since=since, spare=spare
+                )
+                self.changed_at = state.state_changed_at
                 return
             except REFUSALS as error:
                 refusal, final = str(error), True
@@ -94,11 +95,9 @@ class Journal:
             own_log.note(f"cannot write the report: {error}")
 
     def record_activity(self, last_output: float, tail: bytes) -> None:
-        folder = self.spec.session_folder
         try:
-            with files.SessionLock(folder, timeout_s=0):
-                at = files.stamp(last_output)
-                statefile.record_activity(folder, self.spec.run, _fnv1a(tail), at, files.stamp())
+            at = files.stamp(last_output)
+            self.session.record_activity(_fnv1a(tail), at, run=self.spec.run, timeout_s=0)
         except (*REFUSALS, *FAULTS) as error:
             own_log.note(f"cannot record activity: {error}")
 

@@ -1,14 +1,14 @@
-"""``session.json``: the record of a session, what a person keeps. Reading, writing, finding."""
+"""``session.json``: the record of a session, what a person keeps. Reading and finding; ``session.py`` writes."""
 
 from __future__ import annotations
 
 import os
 
-from hitchpost.model.record import ACTIVE, ARCHIVED, RECORD_TRANSITIONS, check_record
+from hitchpost.model.record import ACTIVE, ARCHIVED, RECORD_TRANSITIONS
 from hitchpost.store import files, story
 from hitchpost.store.home import is_id
 from hitchpost.store.migrations import RECORD_STEPS, migrated
-from hitchpost.values import asdict, replace, value
+from hitchpost.values import replace, value
 
 RECORD = "session.json"
 
@@ -121,28 +121,6 @@ def _checked(path: str, folder: str, value: dict[str, object]) -> Record:
     if record.id != os.path.basename(folder):
         raise files.Unreadable(path, f"expected id {os.path.basename(folder)}, but got {record.id!r}")
     return record
-
-
-def write(folder: str, record: Record, *, durable: bool = True) -> None:
-    """The caller holds the session's lock, or has just made the folder."""
-    files.write_object(os.path.join(folder, RECORD), {"schema": files.SCHEMA, **asdict(record)}, durable=durable)
-
-
-def change_record(folder: str, new: str, *, run: int, actor: str, reason: str = "", since: str | None = None) -> Record:
-    """Move the record to ``new``, with a line in the story. The caller holds the session's lock.
-
-    ``since`` is when that came about, where it is found out late.
-    """
-    record = read(folder)
-    check_record(record.record, new)
-    now = files.stamp()
-    told: dict[str, object] = {"from": record.record, "to": new}
-    if since:
-        told["since"] = since
-    story.tell(folder, "record", run=run, actor=actor, reason=reason, **told)
-    changed = replace(record, record=new, record_changed_at=since or now, last_active_at=now)
-    write(folder, changed)
-    return changed
 
 
 def ids(home: str) -> list[str]:

@@ -12,12 +12,6 @@ HEAD_BYTES, TAIL_BYTES = 1 << 20, 3 << 20
 """How much of a story is read: the record is told at its beginning, the state at its end."""
 
 
-def tell(folder: str, event: str, *, run: int, actor: str, **fields: object) -> None:
-    """Add a line. The caller holds the session's lock."""
-    line = statefile.story_line(event, run, actor, files.stamp(), fields)
-    files.append_line(os.path.join(folder, files.STORY), line)
-
-
 def read(folder: str) -> list[dict[str, object]]:
     """Every whole line that was carried out, oldest first. A line that a crash tore is left out.
 

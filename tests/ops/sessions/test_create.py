@@ -8,27 +8,27 @@ from typing import Any
 
 import pytest
 
-from hitchpost.agents import catalog
 from hitchpost.errors import NameTaken, UsageError
 from hitchpost.ops.doctor.report import unfinished
-from hitchpost.ops.sessions.create import LONGEST_DESCRIPTION, LONGEST_NAME, Wish, create, sweep
+from hitchpost.ops.sessions.create import LONGEST_DESCRIPTION, LONGEST_NAME, create, sweep
 from hitchpost.ops.sessions.edit import edit
 from hitchpost.ops.sessions.remove import archive, remove
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.settings import Settings
 from hitchpost.store import files, records
 from hitchpost.store.home import new_id
 from hitchpost.store.index import Index
-from hitchpost.store.manager import Manager, State
 from hitchpost.store.records import Record
+from hitchpost.store.session import Session, State
 from tests.ground import Ground, Truth
 
 ARGV = ("agent", "x")
 
 
 def made(ground: Ground, name: str | None = None, new_id: Callable[[], str] = new_id, **more) -> Record:
-    fields = {"agent": catalog.unknown(ARGV), "argv": ARGV, "folder": str(ground.place), "name": name, **more}
+    fields = {"command": ARGV, "folder": str(ground.place), "name": name, **more}
     settings = Settings(grace_s=7, quiet_s=5, survivors="kill")
-    return create(str(ground.home), Wish(**fields), settings, actor="test", new_id=new_id)
+    return create(str(ground.home), SessionSpec(**fields), settings, actor="test", new_id=new_id)
 
 
 def test_a_session_is_written_whole(ground: Ground) -> None:
@@ -136,10 +136,10 @@ def test_a_disk_that_refuses_leaves_nothing(ground: Ground, monkeypatch: pytest.
     made(ground)
     before = sorted(os.listdir(ground.home / "sessions"))
 
-    def full(folder: str, record: Record, **more: bool) -> None:
-        raise OSError(28, "No space left on device", folder)
+    def full(session: Session, record: Record, **more: bool) -> None:
+        raise OSError(28, "No space left on device", session.folder)
 
-    monkeypatch.setattr(records, "write", full)
+    monkeypatch.setattr(Session, "save", full)
     with pytest.raises(OSError):
         made(ground)
     assert sorted(os.listdir(ground.home / "sessions")) == before
@@ -149,9 +149,9 @@ def test_a_session_that_is_being_made_has_its_name_and_number_and_keeps_nobody_w
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others: list[Record] = []
-    create_state = Manager.create
+    create_state = Session.create
 
-    def meanwhile(manager: Manager, *args: Any, **told: Any) -> State:
+    def meanwhile(manager: Session, *args: Any, **told: Any) -> State:
         if manager.folder.endswith(dev_id):
             sweep(str(ground.home))
             assert unfinished(str(ground.home)) == []
@@ -163,7 +163,7 @@ def test_a_session_that_is_being_made_has_its_name_and_number_and_keeps_nobody_w
         return create_state(manager, *args, **told)
 
     kept, dev_id = made(ground, "kept"), "d" * 12
-    monkeypatch.setattr(Manager, "create", meanwhile)
+    monkeypatch.setattr(Session, "create", meanwhile)
     dev = made(ground, "dev", new_id=lambda: dev_id)
     (other,) = others
     assert (kept.index, dev.index, other.index) == (1, 2, 3)

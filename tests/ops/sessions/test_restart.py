@@ -177,11 +177,11 @@ def test_only_what_has_ended_is_archived_or_removed(ground: Ground) -> None:
 
 
 def test_a_session_that_was_never_started_cannot_be_stopped(ground: Ground) -> None:
-    from hitchpost.agents import catalog
-    from hitchpost.ops.sessions.create import Wish, create
+    from hitchpost.ops.sessions.create import create
+    from hitchpost.ops.sessions.spec import SessionSpec
 
     record = create(
-        str(ground.home), Wish(catalog.unknown(("x",)), ("x",), str(ground.place), "dev"), Settings(), actor="test"
+        str(ground.home), SessionSpec(str(ground.place), command=("x",), name="dev"), Settings(), actor="test"
     )
     with pytest.raises(Refused, match="dev has not been started"):
         stop(str(ground.home), record.id, actor="test")

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from hitchpost.agents import catalog
 from hitchpost.errors import AmbiguousSession, NoSuchSession
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.remove import archive
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.views.find import find, resolve
 from hitchpost.settings import Settings
 from tests.ground import Ground
@@ -16,8 +16,8 @@ from tests.ground import Ground
 @pytest.fixture
 def make(ground: Ground) -> Callable[[str, str], str]:
     def make(name: str, id: str) -> str:
-        wish = Wish(catalog.unknown(("x",)), ("x",), str(ground.place), name)
-        return create(str(ground.home), wish, Settings(), new_id=lambda: id, actor="test").id
+        spec = SessionSpec(str(ground.place), command=("x",), name=name)
+        return create(str(ground.home), spec, Settings(), new_id=lambda: id, actor="test").id
 
     return make
 

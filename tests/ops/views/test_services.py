@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from hitchpost.agents import catalog
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.views import services
 from hitchpost.ops.views.listing import Row, listing
 from hitchpost.settings import Settings
@@ -17,8 +17,8 @@ def test_a_session_that_is_removed_while_one_looks_is_just_not_there(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     argv = ("claude",)
-    wish = Wish(catalog.unknown(argv), argv, str(ground.place), "dev", runtime="docker")
-    record = create(str(ground.home), wish, Settings(), actor="test")
+    spec = SessionSpec(str(ground.place), command=argv, name="dev", runtime="docker")
+    record = create(str(ground.home), spec, Settings(), actor="test")
 
     def then_removed(*args: Any, **named: Any) -> list[Row]:
         rows = listing(*args, **named)

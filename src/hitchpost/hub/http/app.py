@@ -35,10 +35,9 @@ from hitchpost.model import run as runs
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.model.record import LISTED, chosen
 from hitchpost.model.status import STALE, container_name
-from hitchpost.ops.sessions import launch
 from hitchpost.ops.sessions.create import LONGEST_NAME
 from hitchpost.ops.sessions.edit import edit
-from hitchpost.ops.sessions.sandbox import Asked
+from hitchpost.ops.sessions.spec import SandboxOptions, SessionSpec
 from hitchpost.ops.views.diff import changed, diff_shape
 from hitchpost.ops.views.find import chosen_run
 from hitchpost.ops.views.listing import Row, as_json
@@ -153,8 +152,8 @@ class Routes:
         size = (wanted.pop("cols"), wanted.pop("rows"))
         wanted["command"] = tuple(wanted["command"])
         box = wanted.pop("sandbox") or {}
-        wanted["sandbox"] = Asked(**{**box, "mounts": tuple(box.get("mounts", ()))})
-        one, notes = await self.hub.create(launch.Request(**wanted, size=size), actor=actor)
+        wanted["sandbox"] = SandboxOptions(**{**box, "mounts": tuple(box.get("mounts", ()))})
+        one, notes = await self.hub.create(SessionSpec(**wanted, size=size), actor=actor)
         return {"session": one.shape, "notes": readable(notes)}
 
     async def session(self, session: SessionId) -> dict[str, Any]:

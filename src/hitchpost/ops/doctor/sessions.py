@@ -21,7 +21,7 @@ from hitchpost.runtimes.kept import is_kept, keeper_process
 from hitchpost.runtimes.link import Link, NoKeeper, Silent
 from hitchpost.store import files, marks, migrations, records, runfiles
 from hitchpost.store.home import check_folder, run_folder, session_folder
-from hitchpost.store.manager import read_state
+from hitchpost.store.session import read_state
 from hitchpost.system import process
 
 ANSWER_S = 2.0

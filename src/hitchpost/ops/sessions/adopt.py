@@ -6,7 +6,8 @@ from hitchpost.agents import catalog
 from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.facts import ADOPTED
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.views.listing import listing
 from hitchpost.ops.views.observe import Seen
@@ -27,9 +28,16 @@ def adopt(home: str, target: Target, settings: Settings, *, actor: str, name: st
         if row.shape["runtime"] == ADOPTED and row.shape["state"] in runs.LIVE and _is_of(home, row.shape, target):
             raise Refused(f"pane {target.pane} is adopted already, as {row.shape['name']}")
     command = target.command or "tmux"
-    agent = catalog.load(command) if command in catalog.names() else catalog.unknown((command,))
-    wish = Wish(agent, (command,), target.folder, name, description, ADOPTED)
-    record = create(home, wish, settings, actor=actor)
+    known = command in catalog.names()
+    spec = SessionSpec(
+        target.folder,
+        agent=command if known else None,
+        command=() if known else (command,),
+        name=name,
+        description=description,
+        runtime=ADOPTED,
+    )
+    record = create(home, spec, settings, actor=actor)
     size = (target.cols, target.rows)
     reason = f"adopted from tmux pane {target.pane}"
     return start(

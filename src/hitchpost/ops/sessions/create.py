@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.agents.catalog import Agent
 from hitchpost.errors import NameTaken, UsageError
 from hitchpost.model.record import ARCHIVED
 from hitchpost.settings import BOUNDS, Settings
 from hitchpost.store import files, records
 from hitchpost.store.home import new_id, open_home, session_folder, sessions_folder
 from hitchpost.store.index import Index
-from hitchpost.store.manager import Manager
 from hitchpost.store.records import Record
+from hitchpost.store.session import Session
 from hitchpost.system import process
 from hitchpost.text import readable
-from hitchpost.values import asdict, replace, value
+from hitchpost.values import asdict, replace
 from hitchpost.workspaces.tree import discover, keep_index, stored
 
 TYPE_CHECKING = False
@@ -23,74 +22,77 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from hitchpost.agents.catalog import Agent
+    from hitchpost.ops.sessions.place import Place
+    from hitchpost.ops.sessions.spec import SessionSpec
+
 LONGEST_NAME = 128
 LONGEST_DESCRIPTION = 1000
 NEW, REMOVED = ".new-", ".removed-"
 
 
-@value
-class Wish:
-    """What a person asks for. ``argv`` is the whole command."""
+def create(
+    home: str,
+    spec: SessionSpec,
+    settings: Settings,
+    *,
+    actor: str,
+    place: Place | None = None,
+    sandbox: dict[str, object] | None = None,
+    new_id: Callable[[], str] = new_id,
+) -> Record:
+    """Write the record of a new session. Raises ``NameTaken`` or ``UsageError``; nothing is left behind then.
 
-    agent: Agent
-    argv: tuple[str, ...]
-    folder: str
-    name: str | None = None
-    description: str = ""
-    runtime: str = "local"
-    workspace_id: str | None = None
-    branch: str | None = None
-    base: str | None = None
-    exclusive: bool = False
-    share: bool = False
-    sandbox: dict[str, object] | None = None
-    idle_after_s: float | None = None
-
-
-def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Callable[[], str] = new_id) -> Record:
-    """Write the record of a new session. Raises ``NameTaken`` or ``UsageError``; nothing is left behind then."""
+    ``place`` is where it works, when that is not simply the folder of its spec; ``sandbox`` is its container's
+    description.
+    """
     open_home()
-    folder, place = working_folder(wish.folder)
-    if wish.name is not None:
-        check_name(wish.name)
-    check_description(wish.description)
-    if wish.idle_after_s is not None:
-        check_idle_after(wish.idle_after_s)
-    tree = discover(folder) if wish.branch is None else None
+    agent = spec.kind()
+    folder, where = working_folder(spec.folder if place is None else place.folder)
+    branch = None if place is None else place.branch
+    if spec.name is not None:
+        check_name(spec.name)
+    check_description(spec.description)
+    if spec.idle_after_s is not None:
+        check_idle_after(spec.idle_after_s)
+    tree = discover(folder) if branch is None else None
     sweep(home)
     known = Index(home).refresh()
     known.save()
     with home_lock(home) as names:
         rows = in_use(home, known)
         now = files.stamp()
+        name, workplace = spec.name, branch or os.path.basename(folder) or "root"
+        if name is None:
+            name = _made_up(f"{agent.name}-{workplace}", {row["name"] for row in rows})
         record = Record(
             id=new_id(),
             index=_lowest_free({row["index"] for row in rows}),
-            name=wish.name if wish.name is not None else _made_up(wish, {row["name"] for row in rows}),
-            agent=wish.agent.name,
-            argv=wish.argv,
+            name=name,
+            agent=agent.name,
+            argv=spec.argv(agent),
             folder=folder,
-            folder_dev=place.st_dev,
-            folder_ino=place.st_ino,
+            folder_dev=where.st_dev,
+            folder_ino=where.st_ino,
             created_at=now,
-            description=wish.description,
-            runtime=wish.runtime,
-            workspace_id=wish.workspace_id,
-            branch=wish.branch,
-            base=wish.base,
-            exclusive=wish.exclusive,
-            share=wish.share,
+            description=spec.description,
+            runtime=spec.runtime,
+            workspace_id=None if place is None else place.workspace_id,
+            branch=branch,
+            base=None if place is None else place.base,
+            exclusive=place is not None and place.workspace is not None and not spec.share,
+            share=spec.share,
             record_changed_at=now,
             last_active_at=now,
-            idle_after_s=_idle_after_s(wish, settings),
+            idle_after_s=_idle_after_s(spec, agent, settings),
             quiet_after_s=settings.quiet_s,
-            ready_after_s=wish.agent.ready_after_s,
-            shows_prompt=wish.agent.shows_prompt,
+            ready_after_s=agent.ready_after_s,
+            shows_prompt=agent.shows_prompt,
             grace_s=settings.grace_s,
-            quit_signal=wish.agent.quit_signal,
-            quit_group=wish.agent.quit_group,
+            quit_signal=agent.quit_signal,
+            quit_group=agent.quit_group,
             survivors=settings.survivors,
-            sandbox=wish.sandbox,
+            sandbox=sandbox,
             git=stored(tree),
         )
         holder = next((row["id"] for row in rows if row["name"] == record.name), None)
@@ -219,10 +221,11 @@ def _write(home: str, record: Record, names: files.Lock, actor: str) -> None:
     os.mkdir(made, 0o700)
     try:
         with files.Lock(os.path.join(made, files.LOCK)):
-            records.write(made, record, durable=False)
+            stored = Session(made, actor=actor)
+            stored.save(record, durable=False)
             names.release()
-            Manager(made, actor=actor).create(record.id, record.workspace_id or "", record=asdict(record))
-            records.write(made, record)
+            stored.create(record.id, record.workspace_id or "", record=asdict(record))
+            stored.save(record)
             os.rename(made, session_folder(home, record.id))
             files.sync_folder(sessions_folder(home))
     except BaseException:
@@ -237,17 +240,17 @@ def _lowest_free(taken: set[int]) -> int:
     return number
 
 
-def _idle_after_s(wish: Wish, settings: Settings) -> float:
+def _idle_after_s(spec: SessionSpec, agent: Agent, settings: Settings) -> float:
     """What the session itself says, else the table of the settings: by agent, then by kind."""
-    table, agent = settings.idle_after, wish.agent
-    by_kind = table.get(agent.kind, settings.idle_after_s)
-    return table.get(agent.name, by_kind) if wish.idle_after_s is None else wish.idle_after_s
+    if spec.idle_after_s is not None:
+        return spec.idle_after_s
+    by_kind = settings.idle_after.get(agent.kind, settings.idle_after_s)
+    return settings.idle_after.get(agent.name, by_kind)
 
 
-def _made_up(wish: Wish, taken: set[str]) -> str:
+def _made_up(base: str, taken: set[str]) -> str:
     """A name from agent and branch, else folder: ``claude-shop``, ``claude-shop-2``."""
-    place = wish.branch or os.path.basename(os.path.realpath(wish.folder)) or "root"
-    base = f"{wish.agent.name}-{place}"[: LONGEST_NAME - 6]
+    base = base[: LONGEST_NAME - 6]
     name, number = base, 2
     while name in taken:
         name, number = f"{base}-{number}", number + 1

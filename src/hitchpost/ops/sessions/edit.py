@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hitchpost.errors import NameTaken, NoSuchSession
 from hitchpost.ops.sessions.create import check_description, check_idle_after, check_name, home_lock, in_use
-from hitchpost.store import files, records, story
 from hitchpost.store.home import session_folder
 from hitchpost.store.index import Index
 from hitchpost.store.records import Record
+from hitchpost.store.session import Session
 from hitchpost.values import replace
 
 
@@ -27,7 +27,7 @@ def edit(
         check_description(description)
     if idle_after_s is not None:
         check_idle_after(idle_after_s)
-    folder = session_folder(home, session)
+    stored = Session(session_folder(home, session), actor=actor)
     known = Index(home).refresh()
     with home_lock(home):
         for row in in_use(home, known):
@@ -35,8 +35,8 @@ def edit(
                 raise NameTaken(str(name), row["id"])
         if session not in known.lines:
             raise NoSuchSession(session)
-        with files.SessionLock(folder):
-            record = records.read(folder)
+        with stored.lock():
+            record = stored.record()
             changed = replace(
                 record,
                 name=record.name if name is None else name,
@@ -44,6 +44,6 @@ def edit(
                 idle_after_s=record.idle_after_s if idle_after_s is None else idle_after_s,
             )
             edited = {"name": changed.name, "description": changed.description, "idle_after_s": changed.idle_after_s}
-            story.tell(folder, "edited", run=0, actor=actor, **edited)
-            records.write(folder, changed)
+            stored.tell("edited", run=0, **edited)
+            stored.save(changed)
     return changed

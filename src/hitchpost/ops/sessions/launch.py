@@ -1,20 +1,19 @@
-"""From a wish to a running session: choose the place, write the record, start the first run, type the first prompt."""
+"""From a spec to a running session: choose the place, write the record, start the first run, type the first prompt."""
 
 from __future__ import annotations
 
 from hitchpost import settings as config
 from hitchpost import wire
-from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError, NotDelivered, StartFailed, UsageError, WorkspaceBusy
 from hitchpost.model.facts import WITHOUT_SANDBOX
-from hitchpost.ops.sessions.create import Wish, create
+from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.place import choose
-from hitchpost.ops.sessions.sandbox import Asked, refuse_mounts, wanted
+from hitchpost.ops.sessions.sandbox import refuse_mounts, to_store
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.views.neighbours import neighbours
 from hitchpost.ops.views.observe import Seen
 from hitchpost.runtimes import base
-from hitchpost.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,38 +21,10 @@ if TYPE_CHECKING:
 
     Progress = Callable[[float], None]
 
-NOTHING: Mapping[str, str] = {}
-THE_USUAL = Asked()
-
-
-@value
-class Request:
-    """What a person asks for. ``command`` is a whole one, or further arguments of ``agent``.
-
-    A first prompt is one of those, too, where the agent takes it that way, unless it is to be typed.
-    """
-
-    folder: str
-    agent: str | None = None
-    command: tuple[str, ...] = ()
-    branch: str | None = None
-    workspace: str | None = None
-    exclusive: bool = False
-    share: bool = False
-    name: str | None = None
-    description: str = ""
-    runtime: str = "local"
-    prompt: str | None = None
-    prompt_is_typed: bool = False
-    env: Mapping[str, str] = NOTHING
-    size: tuple[int, int] = (80, 24)
-    sandbox: Asked = THE_USUAL
-    idle_after_s: float | None = None
-
 
 def launch(
     home: str,
-    request: Request,
+    spec: SessionSpec,
     *,
     caller: Mapping[str, str],
     actor: str,
@@ -64,56 +35,38 @@ def launch(
 
     A first prompt goes to the first run only. Raises what choosing, creating and starting raise, and ``NotDelivered``.
     """
-    if request.agent is None and not request.command:
-        raise UsageError("say what to run: hitch run AGENT, or hitch run -- COMMAND …; hitch agents lists the agents")
-    kind = catalog.load(request.agent) if request.agent is not None else catalog.unknown(request.command)
-    argv = kind.command(request.command) if request.agent is not None else request.command
-    typed, first_argv = request.prompt, argv
-    if request.prompt is not None and kind.prompt_args and not request.prompt_is_typed:
-        typed, first_argv = None, kind.command(request.command, request.prompt)
-    if request.prompt is not None and (why := wire.untypable(request.prompt.encode("utf-8", "surrogateescape"))):
+    kind = spec.kind()
+    typed, first_argv = spec.prompt, spec.argv(kind)
+    if spec.prompt is not None and kind.prompt_args and not spec.prompt_is_typed:
+        typed, first_argv = None, spec.argv(kind, spec.prompt)
+    if spec.prompt is not None and (why := wire.untypable(spec.prompt.encode("utf-8", "surrogateescape"))):
         raise UsageError(f"the first prompt cannot be sent: {why}")
     settings = config.load()
     config.environment(settings)  # an env file that cannot be read is known before there is a session
-    if request.runtime not in base.RUNTIMES:
-        raise UsageError(f"unknown runtime {request.runtime!r}; known are: {', '.join(base.RUNTIMES)}")
-    box = wanted(request.runtime, request.sandbox, settings, tuple(request.env))
+    if spec.runtime not in base.RUNTIMES:
+        raise UsageError(f"unknown runtime {spec.runtime!r}; known are: {', '.join(base.RUNTIMES)}")
+    box = to_store(spec.runtime, spec.sandbox, settings, tuple(spec.env))
     refuse_mounts(home, box)
-    base.load(request.runtime).check()
+    base.load(spec.runtime).check()
     place = choose(
         home,
-        request.folder if request.workspace is None else request.workspace,
-        branch=request.branch,
-        workspace=request.workspace,
-        exclusive=request.exclusive,
-        share=request.share,
+        spec.folder if spec.workspace is None else spec.workspace,
+        branch=spec.branch,
+        workspace=spec.workspace,
+        exclusive=spec.exclusive,
+        share=spec.share,
         progress=progress,
     )
     refuse_mounts(home, box, place.folder, place.workspace)
-    wish = Wish(
-        kind,
-        argv,
-        place.folder,
-        request.name,
-        request.description,
-        request.runtime,
-        workspace_id=place.workspace_id,
-        branch=place.branch,
-        base=place.base,
-        exclusive=place.workspace is not None and not request.share,
-        share=request.share,
-        sandbox=box,
-        idle_after_s=request.idle_after_s,
-    )
-    record = create(home, wish, settings, actor=actor)
+    record = create(home, spec, settings, actor=actor, place=place, sandbox=box)
     try:
         begun = start(
             home,
             record.id,
             settings,
             caller=caller,
-            extra_env=request.env,
-            size=request.size,
+            extra_env=spec.env,
+            size=spec.size,
             actor=actor,
             argv=first_argv,
             until_ready=until_ready,

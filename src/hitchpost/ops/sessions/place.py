@@ -9,7 +9,8 @@ from hitchpost.model import run as runs
 from hitchpost.ops.sessions.create import working_folder
 from hitchpost.ops.views.listing import listing
 from hitchpost.ops.views.observe import Seen
-from hitchpost.store import files, records, story
+from hitchpost.store import files, records
+from hitchpost.store.session import Session
 from hitchpost.text import readable
 from hitchpost.values import replace, value
 from hitchpost.workspaces import store
@@ -135,7 +136,8 @@ def move(home: str, seen: Seen, place: Place, *, actor: str) -> None:
     with files.SessionLock(seen.folder):
         record = records.read(seen.folder)
         reason = f"from {record.folder} to {place.folder}"
-        story.tell(seen.folder, "moved", run=seen.facts.run, actor=actor, reason=reason)
+        stored = Session(seen.folder, actor=actor)
+        stored.tell("moved", run=seen.facts.run, reason=reason)
         moved = replace(
             record,
             folder=place.folder,
@@ -146,6 +148,6 @@ def move(home: str, seen: Seen, place: Place, *, actor: str) -> None:
             base=place.base,
             git=place.git,
         )
-        records.write(seen.folder, moved)
+        stored.save(moved)
     if (tree := read(place.git)) is not None:
         keep_index(replace(tree, keep=seen.folder), tree.index)

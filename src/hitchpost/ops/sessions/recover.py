@@ -20,9 +20,9 @@ from hitchpost.ops.sessions.takeover import take_over
 from hitchpost.ops.views.observe import Seen, left_behind, look, read_intent
 from hitchpost.ops.views.session_json import rfc3339
 from hitchpost.runtimes.link import is_kept, lock_path
-from hitchpost.store import files, quarantine, records, runfiles, story
+from hitchpost.store import files, runfiles
 from hitchpost.store.home import make_run_folder, session_folder
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 from hitchpost.values import replace
 
 KEEPER_LEAVES_S = 5.0
@@ -41,12 +41,12 @@ def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
         if not _needs(seen):
             return seen
         with files.SessionLock(folder):
-            _repair(folder, actor)
+            Session(folder, actor=actor).repair()
             seen = look(home, session)
             if _is_over(seen):
                 _settle(seen, actor)
             elif _left_suspended(seen):
-                records.change_record(folder, ACTIVE, run=seen.facts.run, actor=actor, reason="a run started")
+                Session(folder, actor=actor).change_record(ACTIVE, run=seen.facts.run, reason="a run started")
             sweep(seen)
         return look(home, session)
     except (FileNotFoundError, files.Removed):
@@ -75,22 +75,6 @@ def _left_suspended(seen: Seen) -> bool:
     return seen.record.record == SUSPENDED and seen.facts.state == runs.RUNNING and seen.facts.keeper_alive is True
 
 
-def _repair(folder: str, actor: str) -> None:
-    """Replace files that cannot be read by what the story tells. The unreadable ones are kept in the quarantine."""
-    try:
-        records.read(folder)
-    except (files.Unreadable, FileNotFoundError) as error:
-        record = records.from_story(folder)
-        if not record.argv:
-            raise files.Unreadable(
-                os.path.join(folder, records.RECORD), f"{error}; its story does not have it"
-            ) from None
-        quarantine.put_away(folder, records.RECORD)
-        story.tell(folder, "repaired", run=0, actor=actor, reason=str(error))
-        records.write(folder, record)
-    Manager(folder, actor=actor).repair()
-
-
 def _settle(seen: Seen, actor: str) -> None:
     """The keeper is gone: write how the run ended, and how much it left behind.
 
@@ -110,7 +94,7 @@ def _settle(seen: Seen, actor: str) -> None:
         left = left_behind(seen.record.runtime, seen.folder, facts.run)
         evidence |= {"processes_left": left.count, "not_known": left.unknown}
         end = None if end is None else replace(end, survivors=left.count)
-    manager = Manager(seen.folder, actor=actor)
+    stored = Session(seen.folder, actor=actor)
     since = rfc3339(settled.state_changed_at)
     end = Exit(error=runs.UNSEEN) if end is None else end
     counted = machine.EndCounted(end.code, end.signal, end.error, end.out_of_memory, evidence, since)
@@ -119,13 +103,13 @@ def _settle(seen: Seen, actor: str) -> None:
         if isinstance(effect, machine.WriteExit) and not runfiles.has_exit(where):
             _write_exit(where, replace(end, intent=read_intent(where)))
         elif isinstance(effect, machine.WriteState):
-            manager.transition(
+            stored.transition(
                 effect.state, run=facts.run, reason=effect.reason, evidence=evidence, since=effect.since, locked=True
             )
         elif isinstance(effect, machine.TellEnd):
             reason = effect.reason
     if settled.record != facts.record:
-        records.change_record(seen.folder, settled.record, run=facts.run, actor=actor, reason=reason, since=since)
+        stored.change_record(settled.record, run=facts.run, reason=reason, since=since)
 
 
 def say_why(where: str, error: str) -> None:

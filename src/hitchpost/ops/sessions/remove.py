@@ -16,9 +16,10 @@ from hitchpost.ops.views.advice import CLOSED, no_archive
 from hitchpost.ops.views.observe import Seen, look
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import is_kept
-from hitchpost.store import files, records
+from hitchpost.store import files
 from hitchpost.store.home import sessions_folder
 from hitchpost.store.records import Record
+from hitchpost.store.session import Session
 
 
 class StillLive(Refused):
@@ -55,9 +56,8 @@ def archive(home: str, session: str, *, actor: str) -> Record:
         seen = look(home, session)
         refuse_closed(seen)
         _refuse_live(seen, "stop it before you archive it")
-        record = records.change_record(
-            seen.folder, ARCHIVED, run=seen.facts.run, actor=actor, reason="archived by the user"
-        )
+        stored = Session(seen.folder, actor=actor)
+        record = stored.change_record(ARCHIVED, run=seen.facts.run, reason="archived by the user")
     base.load(record.runtime).tear_down(seen.folder)
     return record
 

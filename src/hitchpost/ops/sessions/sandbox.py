@@ -6,12 +6,13 @@ import os
 
 from hitchpost.errors import UsageError
 from hitchpost.model.facts import WITHOUT_SANDBOX
+from hitchpost.ops.sessions.spec import SandboxOptions
 from hitchpost.ops.views.workplace import tree_of
 from hitchpost.runtimes.base import GitFolder, Sandbox
 from hitchpost.settings import Settings, environment
 from hitchpost.store.home import session_folder
 from hitchpost.store.records import Record
-from hitchpost.values import replace, value
+from hitchpost.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,24 +24,9 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 SMALLEST_MEMORY = 6 << 20
 
 
-@value
-class Asked:
-    """The options of ``hitch run --runtime docker``; None and empty mean the settings' own."""
-
-    image: str | None = None
-    mounts: tuple[str, ...] = ()
-    network: str | None = None
-    memory: str | None = None
-    cpus: float | None = None
-    config: str | None = None
-    keep_failed: bool = False
-
-    @property
-    def anything(self) -> bool:
-        return self != Asked()
-
-
-def wanted(runtime: str, asked: Asked, settings: Settings, env_names: tuple[str, ...]) -> dict[str, object] | None:
+def to_store(
+    runtime: str, asked: SandboxOptions, settings: Settings, env_names: tuple[str, ...]
+) -> dict[str, object] | None:
     """For the record. None for a runtime without a sandbox. Raises ``UsageError``."""
     if runtime in WITHOUT_SANDBOX:
         if asked.anything:

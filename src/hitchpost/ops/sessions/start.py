@@ -22,10 +22,10 @@ from hitchpost.runspec import PtySource, RunSpec, Source
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, take_lock
 from hitchpost.settings import Settings
-from hitchpost.store import files, records
+from hitchpost.store import files
 from hitchpost.store.home import make_run_folder
-from hitchpost.store.manager import Manager
 from hitchpost.store.records import Record
+from hitchpost.store.session import Session
 from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ def start(
     seen = recover(home, session)
     record, folder = seen.record, seen.folder
     _refuse_closed(record)
-    manager = Manager(folder, actor=actor)
+    stored = Session(folder, actor=actor)
     place, workspace = current(home, seen)
     sandbox.refuse_mounts(home, record.sandbox, place.folder, workspace)
     if seen.facts.state != runs.ORPHANED:
@@ -79,17 +79,17 @@ def start(
         _allowed_run(seen, seen)  # an agent that lives on holds the lease itself
     leases = _leases(home, seen, workspace)
     try:
-        with files.SessionLock(folder):
+        with stored.lock():
             now = look(home, session)
             run = _allowed_run(seen, now)
             where = make_run_folder(folder, run)
             lock = take_lock(where, record.name)
             try:
                 if now.facts.state != runs.CREATED:
-                    manager.next_run(reason=reason)
-                _touch(now)
-                _settle_place(folder, place)
-                manager.transition(runs.STARTING, run=run, reason=reason, locked=True)
+                    stored.next_run(reason=reason)
+                _touch(stored, now)
+                _settle_place(stored, place)
+                stored.transition(runs.STARTING, run=run, reason=reason, locked=True)
             except BaseException:
                 os.close(lock)
                 raise
@@ -130,7 +130,7 @@ def start(
             say_why(where, started.error)
         recover(home, session)
         raise StartFailed(record.name, started.error)
-    _activate(folder, run, actor)
+    _activate(stored, run)
     notes = tuple(environment.told_missing(environment.missing_names(folder, run - 1, env), run - 1))
     return Begun(ready(home, record, run, where) if until_ready else look(home, session), notes)
 
@@ -152,13 +152,13 @@ def _leases(home: str, seen: Seen, workspace: Workspace | None) -> tuple[int, ..
     return (lease.take(home, workspace, session=record.id, name=record.name, run=run, share=record.share),)
 
 
-def _settle_place(folder: str, place: Record) -> None:
+def _settle_place(stored: Session, place: Record) -> None:
     """Write down where the session's workspace is now. The caller holds the session's lock."""
-    record = records.read(folder)
+    record = stored.record()
     names = ("workspace_id", "branch", "folder", "folder_dev", "folder_ino")
     now = {name: getattr(place, name) for name in names}
     if any(getattr(record, name) != item for name, item in now.items()):
-        records.write(folder, replace(record, **now))
+        stored.save(replace(record, **now))
 
 
 def _close(fds: tuple[int, ...]) -> None:
@@ -189,21 +189,21 @@ def _allowed_run(before: Seen, now: Seen) -> int:
     return facts.run + 1
 
 
-def _touch(ended: Seen) -> None:
+def _touch(stored: Session, ended: Seen) -> None:
     """A run begins: the time of the runs before is kept, and how many processes they have left behind."""
-    facts, record = ended.facts, records.read(ended.folder)
+    facts, record = ended.facts, stored.record()
     if facts.state != runs.CREATED:
         record = replace(
             record,
             earlier_runs_s=status(facts, facts.state_changed_at or facts.created_at).total_s,
             earlier_survivors=survivors(facts),
         )
-    records.write(ended.folder, replace(record, last_active_at=files.stamp()))
+    stored.save(replace(record, last_active_at=files.stamp()))
 
 
-def _activate(folder: str, run: int, actor: str) -> None:
+def _activate(stored: Session, run: int) -> None:
     """The run runs, so the record is active."""
-    if records.read(folder).record == SUSPENDED:
-        with files.SessionLock(folder):
-            if records.read(folder).record == SUSPENDED:
-                records.change_record(folder, ACTIVE, run=run, actor=actor, reason="a run started")
+    if stored.record().record == SUSPENDED:
+        with stored.lock():
+            if stored.record().record == SUSPENDED:
+                stored.change_record(ACTIVE, run=run, reason="a run started")

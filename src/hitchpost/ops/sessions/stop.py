@@ -20,8 +20,8 @@ from hitchpost.ops.views.observe import Seen
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, keeper_process, kept
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, exit_event
-from hitchpost.store import files, runfiles, story
-from hitchpost.store.manager import Manager
+from hitchpost.store import files, runfiles
+from hitchpost.store.session import Session
 
 STARTING_WAIT_S = 30.0
 MARGIN_S = 20.0
@@ -78,7 +78,7 @@ def stop(
         seen = end_survivors(home, seen, actor)
         if by == runs.USER and seen.facts.sandbox_alive is True:
             _write_teardown(seen, actor, reason)
-        return _without_sandbox(home, seen, by)
+        return _without_sandbox(home, seen, by, actor)
     if seen.facts.state == runs.CREATED:
         raise Refused(f"{seen.record.name} has not been started")
     if seen.facts.state == runs.STARTING:
@@ -105,7 +105,7 @@ def stop(
             break
     else:
         raise NotStopped(seen.record.name, keeper_text(seen), _tells(seen))
-    return _without_sandbox(home, end_survivors(home, seen, actor), by)
+    return _without_sandbox(home, end_survivors(home, seen, actor), by, actor)
 
 
 def _is_over(seen: Seen) -> bool:
@@ -186,7 +186,7 @@ def _wait_for_end(seen: Seen, link: Link | None, wait_s: float, progress: Callab
             progress(waited_s)
 
 
-def _without_sandbox(home: str, seen: Seen, by: str) -> Seen:
+def _without_sandbox(home: str, seen: Seen, by: str, actor: str) -> Seen:
     """A session that was stopped leaves no container and no tmux. What the next run goes on in stays: nobody asked for
     the end of that."""
     if by in (runs.RESTART, runs.REAPER):
@@ -199,27 +199,28 @@ def _without_sandbox(home: str, seen: Seen, by: str) -> Seen:
         runtime.tear_down(seen.folder)
     except HitchpostError as error:
         raise NotTornDown(seen.record.name, str(error)) from None
-    _bring_out(home, seen)
+    _bring_out(home, seen, actor)
     return recover(home, seen.record.id)
 
 
-def _bring_out(home: str, seen: Seen) -> None:
+def _bring_out(home: str, seen: Seen, actor: str) -> None:
     """What was committed in the container. What cannot be brought out stays in the session's folder."""
     try:
         notes = bring_out(home, seen.record)
     except (HitchpostError, OSError) as error:
         notes = [f"its commits could not be brought into the repository: {error}"]
     for note in notes:
-        story.tell(seen.folder, "commits", run=seen.facts.run, actor="", reason=note)
+        Session(seen.folder, actor=actor).tell("commits", run=seen.facts.run, reason=note)
 
 
 def _write_teardown(seen: Seen, actor: str, reason: str) -> None:
     """Who asked, before anything is done: from now on the end of the container is no accident."""
-    with files.SessionLock(seen.folder):
-        story.tell(seen.folder, "torn down", run=seen.facts.run, actor=actor, reason=reason)
+    stored = Session(seen.folder, actor=actor)
+    with stored.lock():
+        stored.tell("torn down", run=seen.facts.run, reason=reason)
         if runfiles.has_exit(seen.run_folder):
             runfiles.amend_exit(seen.run_folder, torn_down_at=files.stamp())
-            Manager(seen.folder, actor="").write_again()
+            stored.touch()
 
 
 def wait_out_starting(home: str, session: str) -> Seen:

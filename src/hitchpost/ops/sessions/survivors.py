@@ -5,9 +5,9 @@ from __future__ import annotations
 from hitchpost.ops.sessions.recover import recover, wait_for_keeper_to_leave
 from hitchpost.ops.views.observe import Seen, read_exit, survivors_of_earlier_runs
 from hitchpost.runtimes import base
-from hitchpost.store import files, records, runfiles, story
+from hitchpost.store import runfiles
 from hitchpost.store.home import run_folder
-from hitchpost.store.manager import Manager
+from hitchpost.store.session import Session
 from hitchpost.values import replace
 
 
@@ -25,7 +25,7 @@ def end_survivors(home: str, seen: Seen, actor: str) -> Seen:
         if end is not None and end.survivors:
             _end(seen, run, end.survivors, actor)
     if seen.record.earlier_survivors:
-        _write_earlier(seen)
+        _write_earlier(seen, actor)
     if may_be(seen):
         _end(seen, seen.facts.run, seen.facts.exit.survivors if seen.facts.exit is not None else 0, actor)
     return recover(home, seen.record.id)
@@ -36,21 +36,23 @@ def _end(seen: Seen, run: int, known: int, actor: str) -> None:
     left = base.load(seen.record.runtime).end_leftovers(seen.folder, run, session=seen.record.id)
     if not left.count and not known:
         return
-    with files.SessionLock(seen.folder):
+    stored = Session(seen.folder, actor=actor)
+    with stored.lock():
         what = f"{left.count} ended" if left.count or left.unknown else "none was left"
         reason = "; ".join(filter(None, (what, left.unknown)))
-        story.tell(seen.folder, "survivors", run=run, actor=actor, reason=reason)
+        stored.tell("survivors", run=run, reason=reason)
         if known:
-            _write_survivors(seen, run, max(0, known - left.count) if left.unknown else 0)
+            _write_survivors(stored, run, max(0, known - left.count) if left.unknown else 0)
 
 
-def _write_earlier(seen: Seen) -> None:
-    with files.SessionLock(seen.folder):
+def _write_earlier(seen: Seen, actor: str) -> None:
+    stored = Session(seen.folder, actor=actor)
+    with stored.lock():
         left = sum(survivors_of_earlier_runs(seen).values())
-        records.write(seen.folder, replace(records.read(seen.folder), earlier_survivors=left))
+        stored.save(replace(stored.record(), earlier_survivors=left))
 
 
-def _write_survivors(seen: Seen, run: int, still: int) -> None:
+def _write_survivors(stored: Session, run: int, still: int) -> None:
     """How many of those that the agent left are there now, beside how many they were. The caller holds the lock."""
-    runfiles.amend_exit(run_folder(seen.folder, run), survivors_now=still)
-    Manager(seen.folder, actor="").write_again()
+    runfiles.amend_exit(run_folder(stored.folder, run), survivors_now=still)
+    stored.touch()

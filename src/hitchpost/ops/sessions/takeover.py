@@ -14,8 +14,9 @@ from hitchpost.runspec import RunSpec
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, take_lock
 from hitchpost.settings import Settings
-from hitchpost.store import files, story
+from hitchpost.store import files
 from hitchpost.store.records import Record
+from hitchpost.store.session import Session
 from hitchpost.terminal import output
 
 USUAL_SIZE = (80, 24)
@@ -44,11 +45,9 @@ def take_over(home: str, seen: Seen, actor: str) -> Seen:
             if started.error is not None:
                 _wait_for_end_of_keeper(now.run_folder)
             else:
-                story.tell(
-                    seen.folder,
+                Session(seen.folder, actor=actor).tell(
                     "keeper",
                     run=now.facts.run,
-                    actor=actor,
                     reason="the keeper was lost; a new one has taken the agent over",
                     evidence={"pid": started.pid, "not_leased": unleased},
                 )

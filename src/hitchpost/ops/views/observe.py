@@ -12,8 +12,8 @@ from hitchpost.model.facts import WITHOUT_SANDBOX, Exit, Facts, Report
 from hitchpost.runtimes import base
 from hitchpost.store import files, records, runfiles, story
 from hitchpost.store.home import run_folder, session_folder
-from hitchpost.store.manager import State, read_state
 from hitchpost.store.records import Record
+from hitchpost.store.session import State, read_state
 from hitchpost.terminal import output
 from hitchpost.values import fields, replace, value
 
