@@ -19,7 +19,6 @@ from hitchpost.cli.keys import Keyboard, parse_detach_key
 from hitchpost.cli.terminal import say
 from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
-from hitchpost.model.facts import ADOPTED, TMUX, WITHOUT_SANDBOX
 from hitchpost.model.record import ARCHIVED
 from hitchpost.model.status import is_stale, lives_on, status
 from hitchpost.ops.sessions.recover import recover
@@ -27,7 +26,7 @@ from hitchpost.ops.sessions.takeover import NotTakenOver
 from hitchpost.ops.views.advice import noted, way_on
 from hitchpost.ops.views.find import find
 from hitchpost.ops.views.observe import Seen, look
-from hitchpost.runtimes import adopted, tmux
+from hitchpost.runtimes import base
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.terminal import output
 from hitchpost.terminal.emulators import Emulators, NoEmulator
@@ -56,7 +55,7 @@ def command(session: str, read_only: bool) -> None:
 def _enter(home: str, seen: Seen, emulators: Emulators, read_only: bool) -> int:
     _load_for(seen, emulators)
     seen = recover(home, seen.record.id)
-    if seen.record.runtime == TMUX and tmux.server_pid(seen.folder) is not None:
+    if _own_client(seen, read_only) is not None:
         return attach_to(home, seen.record.id, emulators, read_only)
     if is_stale(seen.facts):
         if not stale.ask(home, seen):
@@ -73,8 +72,8 @@ def _enter(home: str, seen: Seen, emulators: Emulators, read_only: bool) -> int:
 
 
 def _load_for(seen: Seen, emulators: Emulators) -> None:
-    """An emulator takes long to load: it does while the rest is looked at. tmux is its own."""
-    if seen.record.runtime not in (TMUX, ADOPTED) and os.isatty(0):
+    """An emulator takes long to load: it does while the rest is looked at."""
+    if not base.load(seen.record.runtime).has_own_screen and os.isatty(0):
         try:
             emulators.start()
         except NoEmulator:
@@ -94,10 +93,8 @@ def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool 
     if os.environ.get(wire.SESSION_MARK) == session_id:
         raise Refused("this terminal is inside that session; attach from another one")
     seen = recover(home, session_id)
-    if seen.record.runtime == TMUX and tmux.server_pid(seen.folder) is not None:
-        return _enter_tmux(home, seen, tmux.attach_command(read_only))
-    if seen.record.runtime == ADOPTED and seen.facts.keeper_alive is True:
-        return _enter_tmux(home, seen, adopted.attach_command(seen.run_folder, read_only))
+    if (client := _own_client(seen, read_only)) is not None:
+        return _run_client(home, seen, client)
     keyboard = Keyboard(parse_detach_key(settings.load().detach_key))
     link = _connect(home, seen, read_only)
     if link is None:
@@ -114,23 +111,26 @@ def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool 
         return SIGNALLED + visit.signal
     if outcome == ENDED and visit.event is not None:
         state, reason = visit.event["state"], visit.event["reason"]
-        words = _words(state, reason) if seen.record.runtime in WITHOUT_SANDBOX else _label(recover(home, session_id))
+        words = _label(recover(home, session_id)) if seen.facts.has_sandbox else _words(state, reason)
         say(f"[{name}: {words}]")
         return 0
     return _show_loss(home, seen)
 
 
-def _enter_tmux(home: str, seen: Seen, client: list[str]) -> int:
-    """tmux's own client, in this terminal. Its server is asked first: a stopped one would hang the client."""
+def _own_client(seen: Seen, read_only: bool) -> base.OwnClient | None:
+    """The runtime's own way in, such as tmux's client. Raises ``Refused`` when it does not answer."""
+    try:
+        return base.load(seen.record.runtime).attach_command(seen.folder, seen.facts.run, read_only)
+    except Refused as silent:
+        raise Refused(f"cannot enter {seen.record.name}: {silent}") from None
+
+
+def _run_client(home: str, seen: Seen, client: base.OwnClient) -> int:
+    """The runtime's own client, in this terminal."""
     name = seen.record.name
-    if seen.record.runtime == TMUX:
-        try:
-            tmux.ask(seen.folder, "list-sessions")
-        except tmux.TmuxSilent as silent:
-            raise Refused(f"cannot enter {name}: {silent}") from None
     before = termios.tcgetattr(0)
     try:
-        code = subprocess.run(client, cwd=seen.folder, env=tmux.attach_environment(seen.folder), check=False).returncode
+        code = subprocess.run(client.argv, cwd=seen.folder, env=client.env, check=False).returncode
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)
     try:

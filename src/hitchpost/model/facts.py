@@ -11,6 +11,11 @@ LOCAL, TMUX, DOCKER, ADOPTED = "local", "tmux", "docker", "adopted"
 WITHOUT_SANDBOX = (LOCAL, TMUX, ADOPTED)
 
 
+def has_sandbox(runtime: str) -> bool:
+    """Whether there is something around the agent that can outlive it, such as a container."""
+    return runtime not in WITHOUT_SANDBOX
+
+
 @value
 class Exit:
     """The end of a run. ``code`` and ``signal`` are both None when nobody saw it.
@@ -84,3 +89,7 @@ class Facts:
     quiet_after_s: float = 3.0
     earlier_runs_s: float = 0.0
     earlier_survivors: int = 0
+
+    @property
+    def has_sandbox(self) -> bool:
+        return has_sandbox(self.runtime)

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from hitchpost.model import record, run
 from hitchpost.model.durations import duration, seconds_between
-from hitchpost.model.facts import WITHOUT_SANDBOX, Exit, Facts
+from hitchpost.model.facts import Exit, Facts
 from hitchpost.model.machine import outcome
 from hitchpost.values import replace, value
 
@@ -184,12 +184,12 @@ def _interrupted(facts: Facts) -> bool:
 
 
 def _sandbox_gone(facts: Facts) -> bool:
-    return facts.runtime not in WITHOUT_SANDBOX and facts.sandbox_alive is False and not never_ran(facts)
+    return facts.has_sandbox and facts.sandbox_alive is False and not never_ran(facts)
 
 
 def is_stale(facts: Facts) -> bool:
     """CR-070: the sandbox is up, the agent that ran in it is gone, and nobody asked for that."""
-    if facts.runtime in WITHOUT_SANDBOX or facts.sandbox_paused or never_ran(facts):
+    if not facts.has_sandbox or facts.sandbox_paused or never_ran(facts):
         return False
     if facts.state in (run.CREATED, run.STARTING, run.STOPPING, run.STOPPED):
         return False

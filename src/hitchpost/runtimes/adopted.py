@@ -8,8 +8,8 @@ from hitchpost.errors import Refused
 from hitchpost.model.run import UNSEEN
 from hitchpost.runspec import ControlSource, RunSpec
 from hitchpost.runtimes import local, tmux
-from hitchpost.runtimes.base import Health, Leftovers, Sandbox, Started
-from hitchpost.runtimes.kept import agent_lives
+from hitchpost.runtimes.base import Health, Leftovers, OwnClient, Sandbox, Started
+from hitchpost.runtimes.kept import agent_lives, is_kept
 from hitchpost.store.home import run_folder
 from hitchpost.store.runfiles import read_run
 from hitchpost.system import process
@@ -51,6 +51,18 @@ class Target:
 
 class AdoptedPane(local.Local):
     name = "adopted"
+    ends_with_keeper = False
+    cannot_start_again = ADOPT_AGAIN
+    has_own_screen = True
+
+    def attach_command(self, session_folder: str, run: int, read_only: bool) -> OwnClient | None:
+        where = run_folder(session_folder, run)
+        written = read_run(where)
+        if written is None or is_kept(where) is not True:
+            return None
+        _, socket, pane = written.argv
+        words = ("attach-session", *(("-r",) if read_only else ()), "-t", pane)
+        return OwnClient((tmux.program(), "-u", "-S", socket, *words), tmux.client_environment(session_folder))
 
     def start(self, spec: RunSpec, sandbox: Sandbox | None = None) -> Started:
         if not isinstance(spec.source, ControlSource):
@@ -128,13 +140,6 @@ def exact(wanted: str) -> str:
         return f"={name}:{dot}{pane}"
     is_name = rest[:1] not in ("", "@", "%", "=", ".", "{", "+", "-", "!", "^", "$")
     return f"={session}:{'=' if is_name else ''}{rest}"
-
-
-def attach_command(where: str, read_only: bool) -> list[str]:
-    """To the pane that the run in folder ``where`` is about."""
-    run = read_run(where)
-    _, socket, pane = run.argv if run is not None else ("", "", "")
-    return [tmux.program(), "-u", "-S", str(socket), "attach-session", *(("-r",) if read_only else ()), "-t", str(pane)]
 
 
 def _said(words: tuple[str, ...], *command: str) -> str:

@@ -16,13 +16,24 @@ if TYPE_CHECKING:
 
     class Runtime(Protocol):
         name: str
-        has_sandbox: bool
+        ends_with_keeper: bool
+        """Whether an agent cannot outlive its keeper, which is its parent."""
+        cannot_start_again: str
+        """What to do instead, for a program that somebody else has started; empty everywhere else."""
+        has_own_screen: bool
+        """Whether ``attach_command`` draws the terminal, so that nobody else needs to."""
 
         def start(self, spec: RunSpec, sandbox: Sandbox | None) -> Started:
             """Start the run and wait until the agent runs or could not be started."""
 
         def health(self, session_folder: str, run: int, *, session: str) -> Health:
             """Look, without changing anything."""
+
+        def attach_command(self, session_folder: str, run: int, read_only: bool) -> OwnClient | None:
+            """The place's own way in, when there is one and it answers. Raises ``Refused`` when it does not answer."""
+
+        def explain(self, session_folder: str, run: int, *, over: bool) -> list[tuple[str, str, str]]:
+            """What can be seen of the place itself: fact, value, and where it was looked at."""
 
         def check(self) -> None:
             """Raise ``RuntimeMissing`` when this machine lacks what the runtime needs."""
@@ -103,6 +114,14 @@ class Health:
     lost: str = ""
     doubt: str = ""
     exit: Exit | None = None
+
+
+@value
+class OwnClient:
+    """A program that shows the agent's terminal, to be run in the session's folder."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
 
 
 @value

@@ -39,7 +39,7 @@ SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 class Docker(local.Local):
     name = "docker"
-    has_sandbox = True
+    ends_with_keeper = False
 
     def check(self) -> None:
         try:

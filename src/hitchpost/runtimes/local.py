@@ -11,7 +11,7 @@ import time
 
 from hitchpost import lightjson, wire
 from hitchpost.runspec import RunSpec
-from hitchpost.runtimes.base import Health, Leftovers, Sandbox, Started
+from hitchpost.runtimes.base import Health, Leftovers, OwnClient, Sandbox, Started
 from hitchpost.runtimes.kept import kept
 from hitchpost.store import files, marks
 from hitchpost.store.home import home_path, run_folder
@@ -34,7 +34,9 @@ PASSED_ON = ("LANG", "LC_ALL", "HITCHPOST_BOOT_ID", "HITCHPOST_TIER")
 
 class Local:
     name = "local"
-    has_sandbox = False
+    ends_with_keeper = True
+    cannot_start_again = ""
+    has_own_screen = False
 
     def start(self, spec: RunSpec, sandbox: Sandbox | None = None) -> Started:
         return self.spawn(spec)
@@ -68,6 +70,12 @@ class Local:
             keeper_stopped=keeper.stopped,
             doubt=keeper.doubt,
         )
+
+    def attach_command(self, session_folder: str, run: int, read_only: bool) -> OwnClient | None:
+        return None
+
+    def explain(self, session_folder: str, run: int, *, over: bool) -> list[tuple[str, str, str]]:
+        return []
 
     def check(self) -> None:
         """Nothing can be missing."""

@@ -14,13 +14,14 @@ import time
 from _socket import AF_UNIX, SCM_RIGHTS, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
 from hitchpost import wire
-from hitchpost.errors import HitchpostError, RuntimeMissing
+from hitchpost.errors import HitchpostError, Refused, RuntimeMissing
 from hitchpost.model import run as runs
 from hitchpost.runspec import PaneSource, RunSpec
 from hitchpost.runtimes import local
-from hitchpost.runtimes.base import Health, Sandbox, Started
+from hitchpost.runtimes.base import Health, OwnClient, Sandbox, Started
 from hitchpost.store import files
 from hitchpost.store.home import run_folder
+from hitchpost.store.runfiles import read_run
 from hitchpost.system import process
 from hitchpost.system.shortpath import ShortPath
 from hitchpost.values import replace
@@ -47,6 +48,7 @@ class TmuxSilent(HitchpostError):
 
 class Tmux(local.Local):
     name = "tmux"
+    has_own_screen = True
 
     def check(self) -> None:
         program()
@@ -85,6 +87,28 @@ class Tmux(local.Local):
             return seen
         is_open = server_pid(session_folder) is not None
         return replace(seen, lost=runs.SHELL_GONE if is_open else runs.TMUX_GONE)
+
+    def attach_command(self, session_folder: str, run: int, read_only: bool) -> OwnClient | None:
+        """tmux's own client. Its server is asked first: a stopped one would hang the client."""
+        if server_pid(session_folder) is None:
+            return None
+        try:
+            ask(session_folder, "list-sessions")
+        except TmuxSilent as silent:
+            raise Refused(str(silent)) from None
+        argv = (program(), "-u", "-S", wire.TMUX_SOCKET, "attach-session", *(("-r",) if read_only else ()))
+        return OwnClient(argv, client_environment(session_folder))
+
+    def explain(self, session_folder: str, run: int, *, over: bool) -> list[tuple[str, str, str]]:
+        """Session, shell and command, each looked at on its own, in this order."""
+        server = server_pid(session_folder)
+        written = read_run(run_folder(session_folder, run))
+        alive = written is not None and written.keeper is not None and written.keeper.is_alive
+        who = "the user's own now" if over else "the keeper"
+        return [
+            ("tmux session", f"open (server {server})" if server else "closed", wire.TMUX_SOCKET),
+            ("shell", f"running ({who})" if alive else "exited", f"runs/{run}/{wire.RUN}"),
+        ]
 
     def tear_down(self, session_folder: str) -> None:
         self.clear_away(session_folder)
@@ -177,12 +201,7 @@ def ask(session_folder: str, *words: str) -> CompletedProcess[str]:
         raise TmuxSilent(f"tmux does not answer within {ANSWER_S:g} s; its server may be stopped") from None
 
 
-def attach_command(read_only: bool) -> list[str]:
-    """To be run in the session's folder."""
-    return [program(), "-u", "-S", wire.TMUX_SOCKET, "attach-session", *(("-r",) if read_only else ())]
-
-
-def attach_environment(session_folder: str) -> dict[str, str]:
+def client_environment(session_folder: str) -> dict[str, str]:
     return {**_environment(session_folder), "TERM": os.environ.get("TERM", "xterm-256color")}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hitchpost import settings as config
 from hitchpost import wire
 from hitchpost.errors import HitchpostError, NotDelivered, StartFailed, UsageError, WorkspaceBusy
-from hitchpost.model.facts import WITHOUT_SANDBOX
+from hitchpost.model.facts import has_sandbox
 from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.place import choose
 from hitchpost.ops.sessions.sandbox import refuse_mounts, to_store
@@ -77,7 +77,7 @@ def launch(
         remove(home, record.id, actor=actor)
         raise
     except StartFailed as error:
-        if kind.install and error.why.startswith("program not found") and record.runtime in WITHOUT_SANDBOX:
+        if kind.install and error.why.startswith("program not found") and not has_sandbox(record.runtime):
             raise StartFailed(record.name, f"{error.why}; to install it: {kind.install}") from None
         raise
     if typed is not None:

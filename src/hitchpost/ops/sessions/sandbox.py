@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import UsageError
-from hitchpost.model.facts import WITHOUT_SANDBOX
+from hitchpost.model.facts import has_sandbox
 from hitchpost.ops.sessions.spec import SandboxOptions
 from hitchpost.ops.views.workplace import tree_of
 from hitchpost.runtimes.base import GitFolder, Sandbox
@@ -28,7 +28,7 @@ def to_store(
     runtime: str, asked: SandboxOptions, settings: Settings, env_names: tuple[str, ...]
 ) -> dict[str, object] | None:
     """For the record. None for a runtime without a sandbox. Raises ``UsageError``."""
-    if runtime in WITHOUT_SANDBOX:
+    if not has_sandbox(runtime):
         if asked.anything:
             raise UsageError("--image, --mount, --network, --memory, --cpus and their like go with --runtime docker")
         return None
@@ -83,7 +83,7 @@ def of_run(
 
     Raises ``Refused`` when something that is to go inside is not what was written down.
     """
-    if record.runtime in WITHOUT_SANDBOX:
+    if not has_sandbox(record.runtime):
         if workspace is not None and workspace.inside:
             _take_back(home, workspace)
         return None

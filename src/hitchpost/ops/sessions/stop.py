@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from hitchpost.errors import HitchpostError, KeeperSilent, NotStopped, Refused, UsageError
 from hitchpost.model import run as runs
-from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.model.status import lives_on
 from hitchpost.ops.sessions.create import sweep
 from hitchpost.ops.sessions.recover import recover, wait_for_keeper_to_leave
@@ -192,7 +191,7 @@ def _without_sandbox(home: str, seen: Seen, by: str, actor: str) -> Seen:
     if by in (runs.RESTART, runs.REAPER):
         return seen
     runtime = base.load(seen.record.runtime)
-    if seen.record.runtime in WITHOUT_SANDBOX:
+    if not seen.facts.has_sandbox:
         runtime.tear_down(seen.folder)
         return seen
     try:

@@ -7,10 +7,10 @@ import os
 from hitchpost.errors import Refused
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
-from hitchpost.model.facts import ADOPTED
 from hitchpost.model.status import is_stale
 from hitchpost.ops.views.observe import Seen
 from hitchpost.ops.views.workplace import current
+from hitchpost.runtimes import base
 from hitchpost.store.records import Record
 
 
@@ -19,10 +19,8 @@ def way_on(seen: Seen) -> str:
     record, word = seen.record, seen.record.word
     if record.record in CLOSED:
         return CLOSED[record.record].format(word)
-    if record.runtime == ADOPTED:
-        from hitchpost.runtimes.adopted import ADOPT_AGAIN  # with tmux and all: a start need not wait for that
-
-        return ADOPT_AGAIN
+    if instead := base.load(record.runtime).cannot_start_again:
+        return instead
     if (lost := place_lost(seen)) is not None:
         return lost.hint
     if record.record == recs.SUSPENDED:

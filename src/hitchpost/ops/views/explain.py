@@ -12,13 +12,13 @@ from hitchpost import wire
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
-from hitchpost.model.facts import LOCAL, TMUX, Exit, Facts
+from hitchpost.model.facts import Exit, Facts
 from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, as_seen, gone_unseen, processes, status
 from hitchpost.ops.views import past
 from hitchpost.ops.views.observe import Seen, moment, survivors_of_earlier_runs
 from hitchpost.ops.views.session_json import shape
 from hitchpost.ops.views.workplace import workspace_of
-from hitchpost.runtimes import base, tmux
+from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import keeper_process, kept, lock_path
 from hitchpost.store import files, records, runfiles, story
 from hitchpost.terminal import output
@@ -109,7 +109,7 @@ def _because(facts: Facts, words: Status) -> str:
 def _died_with(facts: Facts, words: Status) -> str:
     """Why a lost keeper means the end, where it does."""
     unseen = facts.exit is None or not facts.exit.ended_at_known
-    child = facts.runtime in (LOCAL, TMUX) and unseen and words.reason in (runs.KEEPER_LOST, runs.SHELL_GONE)
+    child = base.load(facts.runtime).ends_with_keeper and unseen and words.reason in (runs.KEEPER_LOST, runs.SHELL_GONE)
     return "; the agent, its child, got SIGKILL when it died" if child else ""
 
 
@@ -147,8 +147,7 @@ def _present(seen: Seen, now: datetime) -> list[Fact]:
     for name, alive in (("sandbox", facts.sandbox_alive), ("agent in it", facts.session_alive)):
         if alive is not None:
             found.append(Fact(name, "alive" if alive else "dead", f"the {record.runtime} runtime", now))
-    if record.runtime == TMUX:
-        found += _of_tmux(seen, run, now)
+    found += _of_runtime(seen, now)
     found.append(Fact("folder", folder_text(seen), "the file system", now))
     if run is not None and run.tier:
         found.append(Fact("protection", run.tier, _of_run(seen, wire.RUN), moment(run.started_at)))
@@ -167,17 +166,15 @@ def _of_earlier_runs(seen: Seen, now: datetime) -> list[Fact]:
     return found
 
 
-def _of_tmux(seen: Seen, run: runfiles.Run | None, now: datetime) -> list[Fact]:
-    """ADR 22's three objects, each looked at on its own, in its order."""
-    server = tmux.server_pid(seen.folder)
-    alive = run is not None and run.keeper is not None and run.keeper.is_alive
+def _of_runtime(seen: Seen, now: datetime) -> list[Fact]:
+    """What the runtime sees of its own, and whether the command is over."""
     over = as_seen(seen.facts).state not in runs.LIVE
-    what = ("the user's own now" if over else "the keeper") if alive else ""
-    return [
-        Fact("tmux session", f"open (server {server})" if server else "closed", wire.TMUX_SOCKET, now),
-        Fact("shell", f"running ({what})" if alive else "exited", _of_run(seen, wire.RUN), now),
-        Fact("command", "finished" if over else "running", files.STATE, seen.facts.state_changed_at),
-    ]
+    own = base.load(seen.record.runtime).explain(seen.folder, seen.facts.run, over=over)
+    found = [Fact(fact, value, source, now) for fact, value, source in own]
+    if found:
+        state = "finished" if over else "running"
+        found.append(Fact("command", state, files.STATE, seen.facts.state_changed_at))
+    return found
 
 
 def _past(seen: Seen, at: datetime) -> list[Fact]:

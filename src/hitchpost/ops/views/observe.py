@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from hitchpost import wire
 from hitchpost.model import run as runs
-from hitchpost.model.facts import WITHOUT_SANDBOX, Exit, Facts, Report
+from hitchpost.model.facts import Exit, Facts, Report
 from hitchpost.runtimes import base
 from hitchpost.store import files, records, runfiles, story
 from hitchpost.store.home import run_folder, session_folder
@@ -105,7 +105,7 @@ def ended(seen: Seen, told: dict[str, object]) -> Seen | None:
         told["written_at"],
     )
     is_end = state in runs.TERMINAL and state != runs.ORPHANED and seen.facts.state in runs.LIVE
-    if not is_end or changed_at is None or seen.problem or seen.record.runtime not in WITHOUT_SANDBOX:
+    if not is_end or changed_at is None or seen.problem or seen.facts.has_sandbox:
         return None
     last_activity_at = (
         datetime.fromtimestamp(written, UTC) if isinstance(written, float) else seen.facts.last_activity_at
@@ -149,7 +149,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
     )
     if state.state in runs.TERMINAL and state.state != runs.ORPHANED:
         ended = replace(known, exit=read_exit(where), keeper_alive=False)
-        if record.runtime in WITHOUT_SANDBOX:
+        if not known.has_sandbox:
             return ended
         health = base.load(record.runtime).health(folder, state.run, session=record.id)
         paused = health.sandbox_paused
