@@ -1,11 +1,15 @@
 /** One request to the hub, and its errors. */
 
+import type { ErrorBody } from "./shapes";
+
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
     message: string,
     readonly hint: string,
+    /** The field of the request that is wrong; empty when it is not one alone. */
+    readonly field = "",
   ) {
     super(message);
   }
@@ -32,8 +36,8 @@ export async function request(method: Method, path: string, body?: unknown, toke
 
 async function errorOf(answer: Response): Promise<ApiError> {
   try {
-    const { error } = (await answer.json()) as { error: { code: string; message: string; hint?: string } };
-    return new ApiError(answer.status, error.code, error.message, error.hint ?? "");
+    const { error } = (await answer.json()) as ErrorBody;
+    return new ApiError(answer.status, error.code, error.message, error.hint ?? "", error.field ?? "");
   } catch {
     return new ApiError(answer.status, "failed", `the hub answered ${answer.status}`, "");
   }

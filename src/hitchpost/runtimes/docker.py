@@ -55,7 +55,7 @@ class Docker(local.Local):
         except (HitchpostError, OSError) as error:
             if before is None:
                 self._removed(launch)
-            return Started(None, str(error), kept=False)
+            return Started(None, str(error), kept=False, field=getattr(error, "field", ""))
         inside = f"{PLACES['shared']}/{os.path.basename(folder)}"
         argv = ["sh", f"{PLACES['programs']}/begin.sh", inside, str(launch.cols), str(launch.rows)]
 
@@ -308,7 +308,8 @@ def ensure(launch: Launch, box: Box | None) -> Box:
             raise
         image = (launch.sandbox or {}).get("image")
         raise EngineFailed(
-            f"the engine has no image {image}; build one as docs/containers.md says, pull it, or name another: --image"
+            f"the engine has no image {image}; build one as docs/containers.md says, pull it, or name another: --image",
+            field="image",
         ) from None
     write_box(launch.session_folder, made)
     remove_left(home)

@@ -9,8 +9,7 @@ import { Field } from "./Field";
 import { Select } from "./Select";
 
 const NOTHING: Catalog = { agents: [], runtimes: [{ name: "local", available: true, missing: "" }] };
-const FIELDS = ["agent", "command", "folder", "branch", "workspace", "runtime", "image", "name", "prompt"] as const;
-type FieldName = (typeof FIELDS)[number];
+type FieldName = "agent" | "command" | "folder" | "branch" | "workspace" | "runtime" | "image" | "name" | "prompt";
 type Trouble = { field: FieldName | "top"; text: string } | null;
 type Place = "folder" | "branch" | "workspace";
 
@@ -36,6 +35,10 @@ function Form() {
   const [runtime, setRuntime] = useState("");
   const { value: catalog = NOTHING, trouble: unknown } = useFetched<Catalog>("/api/catalog", "");
   const [agents, runtimes] = [agentOptions(catalog), runtimeOptions(catalog)];
+  const runtimeName = chosenOf(runtimes, runtime, "local");
+  const inContainer = runtimeName === "docker";
+  const shownFields: FieldName[] = [what, "folder", "runtime", "name", "prompt", ...(inContainer ? (["image"] as const) : [])];
+  if (place !== "folder") shownFields.push(place);
   const of = (field: FieldName | "top") => (trouble?.field === field ? trouble.text : "");
 
   const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
@@ -65,7 +68,7 @@ function Form() {
       creating.value = false;
       open(made.session.id);
     } catch (error) {
-      setTrouble(troubleOf(error as Error, what, place));
+      setTrouble(troubleOf(error as Error, shownFields));
     }
     setBusy(false);
   };
@@ -111,12 +114,12 @@ function Form() {
           name="runtime"
           label="Runtime"
           options={runtimes}
-          chosen={chosenOf(runtimes, runtime, "local")}
+          chosen={runtimeName}
           choose={setRuntime}
           trouble={of("runtime")}
         />
       </div>
-      {chosenOf(runtimes, runtime, "local") === "docker" ? (
+      {inContainer ? (
         <Field name="image" label="Image" trouble={of("image")} hint="optional; with tmux and the agent in it" />
       ) : null}
       <Field name="prompt" label="First prompt" trouble={of("prompt")} hint="optional" long />
@@ -147,26 +150,13 @@ function Choice<T extends string>(of: { name: string; value: T; chosen: T; choos
   );
 }
 
-/** The field that an error is about, as far as its words tell. */
-function troubleOf(error: Error, what: "agent" | "command", place: Place): Trouble {
+/** Beside the field that the hub names, where the form shows it. */
+function troubleOf(error: Error, shown: readonly FieldName[]): Trouble {
   const text = error.message;
   if (!(error instanceof ApiError)) return { field: "top", text };
-  if (error.code === "name_taken") return { field: "name", text };
-  if (error.code === "start_failed" && /\bimage\b/i.test(text)) return { field: "image", text };
-  if (error.code === "start_failed") return { field: what, text };
-  if (error.code === "runtime_missing") return { field: "runtime", text };
-  const named = FIELDS.find((field) => text.startsWith(`${field}:`) || text.startsWith(`${field}.`));
-  if (named) return { field: named, text };
-  if (error.status === 422 || error.status === 409) {
-    if (/\bimage\b/i.test(text)) return { field: "image", text };
-    if (/\bname\b/i.test(text)) return { field: "name", text };
-    if (/\bagent\b/i.test(text)) return { field: "agent", text };
-    if (/\bruntime\b|\btmux\b/i.test(text)) return { field: "runtime", text };
-    if (/\bbranch\b/i.test(text) && place === "branch") return { field: "branch", text };
-    if (/\bworkspace\b/i.test(text) && place === "workspace") return { field: "workspace", text };
-    if (/\bfolder\b|\bdirectory\b|\brepository\b/i.test(text)) return { field: "folder", text };
-  }
-  return { field: "top", text: error.hint ? `${text}; ${error.hint}` : text };
+  // an agent is a command, too
+  const named = error.field === "command" ? shown[0] : shown.find((field) => field === error.field);
+  return named ? { field: named, text } : { field: "top", text: error.hint ? `${text}; ${error.hint}` : text };
 }
 
 function firstFolder(): string {

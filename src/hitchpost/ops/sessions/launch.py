@@ -72,11 +72,11 @@ def launch(
     if request.prompt is not None and kind.prompt_args and not request.prompt_is_typed:
         typed, first_argv = None, kind.command(request.command, request.prompt)
     if request.prompt is not None and (why := wire.untypable(request.prompt.encode("utf-8", "surrogateescape"))):
-        raise UsageError(f"the first prompt cannot be sent: {why}")
+        raise UsageError(f"the first prompt cannot be sent: {why}", field="prompt")
     settings = config.load()
     config.environment(settings)  # an env file that cannot be read is known before there is a session
     if request.runtime not in base.RUNTIMES:
-        raise UsageError(f"unknown runtime {request.runtime!r}; known are: {', '.join(base.RUNTIMES)}")
+        raise UsageError(f"unknown runtime {request.runtime!r}; known are: {', '.join(base.RUNTIMES)}", field="runtime")
     box = wanted(request.runtime, request.sandbox, settings, tuple(request.env))
     refuse_mounts(home, box)
     base.load(request.runtime).check()
