@@ -11,8 +11,6 @@ import { entered } from "./signin";
 import * as store from "./store";
 import { attachAll, connectViews, linkLost, onAttached, onFrame, onSize } from "./views";
 
-/** Words such as "idle 2m 15s" change by time alone, which the hub tells only to who asks. */
-const WORDS_EVERY_MS = 5000;
 const TICK_MS = 1000;
 const AGAIN_MS = 1500;
 
@@ -45,7 +43,6 @@ export async function begin(): Promise<void> {
   connectViews((message) => connection.send(message));
   connectChanges((wish) => connection.send(wish));
   setInterval(() => (store.now.value = Date.now()), TICK_MS);
-  setInterval(() => document.visibilityState === "visible" && store.link.value === "open" && store.live.value && void refresh(), WORDS_EVERY_MS);
   addEventListener("hashchange", () => void enter());
   await enter();
 }

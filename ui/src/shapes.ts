@@ -88,6 +88,7 @@ export interface Error {
   code: string;
   message: string;
   hint?: string;
+  field?: string | null;
 }
 
 export interface ErrorBody {
@@ -307,7 +308,12 @@ export interface Session {
   state: string;
   status: string;
   label: string;
+  quiet_since: string | null;
   attention: string;
+  colour: string;
+  live: boolean;
+  takes_prompt: boolean;
+  rank: number;
   sandbox_alive: boolean | null;
   session_alive: boolean | null;
   exit: Exit | null;

@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import type { Link } from "./connection";
 import type { HubMessage } from "./messages";
 import type { Session } from "./shapes";
-import { inOrder, isListed, isLive, matches } from "./words";
+import { inOrder, isListed, label, matches } from "./words";
 
 export type Panel = "explain" | "timeline" | "diff";
 export interface Notice {
@@ -35,8 +35,6 @@ export const notices = signal<readonly Notice[]>([]);
 export const now = signal(Date.now());
 
 export const owner = computed(() => role.value === "owner");
-/** Whether there are any whose words change by time alone. */
-export const live = computed(() => [...sessions.value.values()].some(isLive));
 export const count = computed(() => [...sessions.value.values()].filter(isListed).length);
 export const listed = computed(() => {
   const wanted = filter.value.trim();
@@ -47,6 +45,9 @@ export const listed = computed(() => {
   );
 });
 export const shown = computed(() => (current.value === null ? undefined : sessions.value.get(current.value)));
+
+/** A session's label at this moment. Only one that counts time is drawn again as time goes by. */
+export const labelOf = (session: Session): string => label(session, session.quiet_since ? now.value : 0);
 
 /** What did not change stays the very same object, so nothing of it is drawn again. */
 export function replaceAll(all: readonly Session[]): void {

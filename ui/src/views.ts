@@ -9,7 +9,7 @@ import { Stream, type Effect } from "./stream";
 import { SessionTerminal } from "./terminal";
 import { onTheme, theme } from "./themes";
 import { Turns } from "./turns";
-import { isLive, takesInput } from "./words";
+import { takesInput } from "./words";
 
 /** More than this not yet parsed: the terminal is slower than the program, and the screen as it is then does. */
 const MOST_PENDING = 4 << 20;
@@ -75,7 +75,7 @@ class View {
 
   get live(): boolean {
     const session = sessions.value.get(this.id);
-    return session !== undefined && isLive(session);
+    return session?.live === true;
   }
 
   /** The terminal of a run that has ended may have any size. */
@@ -197,7 +197,7 @@ export function connectViews(sender: (message: PageMessage) => boolean): void {
       const session = all.get(id);
       view.terminal.allowInput(session !== undefined && takesInput(session) && mayType);
       if (session) view.attach();
-      if (session) view.notice(isLive(session));
+      if (session) view.notice(session.live);
     }
   });
   onTheme(() => views.forEach((view) => (view.terminal.term.options.theme = theme())));

@@ -2,7 +2,6 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, ask, sessionPath } from "../api";
 import { commentOn, type PatchLine } from "../patch";
 import type { Session } from "../shapes";
-import { takesPrompt } from "../words";
 
 type Sent = { state: "writing" | "sending" | "sent" | "refused"; text: string };
 const WRITING: Sent = { state: "writing", text: "" };
@@ -15,7 +14,7 @@ export function CommentBox({ session, line, onClose }: { session: Session; line:
     setSent(WRITING);
     field.current?.focus();
   }, [line]);
-  const enabled = takesPrompt(session);
+  const enabled = session.takes_prompt;
   const send = async () => {
     const comment = field.current?.value ?? "";
     if (!comment.trim() || sent.state === "sending" || !enabled) return;

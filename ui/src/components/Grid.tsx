@@ -1,5 +1,4 @@
-import { current, grid, sessions, tabs } from "../store";
-import { colour, label } from "../words";
+import { current, grid, labelOf, sessions, tabs } from "../store";
 import { Dot } from "./Dot";
 import { EndBar } from "./EndBar";
 import { TerminalBox } from "./TerminalBox";
@@ -17,7 +16,7 @@ export function Grid() {
             <button type="button" class="cell-name" onClick={() => ((current.value = one.id), (grid.value = false))}>
               {one.name}
             </button>
-            <span class={`label ${colour(one)}`}>{label(one)}</span>
+            <span class={`label ${one.colour}`}>{labelOf(one)}</span>
           </header>
           <TerminalBox id={one.id} name={one.name} focus={false} />
           <EndBar session={one} />

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { replaying } from "../replay";
 import type { Session } from "../shapes";
+import { owner } from "../store";
 import { EndBar } from "./EndBar";
 import { KeyBar } from "./KeyBar";
 import { PlayerBox } from "./PlayerBox";
@@ -32,7 +33,7 @@ function Present({ session, searching, onFound }: { session: Session; searching:
       <TerminalBox id={session.id} name={session.name} focus />
       <EndBar session={session} />
       <KeyBar session={session} />
-      <PromptBox session={session} />
+      {owner.value ? <PromptBox session={session} /> : null}
     </>
   );
 }

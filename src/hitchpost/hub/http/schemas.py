@@ -30,6 +30,8 @@ class Error(BaseModel):
     code: str
     message: str
     hint: str = ""
+    field: str | None = None
+    """The field of the request that is wrong; missing when it is not one alone."""
 
 
 class ErrorBody(BaseModel):
@@ -71,7 +73,12 @@ class Session(BaseModel):
                     "state": "failed",
                     "status": "failed",
                     "label": "failed: command exited with code 1",
+                    "quiet_since": None,
                     "attention": "unknown",
+                    "colour": "red",
+                    "live": False,
+                    "takes_prompt": False,
+                    "rank": 2,
                     "sandbox_alive": None,
                     "session_alive": False,
                     "exit": {
@@ -107,7 +114,17 @@ class Session(BaseModel):
     state: str
     status: str
     label: str
+    quiet_since: str | None
+    """Since when the label counts, as in ``running (idle 2m 15s)``; null when it counts nothing."""
     attention: str
+    colour: str
+    """As ``hitch ps`` paints it: green, blue, orange, yellow, red or grey."""
+    live: bool
+    """Whether a run of it has begun and not ended."""
+    takes_prompt: bool
+    """Whether a prompt has somewhere to go: to its run, or to the next one that the prompt starts."""
+    rank: int
+    """The smallest comes first in a list: blocked, waiting, failed, in doubt, live, the rest, not listed."""
     sandbox_alive: bool | None
     session_alive: bool | None
     exit: Exit | None
