@@ -1,9 +1,6 @@
 /** Keys of the page. A terminal has every other key, Tab and Escape too: these lead out of it. */
 
-import { signal } from "@preact/signals";
-import { current, grid } from "./store";
-
-export const helping = signal(false);
+import { go } from "./router";
 
 /** What the help says, in its order. */
 export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (readonly [key: string, deed: string])[]])[] = [
@@ -55,7 +52,7 @@ function of(event: KeyboardEvent): ((event: KeyboardEvent) => void) | undefined 
   }
   if (event.ctrlKey || event.altKey || event.metaKey || isField(event.target)) return undefined;
   if (event.key === "/") return taken(goToList);
-  return event.key === "?" ? taken(() => (helping.value = true)) : undefined;
+  return event.key === "?" ? taken(() => go({ settings: true })) : undefined;
 }
 
 const isField = (target: EventTarget | null): boolean => target instanceof HTMLElement && target.matches("input:not([type=range], [type=checkbox]), textarea, select");
@@ -64,7 +61,7 @@ const goTo = (selector: string) => taken(() => document.querySelector<HTMLElemen
 
 /** Where there is room for one thing at a time, the list may be out of sight. */
 function goToList(): void {
-  if (matchMedia("(max-width: 700px)").matches) [current.value, grid.value] = [null, false];
+  if (matchMedia("(max-width: 700px)").matches) go({ session: null, grid: false });
   requestAnimationFrame(() => document.querySelector<HTMLElement>(".filter")?.focus());
 }
 

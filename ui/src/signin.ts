@@ -107,6 +107,6 @@ function kept(): Kept | undefined {
 /** The code of the address, which is then gone from it and from the history. */
 function takeCode(): Kept | undefined {
   const [id, secret] = (new URLSearchParams(location.hash.slice(1)).get("code") ?? "").split(".");
-  if (id) history.replaceState(null, "", location.pathname);
+  if (id) history.replaceState(null, "", `${location.pathname}${location.search}`);
   return id && secret ? { id, secret } : undefined;
 }

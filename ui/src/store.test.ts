@@ -6,13 +6,17 @@ vi.stubGlobal("sessionStorage", {
   getItem: (key: string) => kept.get(key) ?? null,
   setItem: (key: string, value: string) => void kept.set(key, value),
 });
+vi.stubGlobal("location", { search: "" });
+vi.stubGlobal("history", { pushState: () => undefined, replaceState: () => undefined });
 const store = await import("./store");
+const { go } = await import("./router");
 const { apply, close, count, current, filter, listed, open, replaceAll, sessions, showArchived, tabs } = store;
 
 const [one, two] = [session({ id: "one", name: "one", index: 1 }), session({ id: "two", name: "two", index: 2 })];
 const names = (): string[] => listed.value.map((shown) => shown.name);
 
 beforeEach(() => {
+  go({ session: null });
   replaceAll([]);
   filter.value = "";
   showArchived.value = false;
@@ -87,5 +91,29 @@ test("a tab that is closed gives way to its neighbour", () => {
   expect(current.value).toBe("one");
   close("one");
   expect(current.value).toBeNull();
-  expect(JSON.parse(kept.get("tabs") ?? "")).toEqual({ tabs: [], current: null });
+});
+
+test("open tabs are kept for a reload", () => {
+  store.restoreCurrent();
+  replaceAll([one, two]);
+  open("one");
+  open("two");
+  expect(JSON.parse(kept.get("tabs") ?? "")).toEqual({ tabs: ["one", "two"], current: "two" });
+  go({ session: null });
+  expect(JSON.parse(kept.get("tabs") ?? "")).toEqual({ tabs: ["one", "two"], current: null });
+});
+
+test("an address that names a session opens it, once the sessions are known", () => {
+  store.known.value = false;
+  go({ session: "two" });
+  expect(tabs.value).toEqual([]);
+  replaceAll([one, two]);
+  expect([tabs.value, store.shown.value]).toEqual([["two"], two]);
+});
+
+test("an address that names a session which is not there leads to the list, and says so", () => {
+  go({ session: "gone" });
+  replaceAll([one]);
+  expect(current.value).toBeNull();
+  expect(store.notices.value.map((notice) => notice.text)).toEqual(["The session of this address is not there."]);
 });

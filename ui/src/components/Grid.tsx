@@ -1,4 +1,5 @@
-import { current, grid, labelOf, sessions, tabs } from "../store";
+import { go } from "../router";
+import { labelOf, sessions, tabs } from "../store";
 import { Dot } from "./Dot";
 import { EndBar } from "./EndBar";
 import { TerminalBox } from "./TerminalBox";
@@ -13,7 +14,7 @@ export function Grid() {
         <section key={one.id} class="cell" aria-label={one.name} data-session={one.id}>
           <header>
             <Dot session={one} />
-            <button type="button" class="cell-name" onClick={() => ((current.value = one.id), (grid.value = false))}>
+            <button type="button" class="cell-name" onClick={() => go({ session: one.id, grid: false })}>
               {one.name}
             </button>
             <span class={`label ${one.colour}`}>{labelOf(one)}</span>

@@ -1,5 +1,5 @@
 import { count, creating, filter, known, link, listed, owner, record, showArchived } from "../store";
-import { helping } from "../shortcuts";
+import { go } from "../router";
 import { signOut } from "../actions";
 import { SessionRow } from "./SessionRow";
 
@@ -52,7 +52,7 @@ export function SessionList() {
           />
           Show archived
         </label>
-        <button type="button" aria-label="Keys and settings" title="Keys and settings (?)" onClick={() => (helping.value = true)}>
+        <button type="button" aria-label="Keys and settings" title="Keys and settings (?)" onClick={() => go({ settings: true })}>
           ?
         </button>
         <button type="button" class="sign-out" onClick={() => void signOut()}>

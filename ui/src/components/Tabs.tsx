@@ -1,3 +1,4 @@
+import { go } from "../router";
 import { close, current, grid, sessions, tabs } from "../store";
 import { Dot } from "./Dot";
 
@@ -6,7 +7,7 @@ export function Tabs() {
   if (found.length === 0) return null;
   return (
     <nav class="tabs" aria-label="Open sessions">
-      <button type="button" class="back" aria-label="Back to the list" onClick={() => ((current.value = null), (grid.value = false))}>
+      <button type="button" class="back" aria-label="Back to the list" onClick={() => go({ session: null, grid: false })}>
         ‹
       </button>
       <ul>
@@ -19,7 +20,7 @@ export function Tabs() {
                 type="button"
                 class="tab-name"
                 aria-current={chosen ? "page" : undefined}
-                onClick={() => ((current.value = one.id), (grid.value = false))}
+                onClick={() => go({ session: one.id, grid: false })}
               >
                 {one.name}
               </button>
@@ -31,7 +32,7 @@ export function Tabs() {
         })}
       </ul>
       {found.length > 1 ? (
-        <button type="button" class="grid-toggle" aria-pressed={grid.value} onClick={() => (grid.value = !grid.value)}>
+        <button type="button" class="grid-toggle" aria-pressed={grid.value} onClick={() => go({ grid: !grid.value })}>
           Grid
         </button>
       ) : null}

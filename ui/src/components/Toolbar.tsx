@@ -1,6 +1,7 @@
 import { act, cancel, downloadRecording, remove } from "../actions";
+import { go, type Panel } from "../router";
 import type { Session } from "../shapes";
-import { labelOf, owner, panel, type Panel } from "../store";
+import { labelOf, owner, panel } from "../store";
 import { resume } from "../views";
 import { canResume, isForeign, whereabouts } from "../words";
 import { Menu } from "./Menu";
@@ -32,7 +33,7 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
             type="button"
             key={which}
             aria-pressed={panel.value === which}
-            onClick={() => (panel.value = panel.value === which ? null : which)}
+            onClick={() => go({ panel: panel.value === which ? null : which })}
           >
             {word}
           </button>
