@@ -1,4 +1,4 @@
-/** One request to the hub, and its errors. */
+/** One request to the hub, and its errors. Nothing else in the page fetches. */
 
 import type { ErrorBody } from "./shapes";
 
@@ -32,6 +32,12 @@ export async function request(method: Method, path: string, body?: unknown, toke
   }
   if (!answer.ok) throw await errorOf(answer);
   return answer;
+}
+
+/** What the hub answers in JSON; undefined when it has nothing to say. */
+export async function requestJson<T>(method: Method, path: string, body?: unknown, token = ""): Promise<T> {
+  const answer = await request(method, path, body, token);
+  return (answer.status === 204 ? undefined : await answer.json()) as T;
 }
 
 async function errorOf(answer: Response): Promise<ApiError> {
