@@ -81,7 +81,7 @@ def test_an_error_without_a_hint_is_its_message():
     ("error", "field"),
     [
         (NameTaken("dev", "k3v9q0x2m7ab"), "name"),
-        (StartFailed("dev", "no such image", "image"), "image"),
+        (StartFailed("dev", "no such image", "sandbox.image"), "sandbox.image"),
         (StartFailed("dev", "program not found"), "command"),
         (UsageError("no such branch", field="branch"), "branch"),
         (UsageError("no"), None),

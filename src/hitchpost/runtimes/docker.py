@@ -309,7 +309,7 @@ def ensure(launch: Launch, box: Box | None) -> Box:
         image = (launch.sandbox or {}).get("image")
         raise EngineFailed(
             f"the engine has no image {image}; build one as docs/containers.md says, pull it, or name another: --image",
-            field="image",
+            field="sandbox.image",
         ) from None
     write_box(launch.session_folder, made)
     remove_left(home)

@@ -155,7 +155,7 @@ function troubleOf(error: Error, shown: readonly FieldName[]): Trouble {
   const text = error.message;
   if (!(error instanceof ApiError)) return { field: "top", text };
   // an agent is a command, too
-  const named = error.field === "command" ? shown[0] : shown.find((field) => field === error.field);
+  const named = error.field === "command" ? shown[0] : shown.find((field) => field === error.field.split(".").at(-1));
   return named ? { field: named, text } : { field: "top", text: error.hint ? `${text}; ${error.hint}` : text };
 }
 

@@ -21,7 +21,7 @@ def code_of(error: HitchpostError | OSError) -> str:
 def as_dict(code: str, message: str, hint: str = "", field: str = "") -> dict[str, dict[str, str]]:
     """``field`` is only there when the error is about one field of what was asked."""
     body = {"code": code, "message": readable(message), "hint": readable(hint)}
-    return {"error": {**body, "field": field} if field else body}
+    return {"error": {**body, "field": readable(field)} if field else body}
 
 
 def error_body(code: str, message: str, hint: str = "") -> bytes:
