@@ -2,8 +2,9 @@
 
 import { computed, signal } from "@preact/signals";
 import { ask, sessionPath } from "./api";
-import { bytesOf, type Event, type Outline, type Part } from "./replay";
+import { bytesOf } from "./replay";
 import { Scale } from "./scale";
+import type { ReplayEvent, ReplayOutline, ReplayPart } from "./shapes";
 import { onTheme, theme } from "./themes";
 import { newTerminal } from "./xterm";
 
@@ -21,7 +22,7 @@ export const SPEEDS = [1, 2, 4, 8] as const;
 export class Player {
   readonly element = document.createElement("div");
   readonly term = newTerminal();
-  readonly outline = signal<Outline | null>(null);
+  readonly outline = signal<ReplayOutline | null>(null);
   /** Where it is, in seconds of playing. */
   readonly position = signal(0);
   readonly playing = signal(false);
@@ -35,7 +36,7 @@ export class Player {
 
   private readonly observer = new ResizeObserver(() => this.fit());
   private readonly stopTheming = onTheme(() => (this.term.options.theme = theme()));
-  private queue: Event[] = [];
+  private queue: ReplayEvent[] = [];
   private next: number | null = null;
   private wanted: number | undefined;
   private seeking = false;
@@ -65,7 +66,7 @@ export class Player {
   /** Show the moment that many milliseconds after 1970; the nearest one that was recorded. */
   async open(moment: number): Promise<void> {
     try {
-      this.outline.value ??= await ask<Outline>("GET", this.path(""));
+      this.outline.value ??= await ask<ReplayOutline>("GET", this.path(""));
     } catch (error) {
       this.trouble.value = (error as Error).message;
       return;
@@ -106,7 +107,7 @@ export class Player {
       while (this.wanted !== undefined && !this.over) {
         const at = this.scale.value.recorded(this.wanted);
         this.wanted = undefined;
-        const part = await ask<Part>("GET", this.path("/part", `&at=${Math.min(at, this.outline.value!.length_s)}`));
+        const part = await ask<ReplayPart>("GET", this.path("/part", `&at=${Math.min(at, this.outline.value!.length_s)}`));
         if (this.wanted === undefined && !this.over) await this.replace(part);
       }
       this.trouble.value = "";
@@ -117,7 +118,7 @@ export class Player {
     this.seeking = false;
   }
 
-  private async replace(part: Part): Promise<void> {
+  private async replace(part: ReplayPart): Promise<void> {
     await new Promise<void>((done) => this.term.write("", done));
     if (this.over || !part.screen) return;
     this.term.reset();
@@ -154,7 +155,7 @@ export class Player {
     if (this.queue.length < FEW_EVENTS && this.next !== null && !this.fetching) void this.fetchMore(this.next);
   }
 
-  private writeOne(event: Event): void {
+  private writeOne(event: ReplayEvent): void {
     const { data, cols, rows } = event;
     if (cols && rows) this.term.write("", () => this.resize(cols, rows));
     if (!data) return;
@@ -167,7 +168,7 @@ export class Player {
   private async fetchMore(from: number): Promise<void> {
     this.fetching = true;
     try {
-      const part = await ask<Part>("GET", this.path("/part", `&from=${from}`));
+      const part = await ask<ReplayPart>("GET", this.path("/part", `&from=${from}`));
       if (this.next === from) {
         this.queue.push(...part.events);
         this.next = part.next;

@@ -27,7 +27,7 @@ test("what the hub tells of one session changes that one and no other", () => {
   replaceAll([one]);
   apply({ type: "session.created", sessionId: "two", session: two });
   const failed = { ...one, state: "failed", status: "failed" };
-  apply({ type: "session.status", sessionId: "one", session: failed });
+  apply({ type: "session.status", sessionId: "one", status: "error", session: failed });
   expect([...sessions.value.values()]).toEqual([failed, two]);
   expect(sessions.value.get("two")).toBe(two);
   apply({ type: "session.updated", sessionId: "two", session: { ...two, name: "second" } });

@@ -2,9 +2,8 @@
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import type { Link } from "./connection";
-import type { HubMessage } from "./messages";
 import { go, route } from "./router";
-import type { Session } from "./shapes";
+import type { HubMessage, Session } from "./shapes";
 import { inOrder, isListed, label, matches } from "./words";
 
 export interface Notice {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { GAP, OUTPUT, SNAPSHOT, frameOf, gapText, type Frame } from "./frames";
-import type { Attached } from "./messages";
+import type { Attached } from "./shapes";
 import { Stream } from "./stream";
 
 const bytes = (text: string) => new TextEncoder().encode(text);

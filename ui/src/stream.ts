@@ -5,7 +5,7 @@
  */
 
 import { GAP, OUTPUT, SNAPSHOT, lostIn, type Frame } from "./frames";
-import type { Attached } from "./messages";
+import type { Attached } from "./shapes";
 
 export type Effect =
   | { do: "reset"; data: Uint8Array }

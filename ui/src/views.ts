@@ -2,8 +2,8 @@
 
 import { effect } from "@preact/signals";
 import { frameOf, gapText, type Frame } from "./frames";
-import type { Attached, PageMessage } from "./messages";
 import { redrawLess } from "./redraw";
+import type { Attached, ClientMessage, Size } from "./shapes";
 import { grid, link, owner, sessions, tabs } from "./store";
 import { Stream, type Effect } from "./stream";
 import { SessionTerminal } from "./terminal";
@@ -16,7 +16,7 @@ const MOST_PENDING = 4 << 20;
 /** How often a terminal that nobody sees takes what came for it: it still has to answer what its program asks. */
 const UNSEEN_EVERY_MS = 250;
 
-let send: (message: PageMessage) => boolean = () => false;
+let send: (message: ClientMessage) => boolean = () => false;
 const views = new Map<string, View>();
 const parking = document.createElement("div");
 
@@ -178,7 +178,7 @@ function joined(parts: Uint8Array[], size: number): Uint8Array {
   return whole;
 }
 
-export function connectViews(sender: (message: PageMessage) => boolean): void {
+export function connectViews(sender: (message: ClientMessage) => boolean): void {
   send = sender;
   parking.hidden = true;
   document.body.append(parking);
@@ -227,7 +227,7 @@ export function onAttached(told: Attached): void {
   views.get(told.sessionId)?.attached(told);
 }
 
-export function onSize(told: { sessionId: string; cols: number; rows: number }): void {
+export function onSize(told: Size): void {
   views.get(told.sessionId)?.resize(told.cols, told.rows);
 }
 
