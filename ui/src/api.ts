@@ -1,6 +1,6 @@
 /** REST, as who is signed in. */
 
-import { ApiError, request, requestJson, type Method } from "./request";
+import { ApiError, type Method, request, requestJson } from "./request";
 import { entered, leave } from "./signin";
 
 export { ApiError } from "./request";
@@ -24,4 +24,5 @@ async function asMe<T>(send: (token: string) => Promise<T>): Promise<T> {
   }
 }
 
-export const sessionPath = (id: string, what = ""): string => `/api/sessions/${encodeURIComponent(id)}${what && `/${what}`}`;
+export const sessionPath = (id: string, what = ""): string =>
+  `/api/sessions/${encodeURIComponent(id)}${what && `/${what}`}`;

@@ -2,7 +2,13 @@ import { expect, test } from "vitest";
 import { agentOptions, chosenOf, runtimeOptions } from "./catalog";
 import type { Catalog } from "./shapes";
 
-const agent = (name: string, path: string | null) => ({ name, title: name.toUpperCase(), argv: [name], path, install: `get ${name}` });
+const agent = (name: string, path: string | null) => ({
+  name,
+  title: name.toUpperCase(),
+  argv: [name],
+  path,
+  install: `get ${name}`,
+});
 const CATALOG: Catalog = {
   agents: [agent("aider", null), agent("bash", "/bin/bash"), agent("claude", "/bin/claude")],
   runtimes: [

@@ -4,10 +4,14 @@ import type { Option } from "./components/Select";
 import type { Catalog } from "./shapes";
 
 export const agentOptions = (catalog: Catalog): Option[] =>
-  usableFirst(catalog.agents.map((one) => ({ value: one.name, text: one.title, missing: one.path === null ? one.install : "" })));
+  usableFirst(
+    catalog.agents.map((one) => ({ value: one.name, text: one.title, missing: one.path === null ? one.install : "" })),
+  );
 
 export const runtimeOptions = (catalog: Catalog): Option[] =>
-  usableFirst(catalog.runtimes.map((one) => ({ value: one.name, text: one.name, missing: one.available ? "" : one.missing })));
+  usableFirst(
+    catalog.runtimes.map((one) => ({ value: one.name, text: one.name, missing: one.available ? "" : one.missing })),
+  );
 
 function usableFirst(options: Option[]): Option[] {
   return [...options.filter((one) => !one.missing), ...options.filter((one) => one.missing)];

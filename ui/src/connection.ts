@@ -90,7 +90,11 @@ export class Connection {
       this.trying = false;
       if (this.socket !== socket) return;
       this.socket = undefined;
-      if (event.code === NOT_ALLOWED) void entered().then(({ id }) => forget(id), () => undefined);
+      if (event.code === NOT_ALLOWED)
+        void entered().then(
+          ({ id }) => forget(id),
+          () => undefined,
+        );
       leave();
       this.later();
     };

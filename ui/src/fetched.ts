@@ -15,7 +15,9 @@ export function useFetched<T>(path: string, stamp: string, everyMs = 0): Fetched
   useEffect(() => {
     const made = new Fetcher<T>(path, setFetched);
     fetcher.current = made;
-    const timer = everyMs ? setInterval(() => document.visibilityState === "visible" && made.again(), everyMs) : undefined;
+    const timer = everyMs
+      ? setInterval(() => document.visibilityState === "visible" && made.again(), everyMs)
+      : undefined;
     return () => {
       clearInterval(timer);
       made.end();

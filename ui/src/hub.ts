@@ -69,10 +69,13 @@ function arrived(): void {
   store.link.value = "open";
   attachAll();
   watchAgain();
-  void entered().then(({ page }) => {
-    void keepPage(page, isFresh);
-    isFresh = false;
-  }, () => undefined);
+  void entered().then(
+    ({ page }) => {
+      void keepPage(page, isFresh);
+      isFresh = false;
+    },
+    () => undefined,
+  );
 }
 
 /** Everything anew. What is told meanwhile comes after the answer, so nothing older replaces it. */
@@ -87,5 +90,7 @@ async function refresh(): Promise<void> {
   }
   const told = waiting;
   waiting = undefined;
-  batch(() => told.forEach((message) => store.apply(message)));
+  batch(() => {
+    for (const message of told) store.apply(message);
+  });
 }

@@ -30,7 +30,13 @@ export class Player {
   readonly trouble = signal("");
   /** Whether the terminal shows what it showed at that position. */
   readonly settled = signal(false);
-  readonly scale = computed(() => new Scale(this.outline.value?.length_s ?? 0, (this.outline.value?.idle ?? []).map((one) => [one.from_s, one.to_s])));
+  readonly scale = computed(
+    () =>
+      new Scale(
+        this.outline.value?.length_s ?? 0,
+        (this.outline.value?.idle ?? []).map((one) => [one.from_s, one.to_s]),
+      ),
+  );
   /** The moment that is shown, in milliseconds since 1970. */
   readonly moment = computed(() => this.began + this.scale.value.recorded(this.position.value) * 1000);
 
@@ -71,7 +77,9 @@ export class Player {
       this.trouble.value = (error as Error).message;
       return;
     }
-    this.seek(this.scale.value.played(Math.min(Math.max((moment - this.began) / 1000, 0), this.outline.value.length_s)));
+    this.seek(
+      this.scale.value.played(Math.min(Math.max((moment - this.began) / 1000, 0), this.outline.value.length_s)),
+    );
   }
 
   close(): void {
@@ -107,7 +115,10 @@ export class Player {
       while (this.wanted !== undefined && !this.over) {
         const at = this.scale.value.recorded(this.wanted);
         this.wanted = undefined;
-        const part = await ask<ReplayPart>("GET", this.path("/part", `&at=${Math.min(at, this.outline.value!.length_s)}`));
+        const part = await ask<ReplayPart>(
+          "GET",
+          this.path("/part", `&at=${Math.min(at, this.outline.value!.length_s)}`),
+        );
         if (this.wanted === undefined && !this.over) await this.replace(part);
       }
       this.trouble.value = "";
@@ -139,7 +150,8 @@ export class Player {
     this.last = now;
     if (!this.seeking) {
       const starved = this.queue.length === 0 && this.next !== null;
-      const to = starved || this.pending > MOST_PENDING ? this.position.value : this.position.value + passed * this.speed.value;
+      const to =
+        starved || this.pending > MOST_PENDING ? this.position.value : this.position.value + passed * this.speed.value;
       this.position.value = Math.min(to, this.scale.value.length);
       this.write();
     }

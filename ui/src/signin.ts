@@ -3,7 +3,7 @@
  * included. The hub proves itself before it is told anything, each time that the connection is made anew.
  */
 
-import { browserSecret, decoded, encoded, isTheHub, newNonce, pageProof, type Exchange } from "./proof";
+import { browserSecret, decoded, type Exchange, encoded, isTheHub, newNonce, pageProof } from "./proof";
 import { ApiError, request, requestJson } from "./request";
 import type { HubProof, SignedIn, Ticket } from "./shapes";
 
@@ -88,7 +88,8 @@ async function proved(id: string, secret: Uint8Array): Promise<{ answer: SignedI
 async function challenged(asked: object): Promise<HubProof> {
   try {
     const found = await requestJson<Partial<HubProof>>("POST", "/api/sign-in/challenge", asked);
-    if (typeof found.nonce === "string" && typeof found.proof === "string") return { nonce: found.nonce, proof: found.proof };
+    if (typeof found.nonce === "string" && typeof found.proof === "string")
+      return { nonce: found.nonce, proof: found.proof };
   } catch (error) {
     if (error instanceof ApiError && (error.status === 0 || error.status === 503)) throw error;
   }

@@ -40,7 +40,8 @@ export const count = computed(() => [...sessions.value.values()].filter(isListed
 export const listed = computed(() => {
   const wanted = filter.value.trim();
   const byName = /\b(error|archived)\b/i.exec(wanted)?.[1]?.toLowerCase();
-  const usual = (one: Session) => isListed(one) || (showArchived.value && one.record === "archived") || one.record === byName;
+  const usual = (one: Session) =>
+    isListed(one) || (showArchived.value && one.record === "archived") || one.record === byName;
   return inOrder(sessions.value.values()).filter(
     (one) => (record.value ? one.record === record.value : usual(one)) && (!wanted || matches(one, wanted)),
   );

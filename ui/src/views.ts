@@ -1,11 +1,11 @@
 /** The open terminals, and what goes between them and the hub. */
 
 import { effect } from "@preact/signals";
-import { frameOf, gapText, type Frame } from "./frames";
+import { type Frame, frameOf, gapText } from "./frames";
 import { redrawLess } from "./redraw";
 import type { Attached, ClientMessage, Size } from "./shapes";
 import { grid, link, owner, sessions, tabs } from "./store";
-import { Stream, type Effect } from "./stream";
+import { type Effect, Stream } from "./stream";
 import { SessionTerminal } from "./terminal";
 import { onTheme, theme } from "./themes";
 import { Turns } from "./turns";
@@ -58,7 +58,8 @@ class View {
 
   type(data: string): void {
     const session = sessions.value.get(this.id);
-    if (this.asked && session && takesInput(session) && owner.value) send({ type: "terminal.input", sessionId: this.id, data });
+    if (this.asked && session && takesInput(session) && owner.value)
+      send({ type: "terminal.input", sessionId: this.id, data });
   }
 
   /** Ask for what is not shown yet, once for each connection. */
@@ -162,7 +163,7 @@ class View {
     this.flush();
     send({ type: "session.detach", sessionId: this.id });
     this.stream.next = undefined;
-    this.terminal.then(() => this.attach());
+    this.terminal.whenShown(() => this.attach());
   }
 }
 
@@ -200,7 +201,9 @@ export function connectViews(sender: (message: ClientMessage) => boolean): void 
       if (session) view.notice(session.live);
     }
   });
-  onTheme(() => views.forEach((view) => (view.terminal.term.options.theme = theme())));
+  onTheme(() => {
+    for (const view of views.values()) view.terminal.term.options.theme = theme();
+  });
 }
 
 export function viewOf(id: string): View {
@@ -216,11 +219,11 @@ export function viewOf(id: string): View {
 }
 
 export function linkLost(): void {
-  views.forEach((view) => view.lose());
+  for (const view of views.values()) view.lose();
 }
 
 export function attachAll(): void {
-  views.forEach((view) => view.attach());
+  for (const view of views.values()) view.attach();
 }
 
 export function onAttached(told: Attached): void {
@@ -233,10 +236,9 @@ export function onSize(told: Size): void {
 
 export function onFrame(buffer: ArrayBuffer): void {
   const frame = frameOf(buffer);
-  if (frame) views.forEach((view) => view.frame(frame));
+  if (frame) for (const view of views.values()) view.frame(frame);
 }
 
 export function resume(id: string): void {
   send({ type: "session.resume", sessionId: id });
 }
-

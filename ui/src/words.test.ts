@@ -4,7 +4,18 @@ import type { Session } from "./shapes";
 import { argv, canResume, duration, ending, inOrder, label, matches, whereabouts } from "./words";
 
 const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit"]>>): Session =>
-  session({ ...fields, exit: { code: null, signal: null, core_dumped: false, intent: null, ended_at: null, ended_at_known: false, ...exit } });
+  session({
+    ...fields,
+    exit: {
+      code: null,
+      signal: null,
+      core_dumped: false,
+      intent: null,
+      ended_at: null,
+      ended_at_known: false,
+      ...exit,
+    },
+  });
 
 test("sessions are in the order of the hub's rank, then of their index", () => {
   const all = [
@@ -18,17 +29,33 @@ test("sessions are in the order of the hub's rank, then of their index", () => {
 
 test("an end is told with its code or signal", () => {
   expect(ending(ended({ state: "failed", status: "failed" }, { code: 1 }))).toBe("Process exited with code 1.");
-  expect(ending(ended({ state: "failed", status: "failed" }, { signal: "SIGSEGV" }))).toBe("Process killed by SIGSEGV.");
+  expect(ending(ended({ state: "failed", status: "failed" }, { signal: "SIGSEGV" }))).toBe(
+    "Process killed by SIGSEGV.",
+  );
   expect(ending(ended({ state: "completed", status: "completed" }, { code: 0 }))).toBe("Process exited with code 0.");
   expect(ending(ended({ state: "stopped", status: "stopped" }, { code: 143 }))).toBe("Process stopped.");
   expect(ending(ended({ state: "failed", status: "stopped" }, { code: 1 }))).toBe("Process stopped.");
-  expect(ending(session({ state: "failed", status: "failed", label: "failed: keeper lost" }))).toBe("Process failed: keeper lost.");
+  expect(ending(session({ state: "failed", status: "failed", label: "failed: keeper lost" }))).toBe(
+    "Process failed: keeper lost.",
+  );
 });
 
 test("of a session that cannot be read nothing is offered, and nothing said that nobody knows", () => {
-  const newer = session({ state: "unknown", status: "unknown", live: false, agent: "", workspace: { id: null, path: "", branch: null } });
+  const newer = session({
+    state: "unknown",
+    status: "unknown",
+    live: false,
+    agent: "",
+    workspace: { id: null, path: "", branch: null },
+  });
   expect([canResume(newer), whereabouts(newer)]).toEqual([false, ""]);
-  const root = session({ state: "failed", status: "failed", live: false, agent: "sh", workspace: { id: null, path: "/", branch: null } });
+  const root = session({
+    state: "failed",
+    status: "failed",
+    live: false,
+    agent: "sh",
+    workspace: { id: null, path: "/", branch: null },
+  });
   expect([canResume(root), whereabouts(root)]).toEqual([true, "sh · /"]);
 });
 

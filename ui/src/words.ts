@@ -48,10 +48,21 @@ export function ending(session: Session): string {
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
 export function matches(session: Session, wanted: string): boolean {
-  const text = [session.name, session.agent, place(session), session.label, session.attention, session.record, session.description]
+  const text = [
+    session.name,
+    session.agent,
+    place(session),
+    session.label,
+    session.attention,
+    session.record,
+    session.description,
+  ]
     .join(" ")
     .toLowerCase();
-  return wanted.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+  return wanted
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
 }
 
 export function inOrder(sessions: Iterable<Session>): Session[] {

@@ -29,7 +29,9 @@ export function DiffPanel({ session }: { session: Session }) {
           </li>
         ))}
       </ul>
-      {owner.value ? <p class="quiet">Click a line, or choose one with the arrow keys and Enter, to comment on it.</p> : null}
+      {owner.value ? (
+        <p class="quiet">Click a line, or choose one with the arrow keys and Enter, to comment on it.</p>
+      ) : null}
       <Patch lines={lines} chosen={chosen} onChoose={owner.value ? setChosen : undefined} box={patch} />
       {value.cut ? <p class="quiet">The difference is too large: only its beginning is here.</p> : null}
       {left > 0 ? <p class="quiet">{left} more lines; hitch diff shows them all.</p> : null}
@@ -94,6 +96,7 @@ function Patch({ lines, chosen, onChoose, box }: PatchProps) {
             {line.text}
           </div>
         ) : (
+          // biome-ignore lint/a11y: the list box has the focus and the keys
           <div
             key={at}
             id={`${id}-${at}`}

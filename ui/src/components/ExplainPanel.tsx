@@ -6,7 +6,11 @@ import { duration, secondsSince } from "../words";
 
 /** The facts, where each is from and how old it is, and the rule that made the status of them. */
 export function ExplainPanel({ session }: { session: Session }) {
-  const { value, trouble } = useFetched<Explanation>(sessionPath(session.id, "explain"), `${session.run} ${session.status} ${session.record}`, 5000);
+  const { value, trouble } = useFetched<Explanation>(
+    sessionPath(session.id, "explain"),
+    `${session.run} ${session.status} ${session.record}`,
+    5000,
+  );
   if (trouble) return <p class="trouble">{trouble}</p>;
   if (!value) return null;
   return (

@@ -15,7 +15,11 @@ export function Help() {
     <dialog ref={box} class="help" aria-labelledby="help-title" onClose={() => go({ settings: false }, "replace")}>
       <h2 id="help-title">Keys and settings</h2>
       <label class="setting">
-        <input type="checkbox" checked={screenReader.value} onChange={(event) => (screenReader.value = event.currentTarget.checked)} />
+        <input
+          type="checkbox"
+          checked={screenReader.value}
+          onChange={(event) => (screenReader.value = event.currentTarget.checked)}
+        />
         Terminals speak to a screen reader
       </label>
       {SHORTCUTS.map(([where, keys]) => (

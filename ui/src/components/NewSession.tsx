@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, ask } from "../api";
 import { agentOptions, chosenOf, runtimeOptions } from "../catalog";
 import { useFetched } from "../fetched";
-import type { Catalog, NewSession as Wish, SessionWithNotes, WorkspaceView } from "../shapes";
+import type { Catalog, SessionWithNotes, NewSession as Wish, WorkspaceView } from "../shapes";
 import { creating, notify, open, sessions } from "../store";
 import { argv } from "../words";
 import { Field } from "./Field";
@@ -37,7 +37,14 @@ function Form() {
   const [agents, runtimes] = [agentOptions(catalog), runtimeOptions(catalog)];
   const runtimeName = chosenOf(runtimes, runtime, "local");
   const inContainer = runtimeName === "docker";
-  const shownFields: FieldName[] = [what, "folder", "runtime", "name", "prompt", ...(inContainer ? (["image"] as const) : [])];
+  const shownFields: FieldName[] = [
+    what,
+    "folder",
+    "runtime",
+    "name",
+    "prompt",
+    ...(inContainer ? (["image"] as const) : []),
+  ];
   if (place !== "folder") shownFields.push(place);
   const of = (field: FieldName | "top") => (trouble?.field === field ? trouble.text : "");
 
@@ -64,7 +71,7 @@ function Form() {
       localStorage.setItem("folder", wanted.folder);
       if (wanted.agent) localStorage.setItem("agent", wanted.agent);
       sessions.value = new Map(sessions.value).set(made.session.id, made.session);
-      made.notes?.forEach((note) => notify(note, "note"));
+      for (const note of made.notes ?? []) notify(note, "note");
       creating.value = false;
       open(made.session.id);
     } catch (error) {
@@ -97,9 +104,22 @@ function Form() {
           autoFocus
         />
       ) : (
-        <Field name="command" label="Command" trouble={of("command")} hint="its words, with quotes as in a shell; no shell runs it" autoFocus />
+        <Field
+          name="command"
+          label="Command"
+          trouble={of("command")}
+          hint="its words, with quotes as in a shell; no shell runs it"
+          autoFocus
+        />
       )}
-      <Field name="folder" label="Folder" trouble={of("folder")} value={firstFolder()} hint="a full path on the hub's machine" required />
+      <Field
+        name="folder"
+        label="Folder"
+        trouble={of("folder")}
+        value={firstFolder()}
+        hint="a full path on the hub's machine"
+        required
+      />
       <fieldset class="choice">
         <legend>Where</legend>
         <Choice name="place" value="folder" chosen={place} choose={setPlace} text="in the folder" />
@@ -144,7 +164,13 @@ function WorkspaceField({ trouble }: { trouble: string }) {
 function Choice<T extends string>(of: { name: string; value: T; chosen: T; choose: (value: T) => void; text: string }) {
   return (
     <label>
-      <input type="radio" name={of.name} value={of.value} checked={of.chosen === of.value} onChange={() => of.choose(of.value)} />
+      <input
+        type="radio"
+        name={of.name}
+        value={of.value}
+        checked={of.chosen === of.value}
+        onChange={() => of.choose(of.value)}
+      />
       {of.text}
     </label>
   );

@@ -21,7 +21,11 @@ export function SessionPane({ session }: { session: Session }) {
   return (
     <section class="pane" aria-label={session.name} onKeyDown={onKeyDown}>
       <Toolbar session={session} onSearch={() => setSearching(!searching)} />
-      {moment ? <PlayerBox session={session} moment={moment} /> : <Present session={session} searching={searching} onFound={() => setSearching(false)} />}
+      {moment ? (
+        <PlayerBox session={session} moment={moment} />
+      ) : (
+        <Present session={session} searching={searching} onFound={() => setSearching(false)} />
+      )}
     </section>
   );
 }

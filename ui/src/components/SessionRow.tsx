@@ -8,7 +8,12 @@ export function SessionRow({ session }: { session: Session }) {
   return (
     <li class={chosen ? "row chosen" : "row"} data-session={session.id} data-record={session.record}>
       <Dot session={session} />
-      <button type="button" class="open-session" aria-current={chosen ? "true" : undefined} onClick={() => open(session.id)}>
+      <button
+        type="button"
+        class="open-session"
+        aria-current={chosen ? "true" : undefined}
+        onClick={() => open(session.id)}
+      >
         <span class="name" title={session.description || session.name}>
           {session.name}
         </span>

@@ -7,7 +7,12 @@ export function Tabs() {
   if (found.length === 0) return null;
   return (
     <nav class="tabs" aria-label="Open sessions">
-      <button type="button" class="back" aria-label="Back to the list" onClick={() => go({ session: null, grid: false })}>
+      <button
+        type="button"
+        class="back"
+        aria-label="Back to the list"
+        onClick={() => go({ session: null, grid: false })}
+      >
         ‹
       </button>
       <ul>
@@ -24,7 +29,12 @@ export function Tabs() {
               >
                 {one.name}
               </button>
-              <button type="button" class="tab-close" aria-label={`Close the tab of ${one.name}`} onClick={() => close(one.id)}>
+              <button
+                type="button"
+                class="tab-close"
+                aria-label={`Close the tab of ${one.name}`}
+                onClick={() => close(one.id)}
+              >
                 ×
               </button>
             </li>

@@ -7,7 +7,10 @@ import { evidence, headline, runOf, said } from "../story";
 
 /** The session's story, the latest first, with the evidence for each change. A click goes back to that moment. */
 export function Timeline({ session }: { session: Session }) {
-  const { value, trouble } = useFetched<StoryLine[]>(sessionPath(session.id, "story"), `${session.run} ${session.label} ${session.record}`);
+  const { value, trouble } = useFetched<StoryLine[]>(
+    sessionPath(session.id, "story"),
+    `${session.run} ${session.label} ${session.record}`,
+  );
   if (trouble) return <p class="trouble">{trouble}</p>;
   return (
     <ol class="timeline">
