@@ -23,7 +23,7 @@ test("what is not installed comes last, and says how to get it", () => {
     { value: "claude", text: "CLAUDE", missing: "" },
     { value: "aider", text: "AIDER", missing: "get aider" },
   ]);
-  expect(runtimeOptions(CATALOG).map((one) => one.missing)).toEqual(["", "tmux is not installed"]);
+  expect(runtimeOptions(CATALOG).map((option) => option.missing)).toEqual(["", "tmux is not installed"]);
 });
 
 test("what is not installed is not chosen by itself", () => {

@@ -29,7 +29,7 @@ Binary files a/x.png and b/x.png differ
 `;
 
 const places = (lines: PatchLine[]) =>
-  lines.filter((one) => one.line > 0).map((one) => [one.kind, one.path, one.line, one.text]);
+  lines.filter((line) => line.line > 0).map((line) => [line.kind, line.path, line.line, line.text]);
 
 test("each line has its place in its file", () => {
   const { lines, left } = hunksOf(PATCH, 100);

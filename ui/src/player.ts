@@ -34,7 +34,7 @@ export class Player {
     () =>
       new Scale(
         this.outline.value?.length_s ?? 0,
-        (this.outline.value?.idle ?? []).map((one) => [one.from_s, one.to_s]),
+        (this.outline.value?.idle ?? []).map((stretch) => [stretch.from_s, stretch.to_s]),
       ),
   );
   /** The moment that is shown, in milliseconds since 1970. */
@@ -162,7 +162,7 @@ export class Player {
   /** Everything that is due. A run that lives may have gone on since its length was told: that is not shown. */
   private write(): void {
     const until = this.atEnd ? this.outline.value!.length_s : this.scale.value.recorded(this.position.value);
-    const later = this.queue.findIndex((one) => one.at_s > until);
+    const later = this.queue.findIndex((event) => event.at_s > until);
     for (const event of this.queue.splice(0, later < 0 ? this.queue.length : later)) this.writeOne(event);
     if (this.queue.length < FEW_EVENTS && this.next !== null && !this.fetching) void this.fetchMore(this.next);
   }

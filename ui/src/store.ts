@@ -40,10 +40,11 @@ export const count = computed(() => [...sessions.value.values()].filter(isListed
 export const listed = computed(() => {
   const wanted = filter.value.trim();
   const byName = /\b(error|archived)\b/i.exec(wanted)?.[1]?.toLowerCase();
-  const usual = (one: Session) =>
-    isListed(one) || (showArchived.value && one.record === "archived") || one.record === byName;
+  const usual = (session: Session) =>
+    isListed(session) || (showArchived.value && session.record === "archived") || session.record === byName;
   return inOrder(sessions.value.values()).filter(
-    (one) => (record.value ? one.record === record.value : usual(one)) && (!wanted || matches(one, wanted)),
+    (session) =>
+      (record.value ? session.record === record.value : usual(session)) && (!wanted || matches(session, wanted)),
   );
 });
 export const shown = computed(() => (current.value === null ? undefined : sessions.value.get(current.value)));
@@ -55,7 +56,7 @@ export const labelOf = (session: Session): string => label(session, session.quie
 export function replaceAll(all: readonly Session[]): void {
   const last = sessions.value;
   batch(() => {
-    sessions.value = new Map(all.map((one) => [one.id, unchanged(last.get(one.id), one)]));
+    sessions.value = new Map(all.map((session) => [session.id, unchanged(last.get(session.id), session)]));
     known.value = true;
     for (const tab of tabs.value) if (!sessions.value.has(tab)) close(tab, "replace");
   });
@@ -119,12 +120,12 @@ let lastNotice = 0;
 
 export function notify(text: string, kind: Notice["kind"] = "error"): void {
   const id = ++lastNotice;
-  notices.value = [...notices.value.filter((one) => one.text !== text), { id, text, kind }].slice(-4);
+  notices.value = [...notices.value.filter((notice) => notice.text !== text), { id, text, kind }].slice(-4);
   setTimeout(() => dismiss(id), NOTICE_MS);
 }
 
 export function dismiss(id: number): void {
-  notices.value = notices.value.filter((one) => one.id !== id);
+  notices.value = notices.value.filter((notice) => notice.id !== id);
 }
 
 /** Open tabs outlive a reload, in this browser tab. */

@@ -6,7 +6,7 @@ function stage(): { turns: Turns<number>; taken: number[][]; frame: (now: number
   let next: ((now: number) => void) | undefined;
   const taken: number[][] = [];
   const turns = new Turns<number>(
-    (one) => taken.at(-1)!.push(one),
+    (number) => taken.at(-1)!.push(number),
     (then) => (next = then),
   );
   const frame = (now: number) => {

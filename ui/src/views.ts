@@ -130,16 +130,16 @@ class View {
   }
 
   private carryOut(effects: Effect[]): void {
-    for (const one of effects) {
-      if (one.do === "write") {
-        this.write(one.data);
+    for (const step of effects) {
+      if (step.do === "write") {
+        this.write(step.data);
         continue;
       }
       this.flush();
-      if (one.do === "reset") this.replace(one.data);
-      else if (one.do === "attach") this.say(one.from);
-      else if (one.do === "separate") this.separate(one.run);
-      else this.terminal.write(`\r\n\x1b[2m— ${gapText(one.lost)} —\x1b[22m\r\n`);
+      if (step.do === "reset") this.replace(step.data);
+      else if (step.do === "attach") this.say(step.from);
+      else if (step.do === "separate") this.separate(step.run);
+      else this.terminal.write(`\r\n\x1b[2m— ${gapText(step.lost)} —\x1b[22m\r\n`);
     }
   }
 

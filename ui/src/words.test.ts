@@ -24,7 +24,7 @@ test("sessions are in the order of the hub's rank, then of their index", () => {
     session({ name: "blocked", index: 5, rank: 0 }),
     session({ name: "lost", index: 3, rank: 2 }),
   ];
-  expect(inOrder(all).map((one) => one.name)).toEqual(["blocked", "failed", "lost", "works"]);
+  expect(inOrder(all).map((shown) => shown.name)).toEqual(["blocked", "failed", "lost", "works"]);
 });
 
 test("an end is told with its code or signal", () => {
@@ -69,9 +69,9 @@ test("a command line becomes words without a shell", () => {
 });
 
 test("the filter wants every word, anywhere", () => {
-  const one = session({ name: "fix-auth", label: "failed: command exited with code 1", status: "failed" });
-  expect(["", "AUTH", "fix failed", "shop", "claude"].every((text) => matches(one, text))).toBe(true);
-  expect(matches(one, "auth codex")).toBe(false);
+  const shown = session({ name: "fix-auth", label: "failed: command exited with code 1", status: "failed" });
+  expect(["", "AUTH", "fix failed", "shop", "claude"].every((text) => matches(shown, text))).toBe(true);
+  expect(matches(shown, "auth codex")).toBe(false);
 });
 
 test("a label says what the agent wants, once", () => {

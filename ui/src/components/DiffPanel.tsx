@@ -19,12 +19,12 @@ export function DiffPanel({ session }: { session: Session }) {
   return (
     <>
       <ul class="changed-files">
-        {value.files.map((one) => (
-          <li key={one.path}>
-            <code>{one.path}</code>
+        {value.files.map((file) => (
+          <li key={file.path}>
+            <code>{file.path}</code>
             <span class="counts">
-              {one.untracked ? "new " : ""}
-              <ins>+{one.added ?? "?"}</ins> <del>−{one.deleted ?? "?"}</del>
+              {file.untracked ? "new " : ""}
+              <ins>+{file.added ?? "?"}</ins> <del>−{file.deleted ?? "?"}</del>
             </span>
           </li>
         ))}

@@ -19,14 +19,14 @@ export function ExplainPanel({ session }: { session: Session }) {
         <strong>{session.label}</strong> because {value.rule}
       </p>
       <dl class="facts">
-        {value.facts.map((one) => (
-          <div key={one.fact}>
-            <dt>{one.fact}</dt>
+        {value.facts.map((fact) => (
+          <div key={fact.fact}>
+            <dt>{fact.fact}</dt>
             <dd>
-              {one.value}
+              {fact.value}
               <small>
-                {one.source}
-                {one.at ? ` · ${duration(secondsSince(one.at, now.value))} ago` : ""}
+                {fact.source}
+                {fact.at ? ` · ${duration(secondsSince(fact.at, now.value))} ago` : ""}
               </small>
             </dd>
           </div>

@@ -42,8 +42,8 @@ export function Field({
       )}
       {list ? (
         <datalist id={`${name}-list`}>
-          {list.map((one) => (
-            <option key={one} value={one} />
+          {list.map((choice) => (
+            <option key={choice} value={choice} />
           ))}
         </datalist>
       ) : null}

@@ -10,17 +10,17 @@ export function Grid() {
   const columns = Math.ceil(Math.sqrt(found.length));
   return (
     <div class="grid" style={{ "--columns": columns }}>
-      {found.map((one) => (
-        <section key={one.id} class="cell" aria-label={one.name} data-session={one.id}>
+      {found.map((session) => (
+        <section key={session.id} class="cell" aria-label={session.name} data-session={session.id}>
           <header>
-            <Dot session={one} />
-            <button type="button" class="cell-name" onClick={() => go({ session: one.id, grid: false })}>
-              {one.name}
+            <Dot session={session} />
+            <button type="button" class="cell-name" onClick={() => go({ session: session.id, grid: false })}>
+              {session.name}
             </button>
-            <span class={`label ${one.colour}`}>{labelOf(one)}</span>
+            <span class={`label ${session.colour}`}>{labelOf(session)}</span>
           </header>
-          <TerminalBox id={one.id} name={one.name} focus={false} />
-          <EndBar session={one} />
+          <TerminalBox id={session.id} name={session.name} focus={false} />
+          <EndBar session={session} />
         </section>
       ))}
     </div>

@@ -29,8 +29,8 @@ export function Help() {
             {keys.map(([key, deed]) => (
               <div key={key}>
                 <dt>
-                  {key.split(" ").map((one) => (
-                    <kbd key={one}>{one}</kbd>
+                  {key.split(" ").map((part) => (
+                    <kbd key={part}>{part}</kbd>
                   ))}
                 </dt>
                 <dd>{deed}</dd>

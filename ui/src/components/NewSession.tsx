@@ -157,7 +157,7 @@ function Form() {
 
 function WorkspaceField({ trouble }: { trouble: string }) {
   const { value = [] } = useFetched<WorkspaceView[]>("/api/workspaces", "");
-  const names = value.filter((one) => one.removed_at === null).map((one) => one.name);
+  const names = value.filter((workspace) => workspace.removed_at === null).map((workspace) => workspace.name);
   return <Field name="workspace" label="Workspace" trouble={trouble} list={names} required />;
 }
 

@@ -133,9 +133,9 @@ function Controls({ player, session, run }: { player: Playing; session: Session;
         value={player.speed.value}
         onChange={(event) => (player.speed.value = Number(event.currentTarget.value))}
       >
-        {SPEEDS.map((one) => (
-          <option key={one} value={one}>
-            {one}×
+        {SPEEDS.map((speed) => (
+          <option key={speed} value={speed}>
+            {speed}×
           </option>
         ))}
       </select>

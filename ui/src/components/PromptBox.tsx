@@ -74,6 +74,6 @@ function keptOf(id: string): string[] {
 }
 
 function keep(id: string, text: string): void {
-  const kept = [...keptOf(id).filter((one) => one !== text), text].slice(-MOST_KEPT);
+  const kept = [...keptOf(id).filter((prompt) => prompt !== text), text].slice(-MOST_KEPT);
   sessionStorage.setItem(`prompts ${id}`, JSON.stringify(kept));
 }

@@ -32,9 +32,9 @@ export function SessionList() {
           onChange={(event) => (record.value = event.currentTarget.value)}
         >
           <option value="">current</option>
-          {RECORDS.map((one) => (
-            <option key={one} value={one}>
-              {one}
+          {RECORDS.map((name) => (
+            <option key={name} value={name}>
+              {name}
             </option>
           ))}
         </select>
@@ -48,8 +48,8 @@ export function SessionList() {
         />
       </div>
       <ul class="rows" onKeyDown={walk}>
-        {found.map((one) => (
-          <SessionRow key={one.id} session={one} />
+        {found.map((session) => (
+          <SessionRow key={session.id} session={session} />
         ))}
       </ul>
       {known.value && found.length === 0 ? (

@@ -16,24 +16,24 @@ export function Tabs() {
         ‹
       </button>
       <ul>
-        {found.map((one) => {
-          const chosen = current.value === one.id && !grid.value;
+        {found.map((session) => {
+          const chosen = current.value === session.id && !grid.value;
           return (
-            <li key={one.id} class={chosen ? "tab chosen" : "tab"} data-session={one.id}>
-              <Dot session={one} />
+            <li key={session.id} class={chosen ? "tab chosen" : "tab"} data-session={session.id}>
+              <Dot session={session} />
               <button
                 type="button"
                 class="tab-name"
                 aria-current={chosen ? "page" : undefined}
-                onClick={() => go({ session: one.id, grid: false })}
+                onClick={() => go({ session: session.id, grid: false })}
               >
-                {one.name}
+                {session.name}
               </button>
               <button
                 type="button"
                 class="tab-close"
-                aria-label={`Close the tab of ${one.name}`}
-                onClick={() => close(one.id)}
+                aria-label={`Close the tab of ${session.name}`}
+                onClick={() => close(session.id)}
               >
                 ×
               </button>
