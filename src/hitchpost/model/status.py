@@ -190,9 +190,12 @@ def takes_prompt(facts: Facts) -> bool:
     return (facts.record in record.TAKES_INPUT and as_seen(facts).state == run.RUNNING) or rests(facts)
 
 
-def rank(facts: Facts, word: str, wants: str, *, live: bool) -> int:
-    """The urgency of a session; the smallest number comes first in a list."""
-    if facts.record not in record.LISTED:
+def rank(record_word: str, word: str, wants: str, *, live: bool) -> int:
+    """The urgency of a session; the smallest number comes first in a list.
+
+    0 blocked, 1 waiting, 2 failed or orphaned, 3 stale or unknown, 4 live, 5 the rest, 9 not usually listed.
+    """
+    if record_word not in record.LISTED:
         return 9
     if word == run.RUNNING and wants in (BLOCKED, WAITING):
         return 0 if wants == BLOCKED else 1
@@ -337,7 +340,7 @@ def status(facts: Facts, now: datetime) -> Status:
         total_grows=facts.started_at is not None and not ended,
         live=live,
         takes_prompt=takes,
-        rank=rank(facts, word, wants, live=live),
+        rank=rank(facts.record, word, wants, live=live),
         quiet_since=last_output_at if _quiet_word(facts, word, wants, idle_s) else None,
     )
 
