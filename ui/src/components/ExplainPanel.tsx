@@ -1,7 +1,7 @@
 import { sessionPath } from "../api";
 import { useFetched } from "../fetched";
 import type { Explanation, Session } from "../shapes";
-import { now } from "../store";
+import { labelOf, now } from "../store";
 import { duration, secondsSince } from "../words";
 
 /** The facts, where each is from and how old it is, and the rule that made the status of them. */
@@ -16,7 +16,7 @@ export function ExplainPanel({ session }: { session: Session }) {
   return (
     <>
       <p class="because">
-        <strong>{session.label}</strong> because {value.rule}
+        <strong>{labelOf(session)}</strong> because {value.rule}
       </p>
       <dl class="facts">
         {value.facts.map((fact) => (
