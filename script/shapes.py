@@ -1,22 +1,31 @@
-"""Writes ``ui/src/shapes.ts`` from the hub's own OpenAPI: ``script/ui shapes``. With ``--check`` it only compares."""
+"""Writes ``ui/src/shapes.ts`` from the hub's own OpenAPI and WebSocket messages: ``script/ui shapes``.
+
+With ``--check`` it only compares.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from hitchpost.hub.core import Hub
+from hitchpost.hub.http import schemas
 from hitchpost.hub.http.app import build
 from hitchpost.hub.http.tokens import Tokens
 
 FILE = Path(__file__).parents[1] / "ui" / "src" / "shapes.ts"
 HEAD = """/**
- * What REST takes and gives, made by `script/ui shapes` from the hub's OpenAPI; not to be edited.
+ * What REST and the WebSocket take and give, made by `script/ui shapes` from the hub's schemas; not to be edited.
  * Fields and words that are not known here are to be ignored.
  */
 """
+UNIONS: dict[str, Any] = {"ClientMessage": schemas.ClientMessage, "HubMessage": schemas.HubMessage}
+"""What a client says over the WebSocket, and what the hub says."""
 PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
 Schema = dict[str, Any]
@@ -28,8 +37,33 @@ def document() -> Schema:
         return app.openapi()
 
 
-def written(schemas: dict[str, Schema]) -> str:
-    return "\n".join([HEAD, *(interface(name, schemas[name]) for name in sorted(schemas))])
+def messages() -> tuple[dict[str, Schema], dict[str, Schema]]:
+    """The unions of messages, and what they are made of."""
+    unions: dict[str, Schema] = {}
+    parts: dict[str, Schema] = {}
+    for name, kind in UNIONS.items():
+        unions[name] = TypeAdapter(kind).json_schema(ref_template="#/components/schemas/{model}")
+        parts |= unions[name].pop("$defs")
+    return unions, parts
+
+
+def whole() -> str:
+    """The text of the file. Raises ``ValueError`` when a message has the name of something else of REST."""
+    rest = document()["components"]["schemas"]
+    unions, parts = messages()
+    clashes = sorted(name for name in parts if name in rest and fields(parts[name]) != fields(rest[name]))
+    if clashes:
+        raise ValueError(f"REST and the WebSocket mean different things by {', '.join(clashes)}")
+    return written({**parts, **rest}, unions)
+
+
+def fields(schema: Schema) -> set[str]:
+    return set(schema["properties"])
+
+
+def written(shapes: dict[str, Schema], unions: dict[str, Schema]) -> str:
+    types = [f"export type {name} = {type_of(schema)};\n" for name, schema in unions.items()]
+    return "\n".join([HEAD, *(interface(name, shapes[name]) for name in sorted(shapes)), *types])
 
 
 def interface(name: str, schema: Schema) -> str:
@@ -48,8 +82,10 @@ def type_of(schema: Schema) -> str:
     """Raises ``ValueError`` for what has not been needed yet."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
-    if "anyOf" in schema:
-        return " | ".join(map(type_of, schema["anyOf"]))
+    if "anyOf" in schema or "oneOf" in schema:
+        return " | ".join(map(type_of, schema.get("anyOf") or schema["oneOf"]))
+    if "const" in schema or "enum" in schema:
+        return " | ".join(map(json.dumps, schema.get("enum") or [schema["const"]]))
     kind = schema.get("type")
     if kind == "array":
         of = type_of(schema["items"])
@@ -63,11 +99,11 @@ def type_of(schema: Schema) -> str:
 
 
 def main() -> int:
-    text = written(document()["components"]["schemas"])
+    text = whole()
     if "--check" not in sys.argv[1:]:
         FILE.write_text(text)
     elif FILE.read_text() != text:
-        print(f"{FILE} is not what the hub's OpenAPI says; script/ui shapes writes it anew", file=sys.stderr)
+        print(f"{FILE} is not what the hub's schemas say; script/ui shapes writes it anew", file=sys.stderr)
         return 1
     return 0
 

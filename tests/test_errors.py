@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hitchpost
-from hitchpost.errors import HitchpostError, NoSuchSession
+from hitchpost.errors import HitchpostError, NameTaken, NoSuchSession, StartFailed, UsageError
 from hitchpost.hub.http.errors import status_and_body
 from hitchpost.store.files import LockTimeout, NewerSchema, Removed, Unreadable, WrongRun
 
@@ -75,3 +75,17 @@ def test_what_to_do_is_in_the_text_and_on_its_own():
 
 def test_an_error_without_a_hint_is_its_message():
     assert (str(HitchpostError("no")), HitchpostError("no").hint) == ("no", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "field"),
+    [
+        (NameTaken("dev", "k3v9q0x2m7ab"), "name"),
+        (StartFailed("dev", "no such image", "sandbox.image"), "sandbox.image"),
+        (StartFailed("dev", "program not found"), "command"),
+        (UsageError("no such branch", field="branch"), "branch"),
+        (UsageError("no"), None),
+    ],
+)
+def test_an_error_about_one_field_names_it(error: HitchpostError, field: str | None):
+    assert status_and_body(error)[1]["error"].get("field") == field

@@ -2,11 +2,21 @@ from __future__ import annotations
 
 import pytest
 
-from script.shapes import FILE, document, interface, type_of, written
+from hitchpost.hub.http.ws import MESSAGES
+from script.shapes import FILE, interface, messages, type_of, whole
 
 
 def test_the_page_has_the_shapes_that_the_hub_has() -> None:
-    assert FILE.read_text() == written(document()["components"]["schemas"]), "script/ui shapes writes them anew"
+    assert FILE.read_text() == whole(), "script/ui shapes writes them anew"
+
+
+def test_the_page_knows_every_message_that_the_hub_takes() -> None:
+    unions, parts = messages()
+    types = {name: type_of(part["properties"]["type"]) for name, part in parts.items() if "type" in part["properties"]}
+    taken = [types[name] for name in type_of(unions["ClientMessage"]).split(" | ")]
+    assert sorted(" | ".join(taken).split(" | ")) == sorted(f'"{kind}"' for kind in MESSAGES)
+    assert types["Input"] == '"terminal.input" | "terminal.answer"'
+    assert types["Attached"] == '"session.attached"'
 
 
 def test_every_kind_of_field_gets_its_type() -> None:

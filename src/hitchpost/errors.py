@@ -14,10 +14,12 @@ class HitchpostError(Exception):
     code = "failed"
     hint = ""
     """What to do about it."""
+    field = ""
+    """The field of a request that it is about, where it is about one."""
 
-    def __init__(self, message: str = "", hint: str = "") -> None:
+    def __init__(self, message: str = "", hint: str = "", *, field: str = "") -> None:
         super().__init__("; ".join(filter(None, (message, hint))))
-        self.message, self.hint = message, hint
+        self.message, self.hint, self.field = message, hint, field or self.field
 
 
 class UsageError(HitchpostError):
@@ -74,6 +76,8 @@ class Refused(HitchpostError):
 class WorkspaceBusy(Refused):
     """Raised when every slot of a workspace is leased."""
 
+    field = "workspace"
+
     def __init__(self, workspace: str, holders: list[str]) -> None:
         super().__init__(
             f"workspace {workspace!r} is in use by {', '.join(holders) or 'another process'}",
@@ -88,6 +92,7 @@ class NoSuchWorkspace(HitchpostError):
     exit_code = 3
     http_status = 404
     code = "not_found"
+    field = "workspace"
 
     def __init__(self, wanted: str) -> None:
         super().__init__(f"no workspace {wanted!r}", "hitch workspace ls --all lists them")
@@ -112,6 +117,7 @@ class AmbiguousWorkspace(HitchpostError):
     exit_code = 3
     http_status = 404
     code = "ambiguous"
+    field = "workspace"
 
     def __init__(self, wanted: str, ids: list[str]) -> None:
         super().__init__(
@@ -134,6 +140,8 @@ class WorkspaceExists(HitchpostError):
 
 class NotARepository(Refused):
     """Raised when git is needed in a folder that belongs to no repository."""
+
+    field = "folder"
 
     def __init__(self, folder: str) -> None:
         super().__init__(f"{folder} is not in a git repository", "go to one, or make one with git init")
@@ -179,6 +187,7 @@ class NameTaken(HitchpostError):
     exit_code = 5
     http_status = 409
     code = "name_taken"
+    field = "name"
 
     def __init__(self, name: str, holder: str) -> None:
         super().__init__(
@@ -193,9 +202,10 @@ class StartFailed(HitchpostError):
 
     http_status = 422
     code = "start_failed"
+    field = "command"
 
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name} failed to start: {why}")
+    def __init__(self, name: str, why: str, field: str = "") -> None:
+        super().__init__(f"{name} failed to start: {why}", field=field)
         self.why = why
 
 
@@ -212,6 +222,7 @@ class NotDelivered(HitchpostError):
 
     http_status = 503
     code = "not_delivered"
+    field = "prompt"
 
     def __init__(self, name: str, word: str, why: str) -> None:
         super().__init__(f"{name} was started, but its first prompt was not delivered: {why}", f"see hitch logs {word}")
@@ -262,3 +273,4 @@ class RuntimeMissing(HitchpostError):
 
     http_status = 422
     code = "runtime_missing"
+    field = "runtime"

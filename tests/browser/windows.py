@@ -9,9 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page, WebSocket, expect
+from pydantic import TypeAdapter, ValidationError
 
+from hitchpost.hub.http.schemas import ClientMessage, HubMessage
 from tests.hubs import GAP, OUTPUT, SNAPSHOT, Frame, HubProcess
 
+FROM_HUB: TypeAdapter[Any] = TypeAdapter(HubMessage)
+FROM_PAGE: TypeAdapter[Any] = TypeAdapter(ClientMessage)
 PATIENCE_MS = 20_000
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -23,9 +27,18 @@ class Wire:
     events: list[dict[str, Any]] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     said: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def check(self, kind: TypeAdapter[Any], payload: str) -> None:
+        """The page's types are made of these schemas, so whatever is said has to be as they say, and no more."""
+        try:
+            kind.validate_json(payload, extra="forbid")
+        except ValidationError as error:
+            self.errors.append(f"{payload[:200]}: {error}")
 
     def hear(self, payload: str | bytes) -> None:
         if isinstance(payload, str):
+            self.check(FROM_HUB, payload)
             self.events.append(json.loads(payload))
         else:
             channel, offset = int.from_bytes(payload[1:5], "big"), int.from_bytes(payload[5:13], "big")
@@ -33,6 +46,7 @@ class Wire:
 
     def say(self, payload: str | bytes) -> None:
         assert isinstance(payload, str)
+        self.check(FROM_PAGE, payload)
         self.said.append(json.loads(payload))
 
     def asked(self, kind: str, session: str) -> list[dict[str, Any]]:
@@ -68,7 +82,7 @@ class Window:
         return made
 
     def _listen(self, socket: WebSocket) -> None:
-        wire = Wire()
+        wire = Wire(errors=self.errors)
         self.wires.append(wire)
         socket.on("framereceived", wire.hear)
         socket.on("framesent", wire.say)

@@ -24,6 +24,12 @@ from tests.support import Process, eventually
 LEFT = ("id", "index", "created_at", "started_at", "state_changed_at", "last_activity_at", "last_active_at")
 
 
+JUDGED = {
+    "completed": {"colour": "grey", "rank": 5, "takes_prompt": True},
+    "failed": {"colour": "red", "rank": 2, "takes_prompt": False},
+}
+
+
 def told(ground: Ground, session: Truth) -> dict[str, Any]:
     """The session in ``ps --json``, without what differs each time."""
     row = ground.ps(session)
@@ -47,6 +53,9 @@ def shape(ground: Ground, session: Truth, **words: Any) -> dict[str, Any]:
         "survivors": 0,
         "idle_after_s": 30.0,
         "supports_resume": False,
+        "quiet_since": None,
+        "live": False,
+        **JUDGED[words["status"]],
         **words,
     }
 

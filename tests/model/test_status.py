@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitchpost.model import record, run
+from hitchpost.model.durations import duration
 from hitchpost.model.facts import DOCKER, LOCAL, TMUX, Exit, Facts
 from hitchpost.model.status import (
+    ATTENTION_COLOURS,
     COLOURS,
     Status,
     as_seen,
@@ -52,6 +54,10 @@ def test_a_status_says_everything_about_a_running_session() -> None:
         in_status_s=600,
         total_s=923,
         total_grows=True,
+        live=True,
+        takes_prompt=True,
+        rank=4,
+        quiet_since=None,
     )
 
 
@@ -70,6 +76,10 @@ def test_a_status_says_everything_about_a_failed_session() -> None:
         in_status_s=185,
         total_s=415,
         total_grows=False,
+        live=False,
+        takes_prompt=False,
+        rank=2,
+        quiet_since=None,
     )
 
 
@@ -77,7 +87,7 @@ def test_a_status_says_everything_about_a_failed_session() -> None:
 def test_every_combination_of_facts_has_a_status(facts: Facts, now: datetime) -> None:
     shown = status(facts, now)
     assert shown.label.startswith(shown.word)
-    assert shown.colour in COLOURS.values()
+    assert shown.colour in {*COLOURS.values(), *ATTENTION_COLOURS.values()}
     assert min(shown.idle_s, shown.in_status_s, shown.total_s) >= 0
 
 
@@ -85,6 +95,40 @@ def test_every_combination_of_facts_has_a_status(facts: Facts, now: datetime) ->
 def test_a_state_of_a_newer_version_is_shown_as_it_is_in_the_colour_of_doubt() -> None:
     shown = status(running(state="hibernating"), NOW)
     assert (shown.word, shown.colour) == ("hibernating", "yellow")
+
+
+# What a list and a prompt box need
+
+
+def test_who_wants_something_ranks_first_and_has_a_colour_of_its_own() -> None:
+    shown = [
+        running(report=reported("blocked")),
+        running(report=reported("idle")),
+        ended(run.FAILED, Exit(code=1)),
+        running(probe_failed=True),
+        running(),
+        ended(run.COMPLETED, Exit(code=0)),
+        running(record=record.ARCHIVED, report=reported("blocked")),
+    ]
+    words = [status(facts, NOW) for facts in shown]
+    assert [word.rank for word in words] == [0, 1, 2, 3, 4, 5, 9]
+    assert [word.colour for word in words] == ["orange", "blue", "red", "yellow", "green", "grey", "grey"]
+    assert [word.live for word in words] == [True, True, False, True, True, False, True]
+
+
+@given(facts_with(), moments)
+def test_only_an_active_session_takes_a_prompt_while_it_runs_or_rests(facts: Facts, now: datetime) -> None:
+    shown = status(facts, now)
+    active = facts.record == record.ACTIVE and shown.state == run.RUNNING
+    assert shown.takes_prompt == (active or rests(facts))
+
+
+@given(facts_with(), moments)
+def test_the_time_that_a_label_counts_is_in_the_status(facts: Facts, now: datetime) -> None:
+    shown = status(facts, now)
+    counts = shown.label.endswith(f" {duration(shown.idle_s)})")
+    assert counts == (shown.quiet_since is not None) or facts.last_activity_at is facts.started_at is None
+    assert shown.quiet_since in (None, facts.last_activity_at or facts.started_at)
 
 
 # The word: the first match wins

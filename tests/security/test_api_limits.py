@@ -108,7 +108,7 @@ def test_S14_bodies_of_nonsense_are_refused_in_the_one_shape(ground: Ground, hub
     ):
         answer = ask(hub, "POST", "/api/sessions", [bearer(hub), JSON], body)
         assert (body[:60], answer.status) in [(body[:60], status) for status in (400, 422)], answer
-        assert set(answer.json()["error"]) == {"code", "message", "hint"}
+        assert set(answer.json()["error"]) - {"field"} == {"code", "message", "hint"}
     assert hub.ask("GET", "/api/sessions?all=true") == []
     assert "Traceback" not in hub.log()
 

@@ -16,9 +16,14 @@ export function appFiles() {
           icon.src = `/${this.getFileName(made)}`;
         }
         this.emitFile({ type: "asset", fileName: "manifest.webmanifest", source: JSON.stringify(manifest) });
-        const kept = Object.keys(bundle).filter((name) => /^assets\/.+\.(js|css)$/.test(name)).map((name) => `/${name}`);
+        const kept = Object.keys(bundle)
+          .filter((name) => /^assets\/.+\.(js|css)$/.test(name))
+          .map((name) => `/${name}`);
         const version = createHash("sha256").update(JSON.stringify(kept.sort())).digest("hex").slice(0, 12);
-        const worker = read("sw.js").toString().replace('"VERSION"', JSON.stringify(version)).replace('["FILES"]', JSON.stringify(kept));
+        const worker = read("sw.js")
+          .toString()
+          .replace('"VERSION"', JSON.stringify(version))
+          .replace('["FILES"]', JSON.stringify(kept));
         this.emitFile({ type: "asset", fileName: "sw.js", source: worker });
       },
     },

@@ -25,7 +25,8 @@ addEventListener("fetch", (event) => {
   const { pathname, origin } = new URL(event.request.url);
   if (event.request.method !== "GET" || origin !== location.origin) return;
   const isPage = event.request.mode === "navigate" && pathname === PAGE;
-  if (isPage || FILES.includes(pathname)) event.respondWith(keptOf(pathname).then((found) => (found.ok ? found : fetch(event.request))));
+  if (isPage || FILES.includes(pathname))
+    event.respondWith(keptOf(pathname).then((found) => (found.ok ? found : fetch(event.request))));
 });
 
 /** An error where the browser has thrown it away. (To open the set would make an empty one, after the next version has

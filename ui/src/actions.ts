@@ -13,7 +13,7 @@ export interface Question {
   title: string;
   text: string;
   yes: string;
-  then: () => void;
+  deed: () => void;
 }
 
 /** What is asked before something is done that cannot be undone. */
@@ -33,7 +33,7 @@ export function cancel(session: Session): void {
     title: `Cancel ${session.name}?`,
     text: "The agent is asked to end, then ended, and the session is archived. Its files and its output stay.",
     yes: "Cancel the session",
-    then: () => void act(session, "cancel"),
+    deed: () => void act(session, "cancel"),
   };
 }
 
@@ -42,7 +42,7 @@ export function teardown(session: Session): void {
     title: `Tear down ${session.name}?`,
     text: "The container is removed. Files in the workspace stay.",
     yes: "Tear down",
-    then: () => void act(session, "stop"),
+    deed: () => void act(session, "stop"),
   };
 }
 
@@ -51,7 +51,7 @@ export function remove(session: Session): void {
     title: `Delete ${session.name}?`,
     text: "Its record, its story and its output are deleted. Files in its folder stay.",
     yes: "Delete",
-    then: () => void attempt(() => ask("DELETE", sessionPath(session.id))),
+    deed: () => void attempt(() => ask("DELETE", sessionPath(session.id))),
   };
 }
 
@@ -83,7 +83,9 @@ async function attempt(work: () => Promise<unknown>): Promise<boolean> {
     await work();
     return true;
   } catch (error) {
-    notify(error instanceof ApiError && error.hint ? `${error.message}; ${error.hint}` : String((error as Error).message));
+    notify(
+      error instanceof ApiError && error.hint ? `${error.message}; ${error.hint}` : String((error as Error).message),
+    );
     return false;
   }
 }

@@ -2,7 +2,13 @@ import { expect, test } from "vitest";
 import { agentOptions, chosenOf, runtimeOptions } from "./catalog";
 import type { Catalog } from "./shapes";
 
-const agent = (name: string, path: string | null) => ({ name, title: name.toUpperCase(), argv: [name], path, install: `get ${name}` });
+const agent = (name: string, path: string | null) => ({
+  name,
+  title: name.toUpperCase(),
+  argv: [name],
+  path,
+  install: `get ${name}`,
+});
 const CATALOG: Catalog = {
   agents: [agent("aider", null), agent("bash", "/bin/bash"), agent("claude", "/bin/claude")],
   runtimes: [
@@ -17,7 +23,7 @@ test("what is not installed comes last, and says how to get it", () => {
     { value: "claude", text: "CLAUDE", missing: "" },
     { value: "aider", text: "AIDER", missing: "get aider" },
   ]);
-  expect(runtimeOptions(CATALOG).map((one) => one.missing)).toEqual(["", "tmux is not installed"]);
+  expect(runtimeOptions(CATALOG).map((option) => option.missing)).toEqual(["", "tmux is not installed"]);
 });
 
 test("what is not installed is not chosen by itself", () => {

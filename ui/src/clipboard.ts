@@ -25,6 +25,9 @@ export async function pasteInto(term: Terminal): Promise<void> {
 
 function screenOf(term: Terminal): string {
   const buffer = term.buffer.active;
-  const lines = Array.from({ length: term.rows }, (_, row) => buffer.getLine(buffer.viewportY + row)?.translateToString(true) ?? "");
+  const lines = Array.from(
+    { length: term.rows },
+    (_, row) => buffer.getLine(buffer.viewportY + row)?.translateToString(true) ?? "",
+  );
   return lines.join("\n").trimEnd();
 }

@@ -1,8 +1,7 @@
 /** The one WebSocket. It comes back by itself, with growing pauses, and tells when it is there again. */
 
 import { ApiError } from "./api";
-import type { WatchWish, WorkspaceChanged } from "./changes";
-import type { HubMessage, PageMessage } from "./messages";
+import type { ClientMessage, HubMessage } from "./shapes";
 import { entered, forget, leave, takeTicket } from "./signin";
 
 const FIRST_PAUSE_MS = 200;
@@ -20,7 +19,8 @@ export function linkAfter(error: unknown): Link {
 
 export interface Listener {
   link(state: Link): void;
-  message(message: HubMessage | WorkspaceChanged): void;
+  /** Messages that are not known are to be ignored. */
+  message(message: HubMessage): void;
   frame(buffer: ArrayBuffer): void;
 }
 
@@ -41,7 +41,7 @@ export class Connection {
   }
 
   /** False when there is no connection: what a person typed is then not kept for later, when it may mean harm. */
-  send(message: PageMessage | WatchWish): boolean {
+  send(message: ClientMessage): boolean {
     if (this.socket?.readyState !== WebSocket.OPEN) return false;
     this.socket.send(JSON.stringify(message));
     return true;
@@ -83,14 +83,18 @@ export class Connection {
       this.listener.link("open");
     };
     socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => {
-      if (typeof event.data === "string") this.listener.message(JSON.parse(event.data) as HubMessage | WorkspaceChanged);
+      if (typeof event.data === "string") this.listener.message(JSON.parse(event.data) as HubMessage);
       else this.listener.frame(event.data);
     };
     socket.onclose = (event) => {
       this.trying = false;
       if (this.socket !== socket) return;
       this.socket = undefined;
-      if (event.code === NOT_ALLOWED) void entered().then(({ id }) => forget(id), () => undefined);
+      if (event.code === NOT_ALLOWED)
+        void entered().then(
+          ({ id }) => forget(id),
+          () => undefined,
+        );
       leave();
       this.later();
     };

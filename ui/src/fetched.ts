@@ -1,23 +1,62 @@
-import { useEffect, useState } from "preact/hooks";
+/** What a component shows of the hub's answers. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "./api";
 
-/** What the hub answers at `path`, asked again whenever `stamp` changes and every `everyMs`. */
-export function useFetched<T>(path: string, stamp: string, everyMs = 0): { value: T | undefined; trouble: string } {
-  const [value, setValue] = useState<T>();
-  const [trouble, setTrouble] = useState("");
+export interface Fetched<T> {
+  value: T | undefined;
+  trouble: string;
+}
+
+/** What the hub answers at `path`, asked again whenever `stamp` changes and every `everyMs` while the page is visible. */
+export function useFetched<T>(path: string, stamp: string, everyMs = 0): Fetched<T> {
+  const [fetched, setFetched] = useState<Fetched<T>>({ value: undefined, trouble: "" });
+  const fetcher = useRef<Fetcher<T> | null>(null);
   useEffect(() => {
-    let wanted = true;
-    const look = () =>
-      ask<T>("GET", path).then(
-        (answer) => wanted && (setValue(answer), setTrouble("")),
-        (error: Error) => wanted && setTrouble(error.message),
-      );
-    void look();
-    const timer = everyMs ? setInterval(() => document.visibilityState === "visible" && void look(), everyMs) : undefined;
+    const made = new Fetcher<T>(path, setFetched);
+    fetcher.current = made;
+    const timer = everyMs
+      ? setInterval(() => document.visibilityState === "visible" && made.again(), everyMs)
+      : undefined;
     return () => {
-      wanted = false;
       clearInterval(timer);
+      made.end();
     };
-  }, [path, stamp, everyMs]);
-  return { value, trouble };
+  }, [path, everyMs]);
+  useEffect(() => fetcher.current?.again(), [path, stamp, everyMs]);
+  return fetched;
+}
+
+/** Asks for one answer at a time, however often it is told to: the last question is answered last. */
+class Fetcher<T> {
+  private busy = false;
+  private stale = false;
+  private over = false;
+
+  constructor(
+    private readonly path: string,
+    private readonly tell: (fetched: Fetched<T>) => void,
+  ) {}
+
+  again(): void {
+    this.stale = true;
+    if (!this.busy) void this.ask();
+  }
+
+  end(): void {
+    this.over = true;
+  }
+
+  private async ask(): Promise<void> {
+    this.busy = true;
+    while (this.stale && !this.over) {
+      this.stale = false;
+      const fetched = await ask<T>("GET", this.path).then(
+        (value): Fetched<T> => ({ value, trouble: "" }),
+        (error: Error): Fetched<T> => ({ value: undefined, trouble: error.message }),
+      );
+      if (!this.over) this.tell(fetched);
+    }
+    this.busy = false;
+  }
 }

@@ -5,14 +5,11 @@ import { ask } from "./api";
 import { keepPage } from "./app";
 import { connectChanges, onChanged, watchAgain } from "./changes";
 import { Connection, linkAfter } from "./connection";
-import type { HubMessage } from "./messages";
-import type { Session } from "./shapes";
+import type { HubMessage, Session } from "./shapes";
 import { entered } from "./signin";
 import * as store from "./store";
 import { attachAll, connectViews, linkLost, onAttached, onFrame, onSize } from "./views";
 
-/** Words such as "idle 2m 15s" change by time alone, which the hub tells only to who asks. */
-const WORDS_EVERY_MS = 5000;
 const TICK_MS = 1000;
 const AGAIN_MS = 1500;
 
@@ -45,7 +42,6 @@ export async function begin(): Promise<void> {
   connectViews((message) => connection.send(message));
   connectChanges((wish) => connection.send(wish));
   setInterval(() => (store.now.value = Date.now()), TICK_MS);
-  setInterval(() => document.visibilityState === "visible" && store.link.value === "open" && store.live.value && void refresh(), WORDS_EVERY_MS);
   addEventListener("hashchange", () => void enter());
   await enter();
 }
@@ -73,10 +69,13 @@ function arrived(): void {
   store.link.value = "open";
   attachAll();
   watchAgain();
-  void entered().then(({ page }) => {
-    void keepPage(page, isFresh);
-    isFresh = false;
-  }, () => undefined);
+  void entered().then(
+    ({ page }) => {
+      void keepPage(page, isFresh);
+      isFresh = false;
+    },
+    () => undefined,
+  );
 }
 
 /** Everything anew. What is told meanwhile comes after the answer, so nothing older replaces it. */
@@ -91,5 +90,7 @@ async function refresh(): Promise<void> {
   }
   const told = waiting;
   waiting = undefined;
-  batch(() => told.forEach((message) => store.apply(message)));
+  batch(() => {
+    for (const message of told) store.apply(message);
+  });
 }

@@ -8,10 +8,12 @@ import "./style/help.css";
 import { render } from "preact";
 import { App } from "./components/App";
 import { begin } from "./hub";
+import { followHistory } from "./router";
 import { listenForShortcuts } from "./shortcuts";
 import { showHidden } from "./visible";
 
 showHidden();
 render(<App />, document.getElementById("app")!);
+followHistory();
 listenForShortcuts();
 void begin();

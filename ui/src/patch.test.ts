@@ -28,7 +28,8 @@ diff --git a/x.png b/x.png
 Binary files a/x.png and b/x.png differ
 `;
 
-const places = (lines: PatchLine[]) => lines.filter((one) => one.line > 0).map((one) => [one.kind, one.path, one.line, one.text]);
+const places = (lines: PatchLine[]) =>
+  lines.filter((line) => line.line > 0).map((line) => [line.kind, line.path, line.line, line.text]);
 
 test("each line has its place in its file", () => {
   const { lines, left } = hunksOf(PATCH, 100);
@@ -48,5 +49,7 @@ test("each line has its place in its file", () => {
 test("a comment quotes its line and presses no keys", () => {
   const line: PatchLine = { kind: "added", path: "a\x1b[2J.py", line: 7, text: "+x = 1\r" };
   expect(commentOn(line, " rename\r\nthis\x03 ")).toBe("Comment on a\ufffd[2J.py:7\n> +x = 1\n\nrename\nthis\ufffd");
-  expect(commentOn({ ...line, kind: "deleted", path: "a.py", text: "-y" }, "why?")).toBe("Comment on a.py:7 (deleted)\n> -y\nwhy?");
+  expect(commentOn({ ...line, kind: "deleted", path: "a.py", text: "-y" }, "why?")).toBe(
+    "Comment on a.py:7 (deleted)\n> -y\nwhy?",
+  );
 });

@@ -27,7 +27,10 @@ export function hunksOf(patch: string, most: number): { lines: PatchLine[]; left
     } else if (text.startsWith("+")) lines.push({ kind: "added", text, path, line: is++ });
     else if (text.startsWith("-")) lines.push({ kind: "deleted", text, path, line: was++ });
     else if (text.startsWith("\\")) lines.push({ kind: "note", text, path: "", line: 0 });
-    else lines.push({ kind: "same", text, path, line: (was++, is++) });
+    else {
+      lines.push({ kind: "same", text, path, line: is++ });
+      was++;
+    }
   }
   return { lines: lines.slice(0, most), left: Math.max(0, lines.length - most) };
 }
@@ -39,7 +42,12 @@ function nameOf(text: string): string {
   // git ends a name with spaces in it by a tab
   const name = text.replace(/\t$/, "");
   if (!name.startsWith('"')) return name.slice(2);
-  return name.slice(1, -1).replace(/\\(\d{3}|.)/g, (_, code: string) => (code.length === 3 ? String.fromCharCode(parseInt(code, 8)) : (ESCAPES[code] ?? code))).slice(2);
+  return name
+    .slice(1, -1)
+    .replace(/\\(\d{3}|.)/g, (_, code: string) =>
+      code.length === 3 ? String.fromCharCode(parseInt(code, 8)) : (ESCAPES[code] ?? code),
+    )
+    .slice(2);
 }
 
 const LONGEST_QUOTE = 300;

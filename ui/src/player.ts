@@ -2,8 +2,9 @@
 
 import { computed, signal } from "@preact/signals";
 import { ask, sessionPath } from "./api";
-import { bytesOf, type Event, type Outline, type Part } from "./replay";
+import { bytesOf } from "./replay";
 import { Scale } from "./scale";
+import type { ReplayEvent, ReplayOutline, ReplayPart } from "./shapes";
 import { onTheme, theme } from "./themes";
 import { newTerminal } from "./xterm";
 
@@ -21,7 +22,7 @@ export const SPEEDS = [1, 2, 4, 8] as const;
 export class Player {
   readonly element = document.createElement("div");
   readonly term = newTerminal();
-  readonly outline = signal<Outline | null>(null);
+  readonly outline = signal<ReplayOutline | null>(null);
   /** Where it is, in seconds of playing. */
   readonly position = signal(0);
   readonly playing = signal(false);
@@ -29,13 +30,19 @@ export class Player {
   readonly trouble = signal("");
   /** Whether the terminal shows what it showed at that position. */
   readonly settled = signal(false);
-  readonly scale = computed(() => new Scale(this.outline.value?.length_s ?? 0, (this.outline.value?.idle ?? []).map((one) => [one.from_s, one.to_s])));
+  readonly scale = computed(
+    () =>
+      new Scale(
+        this.outline.value?.length_s ?? 0,
+        (this.outline.value?.idle ?? []).map((stretch) => [stretch.from_s, stretch.to_s]),
+      ),
+  );
   /** The moment that is shown, in milliseconds since 1970. */
   readonly moment = computed(() => this.began + this.scale.value.recorded(this.position.value) * 1000);
 
   private readonly observer = new ResizeObserver(() => this.fit());
   private readonly stopTheming = onTheme(() => (this.term.options.theme = theme()));
-  private queue: Event[] = [];
+  private queue: ReplayEvent[] = [];
   private next: number | null = null;
   private wanted: number | undefined;
   private seeking = false;
@@ -65,12 +72,14 @@ export class Player {
   /** Show the moment that many milliseconds after 1970; the nearest one that was recorded. */
   async open(moment: number): Promise<void> {
     try {
-      this.outline.value ??= await ask<Outline>("GET", this.path(""));
+      this.outline.value ??= await ask<ReplayOutline>("GET", this.path(""));
     } catch (error) {
       this.trouble.value = (error as Error).message;
       return;
     }
-    this.seek(this.scale.value.played(Math.min(Math.max((moment - this.began) / 1000, 0), this.outline.value.length_s)));
+    this.seek(
+      this.scale.value.played(Math.min(Math.max((moment - this.began) / 1000, 0), this.outline.value.length_s)),
+    );
   }
 
   close(): void {
@@ -106,7 +115,10 @@ export class Player {
       while (this.wanted !== undefined && !this.over) {
         const at = this.scale.value.recorded(this.wanted);
         this.wanted = undefined;
-        const part = await ask<Part>("GET", this.path("/part", `&at=${Math.min(at, this.outline.value!.length_s)}`));
+        const part = await ask<ReplayPart>(
+          "GET",
+          this.path("/part", `&at=${Math.min(at, this.outline.value!.length_s)}`),
+        );
         if (this.wanted === undefined && !this.over) await this.replace(part);
       }
       this.trouble.value = "";
@@ -117,7 +129,7 @@ export class Player {
     this.seeking = false;
   }
 
-  private async replace(part: Part): Promise<void> {
+  private async replace(part: ReplayPart): Promise<void> {
     await new Promise<void>((done) => this.term.write("", done));
     if (this.over || !part.screen) return;
     this.term.reset();
@@ -138,7 +150,8 @@ export class Player {
     this.last = now;
     if (!this.seeking) {
       const starved = this.queue.length === 0 && this.next !== null;
-      const to = starved || this.pending > MOST_PENDING ? this.position.value : this.position.value + passed * this.speed.value;
+      const to =
+        starved || this.pending > MOST_PENDING ? this.position.value : this.position.value + passed * this.speed.value;
       this.position.value = Math.min(to, this.scale.value.length);
       this.write();
     }
@@ -149,12 +162,12 @@ export class Player {
   /** Everything that is due. A run that lives may have gone on since its length was told: that is not shown. */
   private write(): void {
     const until = this.atEnd ? this.outline.value!.length_s : this.scale.value.recorded(this.position.value);
-    const later = this.queue.findIndex((one) => one.at_s > until);
+    const later = this.queue.findIndex((event) => event.at_s > until);
     for (const event of this.queue.splice(0, later < 0 ? this.queue.length : later)) this.writeOne(event);
     if (this.queue.length < FEW_EVENTS && this.next !== null && !this.fetching) void this.fetchMore(this.next);
   }
 
-  private writeOne(event: Event): void {
+  private writeOne(event: ReplayEvent): void {
     const { data, cols, rows } = event;
     if (cols && rows) this.term.write("", () => this.resize(cols, rows));
     if (!data) return;
@@ -167,7 +180,7 @@ export class Player {
   private async fetchMore(from: number): Promise<void> {
     this.fetching = true;
     try {
-      const part = await ask<Part>("GET", this.path("/part", `&from=${from}`));
+      const part = await ask<ReplayPart>("GET", this.path("/part", `&from=${from}`));
       if (this.next === from) {
         this.queue.push(...part.events);
         this.next = part.next;

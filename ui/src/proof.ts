@@ -35,7 +35,10 @@ export function browserSecret(codeSecret: Uint8Array, exchange: Exchange): Promi
 
 /** Base64 for addresses, without padding. */
 export function encoded(data: Uint8Array): string {
-  return btoa(String.fromCharCode(...data)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return btoa(String.fromCharCode(...data))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
 }
 
 /** Raises an error when it is none. */

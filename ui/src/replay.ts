@@ -1,4 +1,4 @@
-/** What is replayed beside the live terminals, and what the hub answers about it. */
+/** What is replayed beside the live terminals. */
 
 import { signal } from "@preact/signals";
 
@@ -7,29 +7,6 @@ export interface Moment {
   session: string;
   run: number;
   at: string;
-}
-
-export interface Outline {
-  run: number;
-  began_at: string | null;
-  length_s: number;
-  idle: { from_s: number; to_s: number }[];
-}
-
-export interface Event {
-  at_s: number;
-  data?: string | null;
-  lost?: number | null;
-  cols?: number | null;
-  rows?: number | null;
-}
-
-export interface Part {
-  run: number;
-  offset: number;
-  next: number | null;
-  screen: { cols: number; rows: number; data: string } | null;
-  events: Event[];
 }
 
 /** The moment that is looked at instead of the present. */

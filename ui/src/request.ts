@@ -1,4 +1,6 @@
-/** One request to the hub, and its errors. */
+/** One request to the hub, and its errors. Nothing else in the page fetches. */
+
+import type { ErrorBody } from "./shapes";
 
 export class ApiError extends Error {
   constructor(
@@ -6,6 +8,8 @@ export class ApiError extends Error {
     readonly code: string,
     message: string,
     readonly hint: string,
+    /** The field of the request that is wrong; empty when it is not one alone. */
+    readonly field = "",
   ) {
     super(message);
   }
@@ -30,10 +34,16 @@ export async function request(method: Method, path: string, body?: unknown, toke
   return answer;
 }
 
+/** What the hub answers in JSON; undefined when it has nothing to say. */
+export async function requestJson<T>(method: Method, path: string, body?: unknown, token = ""): Promise<T> {
+  const answer = await request(method, path, body, token);
+  return (answer.status === 204 ? undefined : await answer.json()) as T;
+}
+
 async function errorOf(answer: Response): Promise<ApiError> {
   try {
-    const { error } = (await answer.json()) as { error: { code: string; message: string; hint?: string } };
-    return new ApiError(answer.status, error.code, error.message, error.hint ?? "");
+    const { error } = (await answer.json()) as ErrorBody;
+    return new ApiError(answer.status, error.code, error.message, error.hint ?? "", error.field ?? "");
   } catch {
     return new ApiError(answer.status, "failed", `the hub answered ${answer.status}`, "");
   }

@@ -22,5 +22,6 @@ test("there and back again is the same moment", () => {
     [5, 9],
     [100, 400.5],
   ]);
-  for (const at of [0, 0.1, 5, 7, 9, 99.9, 100, 250, 400.5, 500]) expect(scale.recorded(scale.played(at))).toBeCloseTo(at, 6);
+  for (const at of [0, 0.1, 5, 7, 9, 99.9, 100, 250, 400.5, 500])
+    expect(scale.recorded(scale.played(at))).toBeCloseTo(at, 6);
 });

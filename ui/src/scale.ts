@@ -21,7 +21,7 @@ export class Scale {
 
   /** When a moment of the recording is played. */
   played(recorded: number): number {
-    const cut = this.cuts.findLast((one) => one.from <= recorded);
+    const cut = this.cuts.findLast((candidate) => candidate.from <= recorded);
     if (!cut) return recorded;
     if (recorded >= cut.to) return cut.played + SHORT_S + recorded - cut.to;
     return cut.played + (SHORT_S * (recorded - cut.from)) / (cut.to - cut.from);
@@ -29,7 +29,7 @@ export class Scale {
 
   /** Which moment of the recording is played then. */
   recorded(played: number): number {
-    const cut = this.cuts.findLast((one) => one.played <= played);
+    const cut = this.cuts.findLast((candidate) => candidate.played <= played);
     if (!cut) return played;
     const into = played - cut.played;
     return into >= SHORT_S ? cut.to + into - SHORT_S : cut.from + (into * (cut.to - cut.from)) / SHORT_S;

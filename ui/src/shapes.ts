@@ -1,5 +1,5 @@
 /**
- * What REST takes and gives, made by `script/ui shapes` from the hub's OpenAPI; not to be edited.
+ * What REST and the WebSocket take and give, made by `script/ui shapes` from the hub's schemas; not to be edited.
  * Fields and words that are not known here are to be ignored.
  */
 
@@ -12,6 +12,27 @@ export interface AgentView {
   session_alive: boolean | null;
   sandbox_alive: boolean | null;
   container?: string | null;
+}
+
+/** Look at a session; `from` is the offset of the first byte that is wanted. */
+export interface Attach {
+  sessionId: string;
+  type: "session.attach";
+  cols?: number;
+  rows?: number;
+  readOnly?: boolean;
+  from?: number | null;
+}
+
+/** Binary frames of this view carry `channel`. */
+export interface Attached {
+  type: "session.attached";
+  sessionId: string;
+  channel: number;
+  run: number;
+  cols: number;
+  rows: number;
+  offset: number;
 }
 
 /** What a session can be made of on the hub's machine. */
@@ -75,6 +96,11 @@ export interface Container {
   note: string;
 }
 
+export interface Detach {
+  sessionId: string;
+  type: "session.detach";
+}
+
 export interface Difference {
   base: string | null;
   head: string | null;
@@ -84,14 +110,33 @@ export interface Difference {
   cut: boolean;
 }
 
+/** `exitCode` is 128 and the number for a signal; null when nobody saw the end. */
+export interface Ended {
+  type: "terminal.exit";
+  sessionId: string;
+  exitCode: number | null;
+  signal?: string | null;
+  signalNumber?: number | null;
+  run: number;
+}
+
 export interface Error {
   code: string;
   message: string;
   hint?: string;
+  field?: string | null;
 }
 
 export interface ErrorBody {
   error: Error;
+}
+
+/** What the client asked for was not done. */
+export interface ErrorMessage {
+  type: "error";
+  code: string;
+  message: string;
+  sessionId?: string | null;
 }
 
 export interface Exit {
@@ -159,6 +204,13 @@ export interface HubProof {
 export interface IdleStretch {
   from_s: number;
   to_s: number;
+}
+
+/** What a person types; or, as an answer, what a client's terminal says by itself when the program asks it. */
+export interface Input {
+  sessionId: string;
+  type: "terminal.input" | "terminal.answer";
+  data: string;
 }
 
 /** Whom a launch code is to sign in. */
@@ -271,6 +323,19 @@ export interface ReplayScreen {
   data: string;
 }
 
+export interface Resize {
+  sessionId: string;
+  type: "terminal.resize";
+  cols: number;
+  rows: number;
+}
+
+/** Start the next run of a session that has ended. */
+export interface Resume {
+  sessionId: string;
+  type: "session.resume";
+}
+
 export interface Run {
   run: number;
   state: string;
@@ -307,7 +372,12 @@ export interface Session {
   state: string;
   status: string;
   label: string;
+  quiet_since: string | null;
   attention: string;
+  colour: string;
+  live: boolean;
+  takes_prompt: boolean;
+  rank: number;
   sandbox_alive: boolean | null;
   session_alive: boolean | null;
   exit: Exit | null;
@@ -319,6 +389,12 @@ export interface Session {
   last_active_at: string | null;
   idle_after_s: number | null;
   supports_resume: boolean;
+}
+
+export interface SessionChanged {
+  type: "session.created" | "session.updated" | "session.removed";
+  sessionId: string;
+  session: Session;
 }
 
 export interface SessionWithNotes {
@@ -337,6 +413,13 @@ export interface SignedIn {
   ticket: string;
 }
 
+export interface Size {
+  type: "terminal.size";
+  sessionId: string;
+  cols: number;
+  rows: number;
+}
+
 /** `counts` says how many agents are in which state; all are of the sessions that `hitch ps` lists. */
 export interface Status {
   hub: Health;
@@ -344,6 +427,15 @@ export interface Status {
   containers: Container[];
   agents: AgentView[];
   sessions: Session[];
+}
+
+/** `status` is active, waiting, idle, error or stopped. `reason` goes with `error`. */
+export interface StatusChanged {
+  type: "session.status";
+  sessionId: string;
+  status: string;
+  reason?: string | null;
+  session: Session;
 }
 
 export interface StopWish {
@@ -360,10 +452,21 @@ export interface Ticket {
   ticket: string;
 }
 
+/** Tell when files of the session's worktree change, or stop telling. */
+export interface Watch {
+  sessionId: string;
+  type: "workspace.watch" | "workspace.unwatch";
+}
+
 export interface Workspace {
   id: string | null;
   path: string;
   branch: string | null;
+}
+
+export interface WorkspaceChanged {
+  type: "workspace.changed";
+  sessionId: string;
 }
 
 export interface WorkspaceUser {
@@ -391,3 +494,7 @@ export interface WorkspaceView {
   users: WorkspaceUser[];
   snapshots: string[];
 }
+
+export type ClientMessage = Attach | Detach | Input | Resize | Resume | Watch;
+
+export type HubMessage = Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | ErrorMessage;

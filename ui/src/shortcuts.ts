@@ -1,46 +1,44 @@
 /** Keys of the page. A terminal has every other key, Tab and Escape too: these lead out of it. */
 
-import { signal } from "@preact/signals";
-import { current, grid } from "./store";
-
-export const helping = signal(false);
+import { go } from "./router";
 
 /** What the help says, in its order. */
-export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (readonly [key: string, deed: string])[]])[] = [
+export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (readonly [key: string, deed: string])[]])[] =
   [
-    "Anywhere, in a terminal too",
     [
-      ["Ctrl Shift L", "to the list of sessions"],
-      ["Ctrl Shift Enter", "to the prompt box"],
+      "Anywhere, in a terminal too",
+      [
+        ["Ctrl Shift L", "to the list of sessions"],
+        ["Ctrl Shift Enter", "to the prompt box"],
+      ],
     ],
-  ],
-  [
-    "In a terminal",
     [
-      ["Ctrl Shift C", "copy what is selected"],
-      ["Ctrl Shift V", "paste"],
-      ["Ctrl Shift F", "search"],
+      "In a terminal",
+      [
+        ["Ctrl Shift C", "copy what is selected"],
+        ["Ctrl Shift V", "paste"],
+        ["Ctrl Shift F", "search"],
+      ],
     ],
-  ],
-  [
-    "Outside a terminal",
     [
-      ["?", "this help"],
-      ["/", "filter the sessions"],
-      ["↑ ↓ Home End", "walk the list, or the lines of a difference"],
-      ["Escape", "from the prompt box to the terminal; closes what is open"],
+      "Outside a terminal",
+      [
+        ["?", "this help"],
+        ["/", "filter the sessions"],
+        ["↑ ↓ Home End", "walk the list, or the lines of a difference"],
+        ["Escape", "from the prompt box to the terminal; closes what is open"],
+      ],
     ],
-  ],
-  [
-    "In a replay",
     [
-      ["Space", "play, pause"],
-      ["← →", "five seconds back, on"],
-      ["Home End", "to its beginning, its end"],
-      ["Escape", "back to now"],
+      "In a replay",
+      [
+        ["Space", "play, pause"],
+        ["← →", "five seconds back, on"],
+        ["Home End", "to its beginning, its end"],
+        ["Escape", "back to now"],
+      ],
     ],
-  ],
-];
+  ];
 
 /** Heard before any terminal hears them. */
 export function listenForShortcuts(): void {
@@ -55,16 +53,17 @@ function of(event: KeyboardEvent): ((event: KeyboardEvent) => void) | undefined 
   }
   if (event.ctrlKey || event.altKey || event.metaKey || isField(event.target)) return undefined;
   if (event.key === "/") return taken(goToList);
-  return event.key === "?" ? taken(() => (helping.value = true)) : undefined;
+  return event.key === "?" ? taken(() => go({ settings: true })) : undefined;
 }
 
-const isField = (target: EventTarget | null): boolean => target instanceof HTMLElement && target.matches("input:not([type=range], [type=checkbox]), textarea, select");
+const isField = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && target.matches("input:not([type=range], [type=checkbox]), textarea, select");
 
 const goTo = (selector: string) => taken(() => document.querySelector<HTMLElement>(selector)?.focus());
 
 /** Where there is room for one thing at a time, the list may be out of sight. */
 function goToList(): void {
-  if (matchMedia("(max-width: 700px)").matches) [current.value, grid.value] = [null, false];
+  if (matchMedia("(max-width: 700px)").matches) go({ session: null, grid: false });
   requestAnimationFrame(() => document.querySelector<HTMLElement>(".filter")?.focus());
 }
 

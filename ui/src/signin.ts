@@ -3,9 +3,9 @@
  * included. The hub proves itself before it is told anything, each time that the connection is made anew.
  */
 
-import { browserSecret, decoded, encoded, isTheHub, newNonce, pageProof, type Exchange } from "./proof";
-import { ApiError, request } from "./request";
-import type { HubProof, SignedIn } from "./shapes";
+import { browserSecret, decoded, type Exchange, encoded, isTheHub, newNonce, pageProof } from "./proof";
+import { ApiError, request, requestJson } from "./request";
+import type { HubProof, SignedIn, Ticket } from "./shapes";
 
 const KEPT = "sign-in";
 const SIGNED_OUT = new ApiError(401, "not_signed_in", "this page is not signed in", "hitch up prints a link");
@@ -38,7 +38,7 @@ export async function takeTicket(): Promise<string> {
   const me = await entered();
   const ticket = me.ticket;
   me.ticket = "";
-  return ticket || ((await (await request("POST", "/api/ws-ticket", undefined, me.token)).json()) as { ticket: string }).ticket;
+  return ticket || (await requestJson<Ticket>("POST", "/api/ws-ticket", undefined, me.token)).ticket;
 }
 
 export async function endSignIn(): Promise<void> {
@@ -80,15 +80,16 @@ async function proved(id: string, secret: Uint8Array): Promise<{ answer: SignedI
   const exchange = { id, pageNonce: asked.nonce, hubNonce: hub.nonce, origin: asked.origin };
   if (!(await isTheHub(secret, exchange, hub.proof))) throw NOT_THE_HUB;
   const proof = { nonce: hub.nonce, proof: await pageProof(secret, exchange) };
-  const answer = (await (await request("POST", "/api/sign-in", proof)).json()) as SignedIn;
+  const answer = await requestJson<SignedIn>("POST", "/api/sign-in", proof);
   return { answer, exchange };
 }
 
 /** Our hub always answers this, unless it cannot read its files: any other answer is somebody else's. */
 async function challenged(asked: object): Promise<HubProof> {
   try {
-    const found = (await (await request("POST", "/api/sign-in/challenge", asked)).json()) as Partial<HubProof>;
-    if (typeof found.nonce === "string" && typeof found.proof === "string") return { nonce: found.nonce, proof: found.proof };
+    const found = await requestJson<Partial<HubProof>>("POST", "/api/sign-in/challenge", asked);
+    if (typeof found.nonce === "string" && typeof found.proof === "string")
+      return { nonce: found.nonce, proof: found.proof };
   } catch (error) {
     if (error instanceof ApiError && (error.status === 0 || error.status === 503)) throw error;
   }
@@ -107,6 +108,6 @@ function kept(): Kept | undefined {
 /** The code of the address, which is then gone from it and from the history. */
 function takeCode(): Kept | undefined {
   const [id, secret] = (new URLSearchParams(location.hash.slice(1)).get("code") ?? "").split(".");
-  if (id) history.replaceState(null, "", location.pathname);
+  if (id) history.replaceState(null, "", `${location.pathname}${location.search}`);
   return id && secret ? { id, secret } : undefined;
 }

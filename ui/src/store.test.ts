@@ -6,13 +6,17 @@ vi.stubGlobal("sessionStorage", {
   getItem: (key: string) => kept.get(key) ?? null,
   setItem: (key: string, value: string) => void kept.set(key, value),
 });
+vi.stubGlobal("location", { search: "" });
+vi.stubGlobal("history", { pushState: () => undefined, replaceState: () => undefined });
 const store = await import("./store");
+const { go } = await import("./router");
 const { apply, close, count, current, filter, listed, open, replaceAll, sessions, showArchived, tabs } = store;
 
-const [one, two] = [session({ id: "one", name: "one", index: 1 }), session({ id: "two", name: "two", index: 2 })];
+const [first, second] = [session({ id: "one", name: "one", index: 1 }), session({ id: "two", name: "two", index: 2 })];
 const names = (): string[] => listed.value.map((shown) => shown.name);
 
 beforeEach(() => {
+  go({ session: null });
   replaceAll([]);
   filter.value = "";
   showArchived.value = false;
@@ -20,32 +24,32 @@ beforeEach(() => {
 });
 
 test("what the hub tells of one session changes that one and no other", () => {
-  replaceAll([one]);
-  apply({ type: "session.created", sessionId: "two", session: two });
-  const failed = { ...one, state: "failed", status: "failed" };
-  apply({ type: "session.status", sessionId: "one", session: failed });
-  expect([...sessions.value.values()]).toEqual([failed, two]);
-  expect(sessions.value.get("two")).toBe(two);
-  apply({ type: "session.updated", sessionId: "two", session: { ...two, name: "second" } });
+  replaceAll([first]);
+  apply({ type: "session.created", sessionId: "two", session: second });
+  const failed = { ...first, state: "failed", status: "failed" };
+  apply({ type: "session.status", sessionId: "one", status: "error", session: failed });
+  expect([...sessions.value.values()]).toEqual([failed, second]);
+  expect(sessions.value.get("two")).toBe(second);
+  apply({ type: "session.updated", sessionId: "two", session: { ...second, name: "second" } });
   expect(names()).toEqual(["one", "second"]);
   apply({ type: "session.removed", sessionId: "one", session: failed });
   expect([...sessions.value.keys()]).toEqual(["two"]);
 });
 
 test("after a reconnect only what the hub has is left, and what did not change is the same object", () => {
-  replaceAll([one, two]);
+  replaceAll([first, second]);
   open("one");
   open("two");
-  replaceAll([{ ...two, last_activity_at: "2026-05-04T12:00:01Z" }]);
+  replaceAll([{ ...second, last_activity_at: "2026-05-04T12:00:01Z" }]);
   expect([...sessions.value.keys()]).toEqual(["two"]);
-  expect(sessions.value.get("two")).toBe(two);
+  expect(sessions.value.get("two")).toBe(second);
   expect(tabs.value).toEqual(["two"]);
-  replaceAll([{ ...two, label: "running (idle 2m 15s)" }]);
+  replaceAll([{ ...second, label: "running (idle 2m 15s)" }]);
   expect(sessions.value.get("two")?.label).toBe("running (idle 2m 15s)");
 });
 
 test("messages that are not known change nothing", () => {
-  replaceAll([one]);
+  replaceAll([first]);
   const before = sessions.value;
   apply({ type: "session.invented", sessionId: "one" } as never);
   expect(sessions.value).toBe(before);
@@ -80,12 +84,36 @@ test("archived and error records are counted by nobody, and shown to who asks", 
 });
 
 test("a tab that is closed gives way to its neighbour", () => {
-  replaceAll([one, two]);
+  replaceAll([first, second]);
   open("one");
   open("two");
   close("two");
   expect(current.value).toBe("one");
   close("one");
   expect(current.value).toBeNull();
-  expect(JSON.parse(kept.get("tabs") ?? "")).toEqual({ tabs: [], current: null });
+});
+
+test("open tabs are kept for a reload", () => {
+  store.restoreCurrent();
+  replaceAll([first, second]);
+  open("one");
+  open("two");
+  expect(JSON.parse(kept.get("tabs") ?? "")).toEqual({ tabs: ["one", "two"], current: "two" });
+  go({ session: null });
+  expect(JSON.parse(kept.get("tabs") ?? "")).toEqual({ tabs: ["one", "two"], current: null });
+});
+
+test("an address that names a session opens it, once the sessions are known", () => {
+  store.known.value = false;
+  go({ session: "two" });
+  expect(tabs.value).toEqual([]);
+  replaceAll([first, second]);
+  expect([tabs.value, store.shown.value]).toEqual([["two"], second]);
+});
+
+test("an address that names a session which is not there leads to the list, and says so", () => {
+  go({ session: "gone" });
+  replaceAll([first]);
+  expect(current.value).toBeNull();
+  expect(store.notices.value.map((notice) => notice.text)).toEqual(["The session of this address is not there."]);
 });

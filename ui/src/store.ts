@@ -1,12 +1,11 @@
 /** What the page knows: the hub's sessions as they were last told, and what this page has open. */
 
-import { computed, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import type { Link } from "./connection";
-import type { HubMessage } from "./messages";
-import type { Session } from "./shapes";
-import { inOrder, isListed, isLive, matches } from "./words";
+import { go, route } from "./router";
+import type { HubMessage, Session } from "./shapes";
+import { inOrder, isListed, label, matches } from "./words";
 
-export type Panel = "explain" | "timeline" | "diff";
 export interface Notice {
   id: number;
   text: string;
@@ -14,6 +13,7 @@ export interface Notice {
 }
 
 const NOTICE_MS = 8000;
+const TABS = "tabs";
 
 // the hub's
 export const sessions = signal<ReadonlyMap<string, Session>>(new Map());
@@ -22,10 +22,11 @@ export const link = signal<Link>("connecting");
 export const role = signal<string | null | undefined>(undefined);
 
 // the page's
-export const tabs = signal<readonly string[]>(restored());
-export const current = signal<string | null>(null);
-export const grid = signal(false);
-export const panel = signal<Panel | null>(null);
+const before = restored();
+export const tabs = signal<readonly string[]>(before.tabs);
+export const current = computed(() => route.value.session);
+export const grid = computed(() => route.value.grid);
+export const panel = computed(() => route.value.panel);
 export const filter = signal("");
 export const showArchived = signal(false);
 /** The record that alone is listed; empty for the usual ones. */
@@ -35,25 +36,30 @@ export const notices = signal<readonly Notice[]>([]);
 export const now = signal(Date.now());
 
 export const owner = computed(() => role.value === "owner");
-/** Whether there are any whose words change by time alone. */
-export const live = computed(() => [...sessions.value.values()].some(isLive));
 export const count = computed(() => [...sessions.value.values()].filter(isListed).length);
 export const listed = computed(() => {
   const wanted = filter.value.trim();
   const byName = /\b(error|archived)\b/i.exec(wanted)?.[1]?.toLowerCase();
-  const usual = (one: Session) => isListed(one) || (showArchived.value && one.record === "archived") || one.record === byName;
+  const usual = (session: Session) =>
+    isListed(session) || (showArchived.value && session.record === "archived") || session.record === byName;
   return inOrder(sessions.value.values()).filter(
-    (one) => (record.value ? one.record === record.value : usual(one)) && (!wanted || matches(one, wanted)),
+    (session) =>
+      (record.value ? session.record === record.value : usual(session)) && (!wanted || matches(session, wanted)),
   );
 });
 export const shown = computed(() => (current.value === null ? undefined : sessions.value.get(current.value)));
 
+/** A session's label at this moment. Only one that counts time is drawn again as time goes by. */
+export const labelOf = (session: Session): string => label(session, session.quiet_since ? now.value : 0);
+
 /** What did not change stays the very same object, so nothing of it is drawn again. */
 export function replaceAll(all: readonly Session[]): void {
-  const before = sessions.value;
-  sessions.value = new Map(all.map((one) => [one.id, unchanged(before.get(one.id), one)]));
-  known.value = true;
-  for (const tab of tabs.value) if (!sessions.value.has(tab)) close(tab);
+  const last = sessions.value;
+  batch(() => {
+    sessions.value = new Map(all.map((session) => [session.id, unchanged(last.get(session.id), session)]));
+    known.value = true;
+    for (const tab of tabs.value) if (!sessions.value.has(tab)) close(tab, "replace");
+  });
 }
 
 function unchanged(before: Session | undefined, after: Session): Session {
@@ -73,8 +79,10 @@ export function apply(message: HubMessage): void {
     case "session.removed": {
       const rest = new Map(sessions.value);
       rest.delete(message.sessionId);
-      sessions.value = rest;
-      close(message.sessionId);
+      batch(() => {
+        sessions.value = rest;
+        close(message.sessionId, "replace");
+      });
       break;
     }
     case "error":
@@ -85,48 +93,54 @@ export function apply(message: HubMessage): void {
 
 export function open(id: string): void {
   if (!tabs.value.includes(id)) tabs.value = [...tabs.value, id];
-  current.value = id;
-  remember();
+  go({ session: id });
 }
 
-export function close(id: string): void {
+export function close(id: string, how: "push" | "replace" = "push"): void {
   const at = tabs.value.indexOf(id);
-  if (at >= 0) tabs.value = tabs.value.filter((one) => one !== id);
-  if (current.value === id) current.value = tabs.value[Math.min(at, tabs.value.length - 1)] ?? null;
-  remember();
+  if (at < 0) return;
+  batch(() => {
+    tabs.value = tabs.value.filter((tab) => tab !== id);
+    if (current.value === id) go({ session: tabs.value[Math.min(at, tabs.value.length - 1)] ?? null }, how);
+  });
 }
+
+/** The session that the address names has a tab, however it came to be named; one that is not there leads to the list. */
+effect(() => {
+  const id = current.value;
+  if (id === null || !known.value || tabs.value.includes(id)) return;
+  if (sessions.value.has(id)) tabs.value = [...tabs.value, id];
+  else {
+    go({ session: null }, "replace");
+    notify("The session of this address is not there.");
+  }
+});
 
 let lastNotice = 0;
 
 export function notify(text: string, kind: Notice["kind"] = "error"): void {
   const id = ++lastNotice;
-  notices.value = [...notices.value.filter((one) => one.text !== text), { id, text, kind }].slice(-4);
+  notices.value = [...notices.value.filter((notice) => notice.text !== text), { id, text, kind }].slice(-4);
   setTimeout(() => dismiss(id), NOTICE_MS);
 }
 
 export function dismiss(id: number): void {
-  notices.value = notices.value.filter((one) => one.id !== id);
+  notices.value = notices.value.filter((notice) => notice.id !== id);
 }
 
 /** Open tabs outlive a reload, in this browser tab. */
-function remember(): void {
-  sessionStorage.setItem("tabs", JSON.stringify({ tabs: tabs.value, current: current.value }));
-}
-
-function restored(): string[] {
+function restored(): { tabs: string[]; current: string | null } {
   try {
-    const kept = JSON.parse(sessionStorage.getItem("tabs") ?? "{}") as { tabs?: string[] };
-    return Array.isArray(kept.tabs) ? kept.tabs.filter((one) => typeof one === "string") : [];
+    const kept = JSON.parse(sessionStorage.getItem(TABS) ?? "{}") as { tabs?: unknown; current?: unknown };
+    const open = Array.isArray(kept.tabs) ? kept.tabs.filter((id) => typeof id === "string") : [];
+    return { tabs: open, current: open.find((id) => id === kept.current) ?? null };
   } catch {
-    return [];
+    return { tabs: [], current: null };
   }
 }
 
+/** A link that signs in names no session: what was shown in this browser tab before is shown again. */
 export function restoreCurrent(): void {
-  try {
-    const kept = JSON.parse(sessionStorage.getItem("tabs") ?? "{}") as { current?: string };
-    current.value = kept.current && tabs.value.includes(kept.current) ? kept.current : (tabs.value[0] ?? null);
-  } catch {
-    current.value = null;
-  }
+  if (current.value === null) go({ session: before.current }, "replace");
+  effect(() => sessionStorage.setItem(TABS, JSON.stringify({ tabs: tabs.value, current: current.value })));
 }

@@ -6,7 +6,11 @@ import type { StoryLine } from "./shapes";
 const TOLD = new Set(["at", "event", "run", "from", "to", "reason", "actor", "by", "schema", "record", "pid"]);
 
 export function headline(line: StoryLine): string {
-  const change = line["to"] ? (line["from"] ? `${said(line["from"])} → ${said(line["to"])}` : said(line["to"])) : line.event;
+  const change = line["to"]
+    ? line["from"]
+      ? `${said(line["from"])} → ${said(line["to"])}`
+      : said(line["to"])
+    : line.event;
   return line["run"] ? `${change} (run ${said(line["run"])})` : change;
 }
 

@@ -1,21 +1,39 @@
 import { describe, expect, test } from "vitest";
-import { GAP, OUTPUT, SNAPSHOT, frameOf, gapText, type Frame } from "./frames";
-import type { Attached } from "./messages";
+import { type Frame, frameOf, GAP, gapText, OUTPUT, SNAPSHOT } from "./frames";
+import type { Attached } from "./shapes";
 import { Stream } from "./stream";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
-const output = (channel: number, offset: number, text: string): Frame => ({ kind: OUTPUT, channel, offset, data: bytes(text) });
-const snapshot = (channel: number, offset: number, text: string): Frame => ({ kind: SNAPSHOT, channel, offset, data: bytes(text) });
+const output = (channel: number, offset: number, text: string): Frame => ({
+  kind: OUTPUT,
+  channel,
+  offset,
+  data: bytes(text),
+});
+const snapshot = (channel: number, offset: number, text: string): Frame => ({
+  kind: SNAPSHOT,
+  channel,
+  offset,
+  data: bytes(text),
+});
 const attached = (channel: number, run: number): Attached => ({
-  type: "session.attached", sessionId: "k3v9q0x2m7ab", channel, run, cols: 80, rows: 24, offset: 0,
+  type: "session.attached",
+  sessionId: "k3v9q0x2m7ab",
+  channel,
+  run,
+  cols: 80,
+  rows: 24,
+  offset: 0,
 });
 
 function shown(stream: Stream, ...frames: Frame[]): string {
-  const parts = frames.flatMap((frame) => stream.frame(frame)).map((effect) => {
-    if (effect.do === "write") return new TextDecoder().decode(effect.data);
-    if (effect.do === "reset") return `[reset]${new TextDecoder().decode(effect.data)}`;
-    return `[${effect.do}]`;
-  });
+  const parts = frames
+    .flatMap((frame) => stream.frame(frame))
+    .map((effect) => {
+      if (effect.do === "write") return new TextDecoder().decode(effect.data);
+      if (effect.do === "reset") return `[reset]${new TextDecoder().decode(effect.data)}`;
+      return `[${effect.do}]`;
+    });
   return parts.join("");
 }
 
@@ -45,7 +63,9 @@ describe("a stream", () => {
 
   test("shows a byte that comes twice once", () => {
     const stream = open();
-    expect(shown(stream, snapshot(1, 0, ""), output(1, 0, "abc"), output(1, 1, "bcd"), output(1, 0, "ab"))).toBe("[reset]abcd");
+    expect(shown(stream, snapshot(1, 0, ""), output(1, 0, "abc"), output(1, 1, "bcd"), output(1, 0, "ab"))).toBe(
+      "[reset]abcd",
+    );
   });
 
   test("asks for the screen when bytes are missing that nobody announced", () => {
@@ -59,7 +79,9 @@ describe("a stream", () => {
     const stream = open();
     const lost = new Uint8Array(8);
     new DataView(lost.buffer).setBigUint64(0, 100n);
-    expect(shown(stream, snapshot(1, 0, ""), { kind: GAP, channel: 1, offset: 0, data: lost }, output(1, 100, "x"))).toBe("[reset][gap]x");
+    expect(
+      shown(stream, snapshot(1, 0, ""), { kind: GAP, channel: 1, offset: 0, data: lost }, output(1, 100, "x")),
+    ).toBe("[reset][gap]x");
   });
 
   test("puts the next run under the last one, from its first byte on", () => {
@@ -92,5 +114,8 @@ test("a frame is read from its bytes", () => {
 });
 
 test("a gap that nobody could count has no number", () => {
-  expect([1, 8].map(gapText)).toEqual(["some output is missing here; nobody knows how much", "8 bytes are no longer in the log"]);
+  expect([1, 8].map(gapText)).toEqual([
+    "some output is missing here; nobody knows how much",
+    "8 bytes are no longer in the log",
+  ]);
 });

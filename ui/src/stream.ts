@@ -4,8 +4,8 @@
  * `next` is the offset of the first byte that was not shown yet, so a view that comes back asks for exactly that one.
  */
 
-import { GAP, OUTPUT, SNAPSHOT, lostIn, type Frame } from "./frames";
-import type { Attached } from "./messages";
+import { type Frame, GAP, lostIn, OUTPUT, SNAPSHOT } from "./frames";
+import type { Attached } from "./shapes";
 
 export type Effect =
   | { do: "reset"; data: Uint8Array }

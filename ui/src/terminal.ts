@@ -7,9 +7,10 @@ import { copyFrom } from "./clipboard";
 import { newTerminal } from "./xterm";
 
 /** What a dead program may have left switched on: screen, margins, mouse, paste, keypad, colours, cursor. */
-const CALM = "\x18\x1b[?1049l\x1b[?1000;1002;1003;1004;1006;2004;1l\x1b>\x1b7\x1b[?6l\x1b[r\x1b8\x1b[?7h\x1b[m\x1b(B\x0f\x1b[?25h";
+const CALM =
+  "\x18\x1b[?1049l\x1b[?1000;1002;1003;1004;1006;2004;1l\x1b>\x1b7\x1b[?6l\x1b[r\x1b8\x1b[?7h\x1b[m\x1b(B\x0f\x1b[?25h";
 /** What a terminal says by itself when a program asks it. */
-const ANSWER = /^(\x1b\[[?>=]?[\d;]*(c|n|R|u|\$y)|\x1b\[[IO]|\x1bP[^]*|\x1b\][^]*)$/;
+const ANSWER = /^(\x1b\[[?>=]?[\d;]*(c|n|R|u|\$y)|\x1b\[[IO]|\x1bP[\s\S]*|\x1b\][\s\S]*)$/;
 
 export interface Keys {
   typed(data: string): void;
@@ -76,20 +77,20 @@ export class SessionTerminal {
   /** The size that the bytes that follow are meant for. */
   hold(cols: number, rows: number): void {
     this.held = true;
-    this.then(() => this.held && this.term.resize(cols, rows));
+    this.whenShown(() => this.held && this.term.resize(cols, rows));
   }
 
   /** Nobody else cares about the size any more. */
   release(): void {
-    this.then(() => {
+    this.whenShown(() => {
       this.held = false;
       this.term.resize(this.size.cols, this.size.rows);
     });
   }
 
   /** Do something when all that was written before is shown. */
-  then(work: () => void): void {
-    if (this.waiting) this.waiting.push(() => this.then(work));
+  whenShown(work: () => void): void {
+    if (this.waiting) this.waiting.push(() => this.whenShown(work));
     else this.term.write("", work);
   }
 
@@ -100,7 +101,7 @@ export class SessionTerminal {
   }
 
   reset(data: Uint8Array): void {
-    this.then(() => this.term.reset());
+    this.whenShown(() => this.term.reset());
     this.write(data);
   }
 

@@ -5,7 +5,10 @@ import { Turns } from "./turns";
 function stage(): { turns: Turns<number>; taken: number[][]; frame: (now: number) => boolean } {
   let next: ((now: number) => void) | undefined;
   const taken: number[][] = [];
-  const turns = new Turns<number>((one) => taken.at(-1)!.push(one), (then) => (next = then));
+  const turns = new Turns<number>(
+    (number) => taken.at(-1)!.push(number),
+    (then) => (next = then),
+  );
   const frame = (now: number) => {
     const then = next;
     next = undefined;
@@ -20,14 +23,14 @@ const numbers = (count: number): number[] => [...Array(count).keys()];
 
 test("a few take their turn in the next frame, each once", () => {
   const { turns, taken, frame } = stage();
-  for (const one of [1, 2, 1]) turns.ask(one);
+  for (const number of [1, 2, 1]) turns.ask(number);
   expect(frame(0)).toBe(false);
   expect(taken).toEqual([[1, 2]]);
 });
 
 test("many are spread over frames, and none is left out", () => {
   const { turns, taken, frame } = stage();
-  numbers(30).forEach((one) => turns.ask(one));
+  for (const number of numbers(30)) turns.ask(number);
   for (let now = 0; frame(now); now += 16);
   expect(taken.length).toBeGreaterThan(2);
   expect(taken.flat()).toEqual(numbers(30));
@@ -38,8 +41,9 @@ test("late frames take fewer, frames in time take more again", () => {
   let now = 0;
   const sizes = (ms: number) =>
     numbers(6).map(() => {
-      numbers(100).forEach((one) => turns.ask(one));
-      frame((now += ms));
+      for (const number of numbers(100)) turns.ask(number);
+      now += ms;
+      frame(now);
       return taken.at(-1)!.length;
     });
   expect(sizes(60)).toEqual([8, 4, 2, 1, 1, 1]);

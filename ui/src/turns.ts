@@ -16,17 +16,17 @@ export class Turns<T> {
   private asked = false;
 
   constructor(
-    private readonly take: (one: T) => void,
+    private readonly take: (waiter: T) => void,
     private readonly frames: Frames = nextFrame,
   ) {}
 
-  ask(one: T): void {
-    this.waiting.add(one);
+  ask(waiter: T): void {
+    this.waiting.add(waiter);
     this.schedule();
   }
 
-  forget(one: T): void {
-    this.waiting.delete(one);
+  forget(waiter: T): void {
+    this.waiting.delete(waiter);
   }
 
   private schedule(): void {
@@ -41,8 +41,8 @@ export class Turns<T> {
       this.most = now - this.last > LATE_MS ? Math.max(1, this.most >> 1) : Math.min(MOST, this.most + 1);
     }
     const taken = [...this.waiting].slice(0, this.most);
-    for (const one of taken) this.waiting.delete(one);
-    for (const one of taken) this.take(one);
+    for (const waiter of taken) this.waiting.delete(waiter);
+    for (const waiter of taken) this.take(waiter);
     // A frame that nobody asked for says nothing about how long the one before it took.
     this.last = this.waiting.size > 0 ? now : undefined;
     if (this.waiting.size > 0) this.schedule();

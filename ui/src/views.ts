@@ -1,22 +1,22 @@
 /** The open terminals, and what goes between them and the hub. */
 
 import { effect } from "@preact/signals";
-import { frameOf, gapText, type Frame } from "./frames";
-import type { Attached, PageMessage } from "./messages";
+import { type Frame, frameOf, gapText } from "./frames";
 import { redrawLess } from "./redraw";
+import type { Attached, ClientMessage, Size } from "./shapes";
 import { grid, link, owner, sessions, tabs } from "./store";
-import { Stream, type Effect } from "./stream";
+import { type Effect, Stream } from "./stream";
 import { SessionTerminal } from "./terminal";
 import { onTheme, theme } from "./themes";
 import { Turns } from "./turns";
-import { isLive, takesInput } from "./words";
+import { takesInput } from "./words";
 
 /** More than this not yet parsed: the terminal is slower than the program, and the screen as it is then does. */
 const MOST_PENDING = 4 << 20;
 /** How often a terminal that nobody sees takes what came for it: it still has to answer what its program asks. */
 const UNSEEN_EVERY_MS = 250;
 
-let send: (message: PageMessage) => boolean = () => false;
+let send: (message: ClientMessage) => boolean = () => false;
 const views = new Map<string, View>();
 const parking = document.createElement("div");
 
@@ -58,7 +58,8 @@ class View {
 
   type(data: string): void {
     const session = sessions.value.get(this.id);
-    if (this.asked && session && takesInput(session) && owner.value) send({ type: "terminal.input", sessionId: this.id, data });
+    if (this.asked && session && takesInput(session) && owner.value)
+      send({ type: "terminal.input", sessionId: this.id, data });
   }
 
   /** Ask for what is not shown yet, once for each connection. */
@@ -75,7 +76,7 @@ class View {
 
   get live(): boolean {
     const session = sessions.value.get(this.id);
-    return session !== undefined && isLive(session);
+    return session?.live === true;
   }
 
   /** The terminal of a run that has ended may have any size. */
@@ -129,16 +130,16 @@ class View {
   }
 
   private carryOut(effects: Effect[]): void {
-    for (const one of effects) {
-      if (one.do === "write") {
-        this.write(one.data);
+    for (const step of effects) {
+      if (step.do === "write") {
+        this.write(step.data);
         continue;
       }
       this.flush();
-      if (one.do === "reset") this.replace(one.data);
-      else if (one.do === "attach") this.say(one.from);
-      else if (one.do === "separate") this.separate(one.run);
-      else this.terminal.write(`\r\n\x1b[2m— ${gapText(one.lost)} —\x1b[22m\r\n`);
+      if (step.do === "reset") this.replace(step.data);
+      else if (step.do === "attach") this.say(step.from);
+      else if (step.do === "separate") this.separate(step.run);
+      else this.terminal.write(`\r\n\x1b[2m— ${gapText(step.lost)} —\x1b[22m\r\n`);
     }
   }
 
@@ -162,7 +163,7 @@ class View {
     this.flush();
     send({ type: "session.detach", sessionId: this.id });
     this.stream.next = undefined;
-    this.terminal.then(() => this.attach());
+    this.terminal.whenShown(() => this.attach());
   }
 }
 
@@ -178,7 +179,7 @@ function joined(parts: Uint8Array[], size: number): Uint8Array {
   return whole;
 }
 
-export function connectViews(sender: (message: PageMessage) => boolean): void {
+export function connectViews(sender: (message: ClientMessage) => boolean): void {
   send = sender;
   parking.hidden = true;
   document.body.append(parking);
@@ -197,10 +198,12 @@ export function connectViews(sender: (message: PageMessage) => boolean): void {
       const session = all.get(id);
       view.terminal.allowInput(session !== undefined && takesInput(session) && mayType);
       if (session) view.attach();
-      if (session) view.notice(isLive(session));
+      if (session) view.notice(session.live);
     }
   });
-  onTheme(() => views.forEach((view) => (view.terminal.term.options.theme = theme())));
+  onTheme(() => {
+    for (const view of views.values()) view.terminal.term.options.theme = theme();
+  });
 }
 
 export function viewOf(id: string): View {
@@ -216,27 +219,26 @@ export function viewOf(id: string): View {
 }
 
 export function linkLost(): void {
-  views.forEach((view) => view.lose());
+  for (const view of views.values()) view.lose();
 }
 
 export function attachAll(): void {
-  views.forEach((view) => view.attach());
+  for (const view of views.values()) view.attach();
 }
 
 export function onAttached(told: Attached): void {
   views.get(told.sessionId)?.attached(told);
 }
 
-export function onSize(told: { sessionId: string; cols: number; rows: number }): void {
+export function onSize(told: Size): void {
   views.get(told.sessionId)?.resize(told.cols, told.rows);
 }
 
 export function onFrame(buffer: ArrayBuffer): void {
   const frame = frameOf(buffer);
-  if (frame) views.forEach((view) => view.frame(frame));
+  if (frame) for (const view of views.values()) view.frame(frame);
 }
 
 export function resume(id: string): void {
   send({ type: "session.resume", sessionId: id });
 }
-

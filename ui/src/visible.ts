@@ -3,6 +3,7 @@
 import { options, type VNode } from "preact";
 
 /** Controls, bidirectional and other format characters, fillers. A line end, a tab and how an emoji is drawn are none. */
+// biome-ignore lint/suspicious/noMisleadingCharacterClass: each of these characters is meant by itself
 const HIDDEN = /(?![\t\n\r\ufe0e\ufe0f])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 const ATTRIBUTES = ["title", "aria-label", "aria-description", "alt", "placeholder"];
 

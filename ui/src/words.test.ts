@@ -4,33 +4,58 @@ import type { Session } from "./shapes";
 import { argv, canResume, duration, ending, inOrder, label, matches, whereabouts } from "./words";
 
 const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit"]>>): Session =>
-  session({ ...fields, exit: { code: null, signal: null, core_dumped: false, intent: null, ended_at: null, ended_at_known: false, ...exit } });
+  session({
+    ...fields,
+    exit: {
+      code: null,
+      signal: null,
+      core_dumped: false,
+      intent: null,
+      ended_at: null,
+      ended_at_known: false,
+      ...exit,
+    },
+  });
 
-test("who wants something comes first", () => {
+test("sessions are in the order of the hub's rank, then of their index", () => {
   const all = [
-    session({ name: "works", index: 1 }),
-    session({ name: "failed", index: 2, state: "failed", status: "failed" }),
-    session({ name: "waits", index: 3, attention: "waiting" }),
-    session({ name: "done", index: 4, state: "completed", status: "completed" }),
-    session({ name: "blocked", index: 5, attention: "blocked" }),
-    session({ name: "old", index: 6, record: "archived", status: "archived" }),
+    session({ name: "works", index: 1, rank: 4 }),
+    session({ name: "failed", index: 2, rank: 2 }),
+    session({ name: "blocked", index: 5, rank: 0 }),
+    session({ name: "lost", index: 3, rank: 2 }),
   ];
-  expect(inOrder(all).map((one) => one.name)).toEqual(["blocked", "waits", "failed", "works", "done", "old"]);
+  expect(inOrder(all).map((shown) => shown.name)).toEqual(["blocked", "failed", "lost", "works"]);
 });
 
 test("an end is told with its code or signal", () => {
   expect(ending(ended({ state: "failed", status: "failed" }, { code: 1 }))).toBe("Process exited with code 1.");
-  expect(ending(ended({ state: "failed", status: "failed" }, { signal: "SIGSEGV" }))).toBe("Process killed by SIGSEGV.");
+  expect(ending(ended({ state: "failed", status: "failed" }, { signal: "SIGSEGV" }))).toBe(
+    "Process killed by SIGSEGV.",
+  );
   expect(ending(ended({ state: "completed", status: "completed" }, { code: 0 }))).toBe("Process exited with code 0.");
   expect(ending(ended({ state: "stopped", status: "stopped" }, { code: 143 }))).toBe("Process stopped.");
   expect(ending(ended({ state: "failed", status: "stopped" }, { code: 1 }))).toBe("Process stopped.");
-  expect(ending(session({ state: "failed", status: "failed", label: "failed: keeper lost" }))).toBe("Process failed: keeper lost.");
+  expect(ending(session({ state: "failed", status: "failed", label: "failed: keeper lost" }))).toBe(
+    "Process failed: keeper lost.",
+  );
 });
 
 test("of a session that cannot be read nothing is offered, and nothing said that nobody knows", () => {
-  const newer = session({ state: "unknown", status: "unknown", agent: "", workspace: { id: null, path: "", branch: null } });
+  const newer = session({
+    state: "unknown",
+    status: "unknown",
+    live: false,
+    agent: "",
+    workspace: { id: null, path: "", branch: null },
+  });
   expect([canResume(newer), whereabouts(newer)]).toEqual([false, ""]);
-  const root = session({ state: "failed", status: "failed", agent: "sh", workspace: { id: null, path: "/", branch: null } });
+  const root = session({
+    state: "failed",
+    status: "failed",
+    live: false,
+    agent: "sh",
+    workspace: { id: null, path: "/", branch: null },
+  });
   expect([canResume(root), whereabouts(root)]).toEqual([true, "sh · /"]);
 });
 
@@ -44,12 +69,21 @@ test("a command line becomes words without a shell", () => {
 });
 
 test("the filter wants every word, anywhere", () => {
-  const one = session({ name: "fix-auth", label: "failed: command exited with code 1", status: "failed" });
-  expect(["", "AUTH", "fix failed", "shop", "claude"].every((text) => matches(one, text))).toBe(true);
-  expect(matches(one, "auth codex")).toBe(false);
+  const shown = session({ name: "fix-auth", label: "failed: command exited with code 1", status: "failed" });
+  expect(["", "AUTH", "fix failed", "shop", "claude"].every((text) => matches(shown, text))).toBe(true);
+  expect(matches(shown, "auth codex")).toBe(false);
 });
 
 test("a label says what the agent wants, once", () => {
-  expect(label(session({ attention: "waiting" }))).toBe("running · waiting");
-  expect(label(session({ attention: "blocked", label: "running (blocked 5s)" }))).toBe("running (blocked 5s)");
+  expect(label(session({ attention: "waiting" }), 0)).toBe("running · waiting");
+  expect(label(session({ attention: "blocked", label: "running (blocked 5s)" }), 0)).toBe("running (blocked 5s)");
+});
+
+test("a label counts on by itself, from the moment that the hub names", () => {
+  const quiet = { quiet_since: "2026-05-04T12:00:00Z", label: "running (idle 30s)" };
+  const now = Date.parse("2026-05-04T12:02:15Z");
+  expect(label(session(quiet), now)).toBe("running (idle 2m 15s)");
+  const problem = { ...quiet, label: "running (idle 1m 0s) (unreadable file, see hitch doctor)" };
+  expect(label(session(problem), now)).toBe("running (idle 2m 15s) (unreadable file, see hitch doctor)");
+  expect(label(session({ label: "failed: left 3s)" }), now)).toBe("failed: left 3s)");
 });

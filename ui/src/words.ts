@@ -1,4 +1,4 @@
-/** Texts about a session. Status itself is derived by the hub alone: here its words only get a colour and an order. */
+/** Texts about a session. What it is, its colour, its rank and whether it takes a prompt are the hub's judgement. */
 
 import type { Session } from "./shapes";
 
@@ -6,53 +6,18 @@ export const CRASHED = "Session crashed. Click to restart.";
 export const MAY_BE_RESUMABLE = "may be resumable when agent supports it";
 export const ARCHIVED = "Session is archived";
 
-const LIVE = new Set(["starting", "running", "stopping"]);
 const ATTENTION: Record<string, string> = { blocked: "blocked", waiting: "waiting" };
-const COLOURS: Record<string, string> = {
-  created: "grey",
-  starting: "blue",
-  running: "green",
-  stopping: "blue",
-  stopped: "grey",
-  completed: "grey",
-  failed: "red",
-  orphaned: "red",
-  stale: "yellow",
-  unknown: "yellow",
-  suspended: "grey",
-  archived: "grey",
-  error: "red",
-};
+/** How long it has been quiet, in a label that counts that. */
+const AGE = /\d+[smhd][^()]*(?=\))/;
 
-export const isLive = (session: Session): boolean => LIVE.has(session.state);
 export const isListed = (session: Session): boolean => session.record === "active" || session.record === "suspended";
 export const hasCrashed = (session: Session): boolean => session.status === "failed";
-export const takesInput = (session: Session): boolean => session.record === "active" && session.state === "running";
-/** A prompt also wakes one whose process had done its work, or was ended because it was idle. */
-export const takesPrompt = (session: Session): boolean =>
-  takesInput(session) || (session.record === "active" && (session.state === "completed" || session.exit?.intent === "reaper"));
+/** What is typed goes to a run. A prompt may also start the next one. */
+export const takesInput = (session: Session): boolean => session.live && session.takes_prompt;
 /** One that a newer version wrote, or that cannot be read: it is there, and nothing can be done with it. */
 export const isForeign = (session: Session): boolean => session.state === "unknown";
 export const canResume = (session: Session): boolean =>
-  !isLive(session) && !isForeign(session) && session.state !== "created" && isListed(session);
-
-export function colour(session: Session): string {
-  if (session.status === "running") {
-    if (session.attention === "blocked") return "orange";
-    if (session.attention === "waiting") return "blue";
-  }
-  return COLOURS[session.status] ?? "grey";
-}
-
-/** Blocked, waiting, failed, then the rest. */
-export function urgency(session: Session): number {
-  if (!isListed(session)) return 9;
-  if (session.status === "running" && session.attention === "blocked") return 0;
-  if (session.status === "running" && session.attention === "waiting") return 1;
-  if (session.status === "failed" || session.status === "orphaned") return 2;
-  if (session.status === "stale" || session.status === "unknown") return 3;
-  return isLive(session) ? 4 : 5;
-}
+  !session.live && !isForeign(session) && session.state !== "created" && isListed(session);
 
 export function place(session: Session): string {
   const { branch, path } = session.workspace;
@@ -62,10 +27,12 @@ export function place(session: Session): string {
 /** The agent and where it works, as far as anything is known. */
 export const whereabouts = (session: Session): string => [session.agent, place(session)].filter(Boolean).join(" · ");
 
-/** The hub's words; and what the agent wants, where they do not say it. */
-export function label(session: Session): string {
+/** The hub's words, with the time that they count as it is now; and what the agent wants, where they do not say it. */
+export function label(session: Session, now: number): string {
+  const since = session.quiet_since;
+  const words = since ? session.label.replace(AGE, duration(secondsSince(since, now))) : session.label;
   const wants = session.status === "running" ? ATTENTION[session.attention] : undefined;
-  return wants && !session.label.includes(wants) ? `${session.label} · ${wants}` : session.label;
+  return wants && !words.includes(wants) ? `${words} · ${wants}` : words;
 }
 
 /** How the last run ended, as a sentence. */
@@ -81,14 +48,25 @@ export function ending(session: Session): string {
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
 export function matches(session: Session, wanted: string): boolean {
-  const text = [session.name, session.agent, place(session), session.label, session.attention, session.record, session.description]
+  const text = [
+    session.name,
+    session.agent,
+    place(session),
+    session.label,
+    session.attention,
+    session.record,
+    session.description,
+  ]
     .join(" ")
     .toLowerCase();
-  return wanted.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+  return wanted
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
 }
 
 export function inOrder(sessions: Iterable<Session>): Session[] {
-  return [...sessions].sort((a, b) => urgency(a) - urgency(b) || a.index - b.index || a.id.localeCompare(b.id));
+  return [...sessions].sort((a, b) => a.rank - b.rank || a.index - b.index || a.id.localeCompare(b.id));
 }
 
 /** As the command line writes it: the two largest units, 45s, 3m 5s, 2h 0m, 4d 3h. */

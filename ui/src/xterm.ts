@@ -26,7 +26,11 @@ export function newTerminal(): Terminal {
   term.loadAddon(new WebLinksAddon((_, address) => follow(address)));
   let stop: () => void;
   term.loadAddon({
-    activate: () => (stop = effect(() => void (term.options.screenReaderMode = screenReader.value))),
+    activate: () => {
+      stop = effect(() => {
+        term.options.screenReaderMode = screenReader.value;
+      });
+    },
     dispose: () => stop(),
   });
   return term;

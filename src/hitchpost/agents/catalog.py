@@ -60,7 +60,8 @@ def load(name: str) -> Agent:
     """Raises ``UsageError`` for a name that no file describes."""
     if name not in names():
         raise UsageError(
-            f"unknown agent {name!r}; known are: {', '.join(names())}. For any other program: hitch run -- {name} …"
+            f"unknown agent {name!r}; known are: {', '.join(names())}. For any other program: hitch run -- {name} …",
+            field="agent",
         )
     import _signal
     import tomllib

@@ -274,8 +274,11 @@ class Registry:
             if fresh is None:
                 moved.append(one.id)
             elif one.seen is seen:
+                words = _words(one.shape)
                 one.seen = fresh
                 one.describe(now)
+                if _words(one.shape) != words:
+                    self.publish({"type": "session.updated", "sessionId": one.id, "session": one.shape})
         await asyncio.gather(*map(self.look_at, moved))
 
     def listed(self, *, records: tuple[str, ...] = ALL) -> list[Tracked]:
@@ -562,6 +565,11 @@ class Registry:
 
 def _in_sandbox(text: str | None) -> bool:
     return text is not None and json.loads(text)["runtime"] not in WITHOUT_SANDBOX
+
+
+def _words(shape: dict[str, Any]) -> tuple[str, str]:
+    """What time and output change of a session's words. How long it has been quiet, whoever reads the words counts."""
+    return shape["attention"], shape["quiet_since"] or shape["label"]
 
 
 def _is_late(one: Tracked, seen: Seen) -> bool:

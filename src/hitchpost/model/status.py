@@ -34,6 +34,9 @@ COLOURS: dict[str, str] = {
     record.ERROR: "red",
 }
 
+ATTENTION_COLOURS: dict[str, str] = {BLOCKED: "orange", WAITING: "blue"}
+"""A running session that wants a person has the colour of what it wants."""
+
 REPORTED: dict[str, str] = {
     "idle": WAITING,
     "working": WORKING,
@@ -62,6 +65,10 @@ class Status:
     in_status_s: float
     total_s: float
     total_grows: bool
+    live: bool
+    takes_prompt: bool
+    rank: int
+    quiet_since: datetime | None
 
 
 def settle(facts: Facts) -> Facts:
@@ -174,6 +181,36 @@ def rests(facts: Facts) -> bool:
     return facts.record == record.ACTIVE and (facts.state == run.COMPLETED or reaped)
 
 
+def takes_prompt(facts: Facts) -> bool:
+    """Whether a prompt has somewhere to go: to an agent that runs, or to the next run of one that rests.
+
+    An agent that waits for a permission may still refuse it.
+    """
+    return (facts.record in record.TAKES_INPUT and as_seen(facts).state == run.RUNNING) or rests(facts)
+
+
+def rank(record_word: str, word: str, wants: str, *, live: bool) -> int:
+    """The urgency of a session; the smallest number comes first in a list.
+
+    0 blocked, 1 waiting, 2 failed or orphaned, 3 stale or unknown, 4 live, 5 the rest, 9 not usually listed.
+    """
+    if record_word not in record.LISTED:
+        return 9
+    if word == run.RUNNING and wants in (BLOCKED, WAITING):
+        return 0 if wants == BLOCKED else 1
+    if word in (run.FAILED, run.ORPHANED):
+        return 2
+    if word in (STALE, UNKNOWN):
+        return 3
+    return 4 if live else 5
+
+
+def _colour(word: str, wants: str) -> str:
+    if word == run.RUNNING and wants in ATTENTION_COLOURS:
+        return ATTENTION_COLOURS[wants]
+    return COLOURS.get(word, COLOURS[UNKNOWN])
+
+
 def never_ran(facts: Facts) -> bool:
     """Whether the start failed: there never was a process of the agent."""
     return facts.exit is not None and facts.exit.error is not None and facts.started_at is None
@@ -243,11 +280,19 @@ def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
             return "running (process stopped)"
         if facts.keeper_stopped:
             return "running (keeper stopped)"
-        if wants == BLOCKED:
-            return f"running (blocked {duration(idle_s)})"
-        if idle_s >= facts.idle_after_s:
-            return f"running (idle {duration(idle_s)})"
+        if counted := _quiet_word(facts, word, wants, idle_s):
+            return f"running ({counted} {duration(idle_s)})"
     return word
+
+
+def _quiet_word(facts: Facts, word: str, wants: str, idle_s: float) -> str:
+    """What the label counts the seconds of: ``blocked``, ``idle`` or nothing."""
+    stopped = facts.sandbox_paused or facts.process_stopped or facts.keeper_stopped
+    if word != run.RUNNING or facts.keeper_alive is False or stopped:
+        return ""
+    if wants == BLOCKED:
+        return BLOCKED
+    return IDLE if idle_s >= facts.idle_after_s else ""
 
 
 def survivors(facts: Facts) -> int:
@@ -266,14 +311,16 @@ def processes(count: int) -> str:
 
 def status(facts: Facts, now: datetime) -> Status:
     """Everything that is said about ``facts`` at ``now``. Total: every combination of facts has a status."""
-    state = as_seen(facts).state
+    state, takes = as_seen(facts).state, takes_prompt(facts)
     facts = as_told(facts)
     wants = attention(facts, now)
     word = _word(facts)
     why = reason(facts)
     ended = facts.state in run.TERMINAL and not (facts.state == run.ORPHANED and facts.keeper_alive is True)
     ended = ended or gone_unseen(facts)
-    idle_s = seconds_between(facts.last_activity_at or facts.started_at, now) if facts.state == run.RUNNING else 0.0
+    last_output_at = facts.last_activity_at or facts.started_at
+    idle_s = seconds_between(last_output_at, now) if facts.state == run.RUNNING else 0.0
+    live = state in run.LIVE
     ended_at = facts.exit.ended_at if facts.exit is not None else None
     since = last_sign_of_life(facts) if gone_unseen(facts) else facts.state_changed_at
     since = facts.record_changed_at if word == facts.record else since
@@ -284,12 +331,16 @@ def status(facts: Facts, now: datetime) -> Status:
         state=state,
         reason=why,
         attention=wants,
-        colour=COLOURS.get(word, COLOURS[UNKNOWN]),
+        colour=_colour(word, wants),
         session_alive=session_alive(facts),
         idle_s=idle_s,
         in_status_s=seconds_between(since or facts.state_changed_at or facts.created_at, now),
         total_s=facts.earlier_runs_s + life_s,
         total_grows=facts.started_at is not None and not ended,
+        live=live,
+        takes_prompt=takes,
+        rank=rank(facts.record, word, wants, live=live),
+        quiet_since=last_output_at if _quiet_word(facts, word, wants, idle_s) else None,
     )
 
 

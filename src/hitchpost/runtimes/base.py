@@ -89,11 +89,15 @@ class GitFolder:
 
 @value
 class Started:
-    """The answer to a start. ``error`` is None when the agent runs; ``kept`` is False when no keeper was started."""
+    """The answer to a start. ``error`` is None when the agent runs; ``kept`` is False when no keeper was started.
+
+    ``field`` is what of the request the error is about, where that is known.
+    """
 
     pid: int | None
     error: str | None = None
     kept: bool = True
+    field: str = ""
 
 
 @value

@@ -56,7 +56,7 @@ class Docker(local.Local):
         except (HitchpostError, OSError) as error:
             if before is None:
                 self._removed(spec)
-            return Started(None, str(error), kept=False)
+            return Started(None, str(error), kept=False, field=getattr(error, "field", ""))
         inside = f"{PLACES['shared']}/{os.path.basename(folder)}"
         argv = ["sh", f"{PLACES['programs']}/begin.sh", inside, str(spec.cols), str(spec.rows)]
         env = _environment(spec, sandbox)
@@ -298,7 +298,7 @@ def ensure(spec: RunSpec, sandbox: Sandbox, box: Box | None) -> Box:
         if "no such image" not in str(error).lower():
             raise
         how = "build one as docs/containers.md says, pull it, or name another: --image"
-        raise EngineFailed(f"the engine has no image {sandbox.image}; {how}") from None
+        raise EngineFailed(f"the engine has no image {sandbox.image}; {how}", field="sandbox.image") from None
     write_box(spec.session_folder, made)
     remove_left(home)
     return made

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 INDEX = "index.tsv"
 MAGIC = b"hitchpost index"
 TICK_NS = 2_000_000_000
-VERSION = 8
+VERSION = 9
 NO_STAMP = "0"
 MOST_BYTES = 256 << 20
 

@@ -275,4 +275,4 @@ def check_branch(branch: str) -> None:
         done = run("/", "check-ref-format", "--branch", branch, check=False)
         good = done.code == 0 and done.line == branch
     if not good:
-        raise UsageError(f"{branch!r} cannot be the name of a branch; see git help check-ref-format")
+        raise UsageError(f"{branch!r} cannot be the name of a branch; see git help check-ref-format", field="branch")

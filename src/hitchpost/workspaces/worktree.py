@@ -124,10 +124,11 @@ def starting_point(folder: str, repository: Repository, branch: str) -> Start:
     refs = remotes.out.decode("utf-8", "surrogateescape").splitlines()
     if len(refs) > 1:
         names = ", ".join(one.removeprefix("refs/remotes/") for one in refs)
-        raise Refused(f"several remotes have {branch}: {names}; make the branch from one of them with git branch first")
+        text = f"several remotes have {branch}: {names}; make the branch from one of them with git branch first"
+        raise Refused(text, field="branch")
     head = git.commit("/", refs[0], repository.common) if refs else git.head(folder)
     if head is None:
-        raise Refused(f"{repository.top or repository.common} has no commits yet; make one first")
+        raise Refused(f"{repository.top or repository.common} has no commits yet; make one first", field="folder")
     if refs:
         return Start(head, ("--track", "-b", branch, refs[0]), new=True)
     return Start(head, ("--no-track", "-b", branch, head), new=True)
@@ -141,7 +142,8 @@ def checked_out_in(common: str, branch: str) -> str:
 def refuse_checked_out(common: str, branch: str) -> None:
     if where := checked_out_in(common, branch):
         raise Refused(
-            f"branch {branch} is checked out in {where}; work there with --workspace, or choose another branch"
+            f"branch {branch} is checked out in {where}; work there with --workspace, or choose another branch",
+            field="branch",
         )
 
 

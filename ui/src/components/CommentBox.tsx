@@ -2,7 +2,6 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, ask, sessionPath } from "../api";
 import { commentOn, type PatchLine } from "../patch";
 import type { Session } from "../shapes";
-import { takesPrompt } from "../words";
 
 type Sent = { state: "writing" | "sending" | "sent" | "refused"; text: string };
 const WRITING: Sent = { state: "writing", text: "" };
@@ -15,13 +14,15 @@ export function CommentBox({ session, line, onClose }: { session: Session; line:
     setSent(WRITING);
     field.current?.focus();
   }, [line]);
-  const enabled = takesPrompt(session);
+  const enabled = session.takes_prompt;
   const send = async () => {
     const comment = field.current?.value ?? "";
     if (!comment.trim() || sent.state === "sending" || !enabled) return;
     setSent({ state: "sending", text: "" });
     try {
-      const receipt = await ask<{ started: boolean }>("POST", sessionPath(session.id, "prompt"), { text: commentOn(line, comment) });
+      const receipt = await ask<{ started: boolean }>("POST", sessionPath(session.id, "prompt"), {
+        text: commentOn(line, comment),
+      });
       if (field.current) field.current.value = "";
       setSent({ state: "sent", text: `Sent to ${session.name}${receipt.started ? ", which was started again" : ""}.` });
     } catch (error) {
@@ -55,7 +56,13 @@ export function CommentBox({ session, line, onClose }: { session: Session; line:
         </code>
       </p>
       <pre class={line.kind}>{line.text}</pre>
-      <textarea ref={field} rows={2} aria-label={`Comment on ${line.path} line ${line.line}`} placeholder={enabled ? "Comment for the agent" : "Cannot take a prompt right now"} disabled={!enabled} />
+      <textarea
+        ref={field}
+        rows={2}
+        aria-label={`Comment on ${line.path} line ${line.line}`}
+        placeholder={enabled ? "Comment for the agent" : "Cannot take a prompt right now"}
+        disabled={!enabled}
+      />
       <p role="status" class={sent.state === "refused" ? "trouble" : "done"}>
         {sent.text}
       </p>

@@ -22,7 +22,7 @@ export function Confirm() {
           class="danger"
           onClick={() => {
             leave();
-            asked?.then();
+            asked?.deed();
           }}
         >
           {asked?.yes}

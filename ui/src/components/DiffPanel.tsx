@@ -19,17 +19,19 @@ export function DiffPanel({ session }: { session: Session }) {
   return (
     <>
       <ul class="changed-files">
-        {value.files.map((one) => (
-          <li key={one.path}>
-            <code>{one.path}</code>
+        {value.files.map((file) => (
+          <li key={file.path}>
+            <code>{file.path}</code>
             <span class="counts">
-              {one.untracked ? "new " : ""}
-              <ins>+{one.added ?? "?"}</ins> <del>−{one.deleted ?? "?"}</del>
+              {file.untracked ? "new " : ""}
+              <ins>+{file.added ?? "?"}</ins> <del>−{file.deleted ?? "?"}</del>
             </span>
           </li>
         ))}
       </ul>
-      {owner.value ? <p class="quiet">Click a line, or choose one with the arrow keys and Enter, to comment on it.</p> : null}
+      {owner.value ? (
+        <p class="quiet">Click a line, or choose one with the arrow keys and Enter, to comment on it.</p>
+      ) : null}
       <Patch lines={lines} chosen={chosen} onChoose={owner.value ? setChosen : undefined} box={patch} />
       {value.cut ? <p class="quiet">The difference is too large: only its beginning is here.</p> : null}
       {left > 0 ? <p class="quiet">{left} more lines; hitch diff shows them all.</p> : null}
@@ -94,6 +96,7 @@ function Patch({ lines, chosen, onChoose, box }: PatchProps) {
             {line.text}
           </div>
         ) : (
+          // biome-ignore lint/a11y: the list box has the focus and the keys
           <div
             key={at}
             id={`${id}-${at}`}

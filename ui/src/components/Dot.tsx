@@ -1,7 +1,7 @@
 import type { Session } from "../shapes";
-import { owner } from "../store";
+import { labelOf, owner } from "../store";
 import { resume } from "../views";
-import { CRASHED, colour, hasCrashed, label } from "../words";
+import { CRASHED, hasCrashed } from "../words";
 
 /** A session's colour. The red one of a crash is also the way back. */
 export function Dot({ session }: { session: Session }) {
@@ -16,5 +16,5 @@ export function Dot({ session }: { session: Session }) {
       />
     );
   }
-  return <span class={`dot ${colour(session)}`} title={label(session)} aria-hidden="true" />;
+  return <span class={`dot ${session.colour}`} title={labelOf(session)} aria-hidden="true" />;
 }

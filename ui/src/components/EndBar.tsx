@@ -2,7 +2,7 @@ import { act, teardown } from "../actions";
 import type { Session } from "../shapes";
 import { owner } from "../store";
 import { resume } from "../views";
-import { ARCHIVED, MAY_BE_RESUMABLE, canResume, ending, hasCrashed, isForeign, isLive } from "../words";
+import { ARCHIVED, canResume, ending, hasCrashed, isForeign, MAY_BE_RESUMABLE } from "../words";
 
 /** What stands under the output of a session that does not run, and the way back where there is one. */
 export function EndBar({ session }: { session: Session }) {
@@ -46,7 +46,7 @@ export function EndBar({ session }: { session: Session }) {
       </div>
     );
   }
-  if (isLive(session) || session.state === "created") return null;
+  if (session.live || session.state === "created") return null;
   const kind = hasCrashed(session) || session.status === "orphaned" ? "end-bar red" : "end-bar";
   if (!owner.value) return <p class={kind}>{ending(session)}</p>;
   return (

@@ -1,28 +1,32 @@
 import { sessionPath } from "../api";
 import { useFetched } from "../fetched";
 import type { Explanation, Session } from "../shapes";
-import { now } from "../store";
+import { labelOf, now } from "../store";
 import { duration, secondsSince } from "../words";
 
 /** The facts, where each is from and how old it is, and the rule that made the status of them. */
 export function ExplainPanel({ session }: { session: Session }) {
-  const { value, trouble } = useFetched<Explanation>(sessionPath(session.id, "explain"), `${session.run} ${session.status} ${session.record}`, 5000);
+  const { value, trouble } = useFetched<Explanation>(
+    sessionPath(session.id, "explain"),
+    `${session.run} ${session.status} ${session.record}`,
+    5000,
+  );
   if (trouble) return <p class="trouble">{trouble}</p>;
   if (!value) return null;
   return (
     <>
       <p class="because">
-        <strong>{session.label}</strong> because {value.rule}
+        <strong>{labelOf(session)}</strong> because {value.rule}
       </p>
       <dl class="facts">
-        {value.facts.map((one) => (
-          <div key={one.fact}>
-            <dt>{one.fact}</dt>
+        {value.facts.map((fact) => (
+          <div key={fact.fact}>
+            <dt>{fact.fact}</dt>
             <dd>
-              {one.value}
+              {fact.value}
               <small>
-                {one.source}
-                {one.at ? ` · ${duration(secondsSince(one.at, now.value))} ago` : ""}
+                {fact.source}
+                {fact.at ? ` · ${duration(secondsSince(fact.at, now.value))} ago` : ""}
               </small>
             </dd>
           </div>

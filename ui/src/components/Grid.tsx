@@ -1,5 +1,5 @@
-import { current, grid, sessions, tabs } from "../store";
-import { colour, label } from "../words";
+import { go } from "../router";
+import { labelOf, sessions, tabs } from "../store";
 import { Dot } from "./Dot";
 import { EndBar } from "./EndBar";
 import { TerminalBox } from "./TerminalBox";
@@ -10,17 +10,17 @@ export function Grid() {
   const columns = Math.ceil(Math.sqrt(found.length));
   return (
     <div class="grid" style={{ "--columns": columns }}>
-      {found.map((one) => (
-        <section key={one.id} class="cell" aria-label={one.name} data-session={one.id}>
+      {found.map((session) => (
+        <section key={session.id} class="cell" aria-label={session.name} data-session={session.id}>
           <header>
-            <Dot session={one} />
-            <button type="button" class="cell-name" onClick={() => ((current.value = one.id), (grid.value = false))}>
-              {one.name}
+            <Dot session={session} />
+            <button type="button" class="cell-name" onClick={() => go({ session: session.id, grid: false })}>
+              {session.name}
             </button>
-            <span class={`label ${colour(one)}`}>{label(one)}</span>
+            <span class={`label ${session.colour}`}>{labelOf(session)}</span>
           </header>
-          <TerminalBox id={one.id} name={one.name} focus={false} />
-          <EndBar session={one} />
+          <TerminalBox id={session.id} name={session.name} focus={false} />
+          <EndBar session={session} />
         </section>
       ))}
     </div>

@@ -1,19 +1,25 @@
 import { useEffect, useRef } from "preact/hooks";
+import { go, route } from "../router";
 import { screenReader } from "../settings";
-import { SHORTCUTS, helping } from "../shortcuts";
+import { SHORTCUTS } from "../shortcuts";
 
 /** The keys, and what can be set. */
 export function Help() {
   const box = useRef<HTMLDialogElement>(null);
+  const open = route.value.settings;
   useEffect(() => {
-    if (helping.value) box.current?.showModal();
+    if (open) box.current?.showModal();
     else box.current?.close();
-  }, [helping.value]);
+  }, [open]);
   return (
-    <dialog ref={box} class="help" aria-labelledby="help-title" onClose={() => (helping.value = false)}>
+    <dialog ref={box} class="help" aria-labelledby="help-title" onClose={() => go({ settings: false }, "replace")}>
       <h2 id="help-title">Keys and settings</h2>
       <label class="setting">
-        <input type="checkbox" checked={screenReader.value} onChange={(event) => (screenReader.value = event.currentTarget.checked)} />
+        <input
+          type="checkbox"
+          checked={screenReader.value}
+          onChange={(event) => (screenReader.value = event.currentTarget.checked)}
+        />
         Terminals speak to a screen reader
       </label>
       {SHORTCUTS.map(([where, keys]) => (
@@ -23,8 +29,8 @@ export function Help() {
             {keys.map(([key, deed]) => (
               <div key={key}>
                 <dt>
-                  {key.split(" ").map((one) => (
-                    <kbd key={one}>{one}</kbd>
+                  {key.split(" ").map((part) => (
+                    <kbd key={part}>{part}</kbd>
                   ))}
                 </dt>
                 <dd>{deed}</dd>
@@ -34,7 +40,7 @@ export function Help() {
         </section>
       ))}
       <div class="buttons">
-        <button type="button" onClick={() => (helping.value = false)}>
+        <button type="button" onClick={() => go({ settings: false }, "replace")}>
           Close
         </button>
       </div>

@@ -2,15 +2,14 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, ask } from "../api";
 import { agentOptions, chosenOf, runtimeOptions } from "../catalog";
 import { useFetched } from "../fetched";
-import type { Catalog, NewSession as Wish, SessionWithNotes, WorkspaceView } from "../shapes";
+import type { Catalog, SessionWithNotes, NewSession as Wish, WorkspaceView } from "../shapes";
 import { creating, notify, open, sessions } from "../store";
 import { argv } from "../words";
 import { Field } from "./Field";
 import { Select } from "./Select";
 
 const NOTHING: Catalog = { agents: [], runtimes: [{ name: "local", available: true, missing: "" }] };
-const FIELDS = ["agent", "command", "folder", "branch", "workspace", "runtime", "image", "name", "prompt"] as const;
-type FieldName = (typeof FIELDS)[number];
+type FieldName = "agent" | "command" | "folder" | "branch" | "workspace" | "runtime" | "image" | "name" | "prompt";
 type Trouble = { field: FieldName | "top"; text: string } | null;
 type Place = "folder" | "branch" | "workspace";
 
@@ -36,6 +35,17 @@ function Form() {
   const [runtime, setRuntime] = useState("");
   const { value: catalog = NOTHING, trouble: unknown } = useFetched<Catalog>("/api/catalog", "");
   const [agents, runtimes] = [agentOptions(catalog), runtimeOptions(catalog)];
+  const runtimeName = chosenOf(runtimes, runtime, "local");
+  const inContainer = runtimeName === "docker";
+  const shownFields: FieldName[] = [
+    what,
+    "folder",
+    "runtime",
+    "name",
+    "prompt",
+    ...(inContainer ? (["image"] as const) : []),
+  ];
+  if (place !== "folder") shownFields.push(place);
   const of = (field: FieldName | "top") => (trouble?.field === field ? trouble.text : "");
 
   const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
@@ -61,11 +71,11 @@ function Form() {
       localStorage.setItem("folder", wanted.folder);
       if (wanted.agent) localStorage.setItem("agent", wanted.agent);
       sessions.value = new Map(sessions.value).set(made.session.id, made.session);
-      made.notes?.forEach((note) => notify(note, "note"));
+      for (const note of made.notes ?? []) notify(note, "note");
       creating.value = false;
       open(made.session.id);
     } catch (error) {
-      setTrouble(troubleOf(error as Error, what, place));
+      setTrouble(troubleOf(error as Error, shownFields));
     }
     setBusy(false);
   };
@@ -94,9 +104,22 @@ function Form() {
           autoFocus
         />
       ) : (
-        <Field name="command" label="Command" trouble={of("command")} hint="its words, with quotes as in a shell; no shell runs it" autoFocus />
+        <Field
+          name="command"
+          label="Command"
+          trouble={of("command")}
+          hint="its words, with quotes as in a shell; no shell runs it"
+          autoFocus
+        />
       )}
-      <Field name="folder" label="Folder" trouble={of("folder")} value={firstFolder()} hint="a full path on the hub's machine" required />
+      <Field
+        name="folder"
+        label="Folder"
+        trouble={of("folder")}
+        value={firstFolder()}
+        hint="a full path on the hub's machine"
+        required
+      />
       <fieldset class="choice">
         <legend>Where</legend>
         <Choice name="place" value="folder" chosen={place} choose={setPlace} text="in the folder" />
@@ -111,12 +134,12 @@ function Form() {
           name="runtime"
           label="Runtime"
           options={runtimes}
-          chosen={chosenOf(runtimes, runtime, "local")}
+          chosen={runtimeName}
           choose={setRuntime}
           trouble={of("runtime")}
         />
       </div>
-      {chosenOf(runtimes, runtime, "local") === "docker" ? (
+      {inContainer ? (
         <Field name="image" label="Image" trouble={of("image")} hint="optional; with tmux and the agent in it" />
       ) : null}
       <Field name="prompt" label="First prompt" trouble={of("prompt")} hint="optional" long />
@@ -134,39 +157,32 @@ function Form() {
 
 function WorkspaceField({ trouble }: { trouble: string }) {
   const { value = [] } = useFetched<WorkspaceView[]>("/api/workspaces", "");
-  const names = value.filter((one) => one.removed_at === null).map((one) => one.name);
+  const names = value.filter((workspace) => workspace.removed_at === null).map((workspace) => workspace.name);
   return <Field name="workspace" label="Workspace" trouble={trouble} list={names} required />;
 }
 
 function Choice<T extends string>(of: { name: string; value: T; chosen: T; choose: (value: T) => void; text: string }) {
   return (
     <label>
-      <input type="radio" name={of.name} value={of.value} checked={of.chosen === of.value} onChange={() => of.choose(of.value)} />
+      <input
+        type="radio"
+        name={of.name}
+        value={of.value}
+        checked={of.chosen === of.value}
+        onChange={() => of.choose(of.value)}
+      />
       {of.text}
     </label>
   );
 }
 
-/** The field that an error is about, as far as its words tell. */
-function troubleOf(error: Error, what: "agent" | "command", place: Place): Trouble {
+/** Beside the field that the hub names, where the form shows it. */
+function troubleOf(error: Error, shown: readonly FieldName[]): Trouble {
   const text = error.message;
   if (!(error instanceof ApiError)) return { field: "top", text };
-  if (error.code === "name_taken") return { field: "name", text };
-  if (error.code === "start_failed" && /\bimage\b/i.test(text)) return { field: "image", text };
-  if (error.code === "start_failed") return { field: what, text };
-  if (error.code === "runtime_missing") return { field: "runtime", text };
-  const named = FIELDS.find((field) => text.startsWith(`${field}:`) || text.startsWith(`${field}.`));
-  if (named) return { field: named, text };
-  if (error.status === 422 || error.status === 409) {
-    if (/\bimage\b/i.test(text)) return { field: "image", text };
-    if (/\bname\b/i.test(text)) return { field: "name", text };
-    if (/\bagent\b/i.test(text)) return { field: "agent", text };
-    if (/\bruntime\b|\btmux\b/i.test(text)) return { field: "runtime", text };
-    if (/\bbranch\b/i.test(text) && place === "branch") return { field: "branch", text };
-    if (/\bworkspace\b/i.test(text) && place === "workspace") return { field: "workspace", text };
-    if (/\bfolder\b|\bdirectory\b|\brepository\b/i.test(text)) return { field: "folder", text };
-  }
-  return { field: "top", text: error.hint ? `${text}; ${error.hint}` : text };
+  // an agent is a command, too
+  const named = error.field === "command" ? shown[0] : shown.find((field) => field === error.field.split(".").at(-1));
+  return named ? { field: named, text } : { field: "top", text: error.hint ? `${text}; ${error.hint}` : text };
 }
 
 function firstFolder(): string {

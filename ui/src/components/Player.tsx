@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { sessionPath } from "../api";
 import { useFetched } from "../fetched";
 import { Player as Playing, SPEEDS } from "../player";
-import { replaying, type Moment } from "../replay";
+import { type Moment, replaying } from "../replay";
 import type { Session, StoryLine } from "../shapes";
 import { headline, runOf } from "../story";
 import { viewOf } from "../views";
@@ -77,7 +77,8 @@ function Clock({ player }: { player: Playing }) {
   if (!player.outline.value?.began_at) return <span class="quiet">nothing was recorded</span>;
   return (
     <time class="clock" dateTime={at.toISOString()}>
-      {isToday ? "" : at.toLocaleDateString(undefined, { day: "numeric", month: "short" })} <b>{at.toLocaleTimeString()}</b>
+      {isToday ? "" : at.toLocaleDateString(undefined, { day: "numeric", month: "short" })}{" "}
+      <b>{at.toLocaleTimeString()}</b>
     </time>
   );
 }
@@ -92,7 +93,12 @@ function Controls({ player, session, run }: { player: Playing; session: Session;
   };
   return (
     <div class="controls">
-      <button type="button" class="play" aria-label={player.playing.value ? "Pause" : "Play"} onClick={() => player.toggle()}>
+      <button
+        type="button"
+        class="play"
+        aria-label={player.playing.value ? "Pause" : "Play"}
+        onClick={() => player.toggle()}
+      >
         {player.playing.value ? "❚❚" : "▶"}
       </button>
       <div class="track">
@@ -108,6 +114,7 @@ function Controls({ player, session, run }: { player: Playing; session: Session;
         />
         <div class="ticks" aria-hidden="true">
           {ticks.map((line, at) => (
+            // biome-ignore lint/a11y: hidden from readers, and the slider does the same with keys
             <i
               key={at}
               class={typeof line["to"] === "string" ? `to-${line["to"]}` : ""}
@@ -121,10 +128,14 @@ function Controls({ player, session, run }: { player: Playing; session: Session;
       <span class="passed" title="Idle stretches are shortened">
         {minutes(player.position.value)} / {minutes(length)}
       </span>
-      <select aria-label="Speed" value={player.speed.value} onChange={(event) => (player.speed.value = Number(event.currentTarget.value))}>
-        {SPEEDS.map((one) => (
-          <option key={one} value={one}>
-            {one}×
+      <select
+        aria-label="Speed"
+        value={player.speed.value}
+        onChange={(event) => (player.speed.value = Number(event.currentTarget.value))}
+      >
+        {SPEEDS.map((speed) => (
+          <option key={speed} value={speed}>
+            {speed}×
           </option>
         ))}
       </select>
@@ -136,5 +147,7 @@ function minutes(seconds: number): string {
   const whole = Math.floor(seconds);
   const [hours, rest] = [Math.floor(whole / 3600), whole % 3600];
   const tail = String(rest % 60).padStart(2, "0");
-  return hours > 0 ? `${hours}:${String(Math.floor(rest / 60)).padStart(2, "0")}:${tail}` : `${Math.floor(rest / 60)}:${tail}`;
+  return hours > 0
+    ? `${hours}:${String(Math.floor(rest / 60)).padStart(2, "0")}:${tail}`
+    : `${Math.floor(rest / 60)}:${tail}`;
 }

@@ -1,6 +1,6 @@
 import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { replaying, type Moment } from "../replay";
+import { type Moment, replaying } from "../replay";
 import type { Session } from "../shapes";
 import { notify } from "../store";
 

@@ -3,7 +3,6 @@ import { prompt } from "../actions";
 import type { Session } from "../shapes";
 import { owner } from "../store";
 import { viewOf } from "../views";
-import { takesPrompt } from "../words";
 
 const MOST_KEPT = 50;
 
@@ -12,7 +11,7 @@ export function PromptBox({ session }: { session: Session }) {
   const [text, setText] = useState("");
   const [sending, setSending] = useState(false);
   const back = useRef(0);
-  const enabled = owner.value && takesPrompt(session);
+  const enabled = owner.value && session.takes_prompt;
 
   const send = async () => {
     if (!text.trim() || sending) return;
@@ -75,6 +74,6 @@ function keptOf(id: string): string[] {
 }
 
 function keep(id: string, text: string): void {
-  const kept = [...keptOf(id).filter((one) => one !== text), text].slice(-MOST_KEPT);
+  const kept = [...keptOf(id).filter((prompt) => prompt !== text), text].slice(-MOST_KEPT);
   sessionStorage.setItem(`prompts ${id}`, JSON.stringify(kept));
 }

@@ -8,7 +8,8 @@ export function SearchBar({ id, onClose }: { id: string; onClose: () => void }) 
     field.current?.focus();
     return () => viewOf(id).terminal.stopFinding();
   }, [id]);
-  const find = (back: boolean) => setFound(!field.current?.value || viewOf(id).terminal.find(field.current.value, back));
+  const find = (back: boolean) =>
+    setFound(!field.current?.value || viewOf(id).terminal.find(field.current.value, back));
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter") find(event.shiftKey);
     if (event.key === "Escape") {
@@ -18,7 +19,14 @@ export function SearchBar({ id, onClose }: { id: string; onClose: () => void }) 
   };
   return (
     <search class="search-bar">
-      <input ref={field} type="search" aria-label="Search the terminal" placeholder="Search" onInput={() => find(false)} onKeyDown={onKeyDown} />
+      <input
+        ref={field}
+        type="search"
+        aria-label="Search the terminal"
+        placeholder="Search"
+        onInput={() => find(false)}
+        onKeyDown={onKeyDown}
+      />
       <span role="status">{found ? "" : "not found"}</span>
       <button type="button" aria-label="Previous" onClick={() => find(true)}>
         ↑

@@ -18,7 +18,7 @@ interface Props {
 /** A labelled choice. What cannot be used is said to be so, and why once it is chosen. */
 export function Select({ name, label, options, chosen, choose, trouble, autoFocus = false }: Props) {
   const [id, about] = [`new-${name}`, `${name}-about`];
-  const missing = options.find((one) => one.value === chosen)?.missing ?? "";
+  const missing = options.find((option) => option.value === chosen)?.missing ?? "";
   return (
     <div class="field">
       <label for={id}>{label}</label>
@@ -31,9 +31,9 @@ export function Select({ name, label, options, chosen, choose, trouble, autoFocu
         aria-invalid={trouble !== ""}
         onChange={(event) => choose(event.currentTarget.value)}
       >
-        {options.map((one) => (
-          <option key={one.value} value={one.value}>
-            {one.missing ? `${one.text} (not installed)` : one.text}
+        {options.map((option) => (
+          <option key={option.value} value={option.value}>
+            {option.missing ? `${option.text} (not installed)` : option.text}
           </option>
         ))}
       </select>

@@ -1,6 +1,6 @@
-import { count, creating, filter, known, link, listed, owner, record, showArchived } from "../store";
-import { helping } from "../shortcuts";
 import { signOut } from "../actions";
+import { go } from "../router";
+import { count, creating, filter, known, link, listed, owner, record, showArchived } from "../store";
 import { SessionRow } from "./SessionRow";
 
 export function SessionList() {
@@ -9,7 +9,12 @@ export function SessionList() {
     <aside class="list" aria-label="Sessions">
       <header class="list-head">
         <h1>Hitchpost</h1>
-        <span class="badge" title="active and suspended sessions" aria-label={`${count.value} active and suspended sessions`}>
+        <span
+          class="badge"
+          role="img"
+          title="active and suspended sessions"
+          aria-label={`${count.value} active and suspended sessions`}
+        >
           {count.value}
         </span>
         <span class={`link ${link.value}`} title={LINK_WORDS[link.value]} aria-hidden="true" />
@@ -20,11 +25,16 @@ export function SessionList() {
         ) : null}
       </header>
       <div class="filters">
-        <select aria-label="Records" title="Which records; current ones are active or suspended" value={record.value} onChange={(event) => (record.value = event.currentTarget.value)}>
+        <select
+          aria-label="Records"
+          title="Which records; current ones are active or suspended"
+          value={record.value}
+          onChange={(event) => (record.value = event.currentTarget.value)}
+        >
           <option value="">current</option>
-          {RECORDS.map((one) => (
-            <option key={one} value={one}>
-              {one}
+          {RECORDS.map((name) => (
+            <option key={name} value={name}>
+              {name}
             </option>
           ))}
         </select>
@@ -38,11 +48,13 @@ export function SessionList() {
         />
       </div>
       <ul class="rows" onKeyDown={walk}>
-        {found.map((one) => (
-          <SessionRow key={one.id} session={one} />
+        {found.map((session) => (
+          <SessionRow key={session.id} session={session} />
         ))}
       </ul>
-      {known.value && found.length === 0 ? <p class="nothing">{filter.value || record.value ? "No matches." : "No sessions."}</p> : null}
+      {known.value && found.length === 0 ? (
+        <p class="nothing">{filter.value || record.value ? "No matches." : "No sessions."}</p>
+      ) : null}
       <footer class="list-foot">
         <label class="archived-toggle">
           <input
@@ -52,7 +64,12 @@ export function SessionList() {
           />
           Show archived
         </label>
-        <button type="button" aria-label="Keys and settings" title="Keys and settings (?)" onClick={() => (helping.value = true)}>
+        <button
+          type="button"
+          aria-label="Keys and settings"
+          title="Keys and settings (?)"
+          onClick={() => go({ settings: true })}
+        >
           ?
         </button>
         <button type="button" class="sign-out" onClick={() => void signOut()}>

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { replaying } from "../replay";
 import type { Session } from "../shapes";
+import { owner } from "../store";
 import { EndBar } from "./EndBar";
 import { KeyBar } from "./KeyBar";
 import { PlayerBox } from "./PlayerBox";
@@ -20,7 +21,11 @@ export function SessionPane({ session }: { session: Session }) {
   return (
     <section class="pane" aria-label={session.name} onKeyDown={onKeyDown}>
       <Toolbar session={session} onSearch={() => setSearching(!searching)} />
-      {moment ? <PlayerBox session={session} moment={moment} /> : <Present session={session} searching={searching} onFound={() => setSearching(false)} />}
+      {moment ? (
+        <PlayerBox session={session} moment={moment} />
+      ) : (
+        <Present session={session} searching={searching} onFound={() => setSearching(false)} />
+      )}
     </section>
   );
 }
@@ -32,7 +37,7 @@ function Present({ session, searching, onFound }: { session: Session; searching:
       <TerminalBox id={session.id} name={session.name} focus />
       <EndBar session={session} />
       <KeyBar session={session} />
-      <PromptBox session={session} />
+      {owner.value ? <PromptBox session={session} /> : null}
     </>
   );
 }

@@ -1,6 +1,6 @@
 import type { Session } from "../shapes";
-import { current, now, open } from "../store";
-import { colour, duration, label, secondsSince, whereabouts } from "../words";
+import { current, labelOf, now, open } from "../store";
+import { duration, secondsSince, whereabouts } from "../words";
 import { Dot } from "./Dot";
 
 export function SessionRow({ session }: { session: Session }) {
@@ -8,7 +8,12 @@ export function SessionRow({ session }: { session: Session }) {
   return (
     <li class={chosen ? "row chosen" : "row"} data-session={session.id} data-record={session.record}>
       <Dot session={session} />
-      <button type="button" class="open-session" aria-current={chosen ? "true" : undefined} onClick={() => open(session.id)}>
+      <button
+        type="button"
+        class="open-session"
+        aria-current={chosen ? "true" : undefined}
+        onClick={() => open(session.id)}
+      >
         <span class="name" title={session.description || session.name}>
           {session.name}
         </span>
@@ -16,8 +21,8 @@ export function SessionRow({ session }: { session: Session }) {
           {whereabouts(session)}
         </span>
         <Since session={session} />
-        <span class={`label ${colour(session)}`} title={label(session)}>
-          {label(session)}
+        <span class={`label ${session.colour}`} title={labelOf(session)}>
+          {labelOf(session)}
         </span>
       </button>
     </li>

@@ -1,4 +1,4 @@
-import { panel, type Panel } from "../store";
+import { go, type Panel } from "../router";
 import type { Session } from "../shapes";
 import { DiffPanel } from "./DiffPanel";
 import { ExplainPanel } from "./ExplainPanel";
@@ -12,7 +12,7 @@ export function SidePanel({ session, which }: { session: Session; which: Panel }
     <aside class="side-panel" aria-label={TITLES[which]}>
       <header>
         <h2>{TITLES[which]}</h2>
-        <button type="button" aria-label="Close the panel" onClick={() => (panel.value = null)}>
+        <button type="button" aria-label="Close the panel" onClick={() => go({ panel: null })}>
           ×
         </button>
       </header>

@@ -1,3 +1,4 @@
+import { go } from "../router";
 import { close, current, grid, sessions, tabs } from "../store";
 import { Dot } from "./Dot";
 
@@ -6,24 +7,34 @@ export function Tabs() {
   if (found.length === 0) return null;
   return (
     <nav class="tabs" aria-label="Open sessions">
-      <button type="button" class="back" aria-label="Back to the list" onClick={() => ((current.value = null), (grid.value = false))}>
+      <button
+        type="button"
+        class="back"
+        aria-label="Back to the list"
+        onClick={() => go({ session: null, grid: false })}
+      >
         ‹
       </button>
       <ul>
-        {found.map((one) => {
-          const chosen = current.value === one.id && !grid.value;
+        {found.map((session) => {
+          const chosen = current.value === session.id && !grid.value;
           return (
-            <li key={one.id} class={chosen ? "tab chosen" : "tab"} data-session={one.id}>
-              <Dot session={one} />
+            <li key={session.id} class={chosen ? "tab chosen" : "tab"} data-session={session.id}>
+              <Dot session={session} />
               <button
                 type="button"
                 class="tab-name"
                 aria-current={chosen ? "page" : undefined}
-                onClick={() => ((current.value = one.id), (grid.value = false))}
+                onClick={() => go({ session: session.id, grid: false })}
               >
-                {one.name}
+                {session.name}
               </button>
-              <button type="button" class="tab-close" aria-label={`Close the tab of ${one.name}`} onClick={() => close(one.id)}>
+              <button
+                type="button"
+                class="tab-close"
+                aria-label={`Close the tab of ${session.name}`}
+                onClick={() => close(session.id)}
+              >
                 ×
               </button>
             </li>
@@ -31,7 +42,7 @@ export function Tabs() {
         })}
       </ul>
       {found.length > 1 ? (
-        <button type="button" class="grid-toggle" aria-pressed={grid.value} onClick={() => (grid.value = !grid.value)}>
+        <button type="button" class="grid-toggle" aria-pressed={grid.value} onClick={() => go({ grid: !grid.value })}>
           Grid
         </button>
       ) : null}

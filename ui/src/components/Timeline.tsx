@@ -1,13 +1,16 @@
 import { sessionPath } from "../api";
 import { useFetched } from "../fetched";
 import { replaying } from "../replay";
+import { go } from "../router";
 import type { Session, StoryLine } from "../shapes";
-import { panel } from "../store";
 import { evidence, headline, runOf, said } from "../story";
 
 /** The session's story, the latest first, with the evidence for each change. A click goes back to that moment. */
 export function Timeline({ session }: { session: Session }) {
-  const { value, trouble } = useFetched<StoryLine[]>(sessionPath(session.id, "story"), `${session.run} ${session.label} ${session.record}`);
+  const { value, trouble } = useFetched<StoryLine[]>(
+    sessionPath(session.id, "story"),
+    `${session.run} ${session.label} ${session.record}`,
+  );
   if (trouble) return <p class="trouble">{trouble}</p>;
   return (
     <ol class="timeline">
@@ -50,5 +53,5 @@ function Headline({ session, line }: { session: Session; line: StoryLine }) {
 function replay(moment: { session: string; run: number; at: string }): void {
   replaying.value = moment;
   // there the panel covers what is replayed
-  if (matchMedia("(max-width: 1000px)").matches) panel.value = null;
+  if (matchMedia("(max-width: 1000px)").matches) go({ panel: null });
 }

@@ -1,8 +1,9 @@
 import { act, cancel, downloadRecording, remove } from "../actions";
+import { go, type Panel } from "../router";
 import type { Session } from "../shapes";
-import { owner, panel, type Panel } from "../store";
+import { labelOf, owner, panel } from "../store";
 import { resume } from "../views";
-import { canResume, colour, isForeign, isLive, label, whereabouts } from "../words";
+import { canResume, isForeign, whereabouts } from "../words";
 import { Menu } from "./Menu";
 
 const PANELS: [Panel, string][] = [
@@ -12,14 +13,14 @@ const PANELS: [Panel, string][] = [
 ];
 
 export function Toolbar({ session, onSearch }: { session: Session; onSearch: () => void }) {
-  const live = isLive(session);
+  const live = session.live;
   const ended = !live && !isForeign(session);
   return (
     <header class="toolbar">
       <div class="title">
         <h2>{session.name}</h2>
-        <span class={`label ${colour(session)}`} title={label(session)}>
-          {label(session)}
+        <span class={`label ${session.colour}`} title={labelOf(session)}>
+          {labelOf(session)}
         </span>
         <span class="where" title={session.workspace.path}>
           {whereabouts(session)}
@@ -32,7 +33,7 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
             type="button"
             key={which}
             aria-pressed={panel.value === which}
-            onClick={() => (panel.value = panel.value === which ? null : which)}
+            onClick={() => go({ panel: panel.value === which ? null : which })}
           >
             {word}
           </button>

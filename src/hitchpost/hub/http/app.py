@@ -384,7 +384,8 @@ def _answer_errors(app: FastAPI) -> None:
     async def of_input(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"][1:])) or "the body"
-        return JSONResponse(as_dict("bad_input", f"{where}: {first['msg']}"), 422)
+        field = ".".join(part for part in first["loc"][1:] if isinstance(part, str))
+        return JSONResponse(as_dict("bad_input", f"{where}: {first['msg']}", field=field), 422)
 
     @app.exception_handler(HitchpostError)
     @app.exception_handler(OSError)

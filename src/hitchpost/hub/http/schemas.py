@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -20,6 +20,7 @@ RecordNames = Annotated[
 ]
 Side = Annotated[int, Field(ge=1, le=1000)]
 """A side of a terminal. An emulator takes memory for every cell."""
+MOST_INPUT_BYTES = 1 << 20
 
 
 class Strict(BaseModel):
@@ -30,6 +31,8 @@ class Error(BaseModel):
     code: str
     message: str
     hint: str = ""
+    field: str | None = None
+    """The field that is wrong, such as ``name`` or ``sandbox.image``; missing when it is not one alone."""
 
 
 class ErrorBody(BaseModel):
@@ -71,7 +74,12 @@ class Session(BaseModel):
                     "state": "failed",
                     "status": "failed",
                     "label": "failed: command exited with code 1",
+                    "quiet_since": None,
                     "attention": "unknown",
+                    "colour": "red",
+                    "live": False,
+                    "takes_prompt": False,
+                    "rank": 2,
                     "sandbox_alive": None,
                     "session_alive": False,
                     "exit": {
@@ -107,7 +115,17 @@ class Session(BaseModel):
     state: str
     status: str
     label: str
+    quiet_since: str | None
+    """Since when the label counts, as in ``running (idle 2m 15s)``; null when it counts nothing."""
     attention: str
+    colour: str
+    """As ``hitch ps`` paints it: green, blue, orange, yellow, red or grey."""
+    live: bool
+    """Whether a run of it has begun and not ended."""
+    takes_prompt: bool
+    """Whether a prompt has somewhere to go: to its run, or to the next one that the prompt starts."""
+    rank: int
+    """The smallest comes first in a list: blocked, waiting, failed, in doubt, live, the rest, not listed."""
     sandbox_alive: bool | None
     session_alive: bool | None
     exit: Exit | None
@@ -368,3 +386,130 @@ class Catalog(BaseModel):
 
     agents: list[CatalogAgent]
     runtimes: list[CatalogRuntime]
+
+
+# The WebSocket: what a client says ------------------------------------------------------------------------------
+
+
+class Message(BaseModel):
+    """Of a client. Fields that are not known are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+    sessionId: str
+
+
+class Attach(Message):
+    """Look at a session; ``from`` is the offset of the first byte that is wanted."""
+
+    type: Literal["session.attach"]
+    cols: Side = 80
+    rows: Side = 24
+    readOnly: bool = False
+    start: int | None = Field(default=None, alias="from", ge=0)
+
+
+class Detach(Message):
+    type: Literal["session.detach"]
+
+
+class Input(Message):
+    """What a person types; or, as an answer, what a client's terminal says by itself when the program asks it."""
+
+    type: Literal["terminal.input", "terminal.answer"]
+    data: str = Field(max_length=MOST_INPUT_BYTES)
+
+
+class Resize(Message):
+    type: Literal["terminal.resize"]
+    cols: Side
+    rows: Side
+
+
+class Resume(Message):
+    """Start the next run of a session that has ended."""
+
+    type: Literal["session.resume"]
+
+
+class Watch(Message):
+    """Tell when files of the session's worktree change, or stop telling."""
+
+    type: Literal["workspace.watch", "workspace.unwatch"]
+
+
+ClientMessage = Annotated[Attach | Detach | Input | Resize | Resume | Watch, Field(discriminator="type")]
+
+
+# The WebSocket: what the hub says -------------------------------------------------------------------------------
+
+
+class HubEvent(BaseModel):
+    """For the page's types and for tests. The hub does not check what it says itself, so it builds none of these."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class Attached(HubEvent):
+    """Binary frames of this view carry ``channel``."""
+
+    type: Literal["session.attached"]
+    sessionId: str
+    channel: int
+    run: int
+    cols: int
+    rows: int
+    offset: int
+
+
+class SessionChanged(HubEvent):
+    type: Literal["session.created", "session.updated", "session.removed"]
+    sessionId: str
+    session: Session
+
+
+class StatusChanged(HubEvent):
+    """``status`` is active, waiting, idle, error or stopped. ``reason`` goes with ``error``."""
+
+    type: Literal["session.status"]
+    sessionId: str
+    status: str
+    reason: str | None = None
+    session: Session
+
+
+class Ended(HubEvent):
+    """``exitCode`` is 128 and the number for a signal; null when nobody saw the end."""
+
+    type: Literal["terminal.exit"]
+    sessionId: str
+    exitCode: int | None
+    signal: str | None = None
+    signalNumber: int | None = None
+    run: int
+
+
+class Size(HubEvent):
+    type: Literal["terminal.size"]
+    sessionId: str
+    cols: int
+    rows: int
+
+
+class WorkspaceChanged(HubEvent):
+    type: Literal["workspace.changed"]
+    sessionId: str
+
+
+class ErrorMessage(HubEvent):
+    """What the client asked for was not done."""
+
+    type: Literal["error"]
+    code: str
+    message: str
+    sessionId: str | None = None
+
+
+HubMessage = Annotated[
+    Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | ErrorMessage,
+    Field(discriminator="type"),
+]

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from fastapi import WebSocket
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 from starlette.websockets import WebSocketDisconnect
 
 from hitchpost.errors import HitchpostError, Refused
@@ -21,7 +21,7 @@ from hitchpost.hub.http.grants import OWNER, Grant, Need
 from hitchpost.hub.http.live import Held
 from hitchpost.hub.http.metrics import Metrics
 from hitchpost.hub.http.needs import admit
-from hitchpost.hub.http.schemas import Side
+from hitchpost.hub.http.schemas import Attach, Detach, Input, Message, Resize, Resume, Watch
 from hitchpost.hub.http.tokenfile import Known
 from hitchpost.hub.keepers import KeeperBusy, KeeperGone
 from hitchpost.hub.streams import SNAPSHOT, Keys, Viewer
@@ -31,35 +31,12 @@ MOST_CLIENTS = 600
 MOST_OF_ONE = 32
 KEPT_FOR_OWNERS = 100
 MOST_EVENTS = 2000
-MOST_INPUT_BYTES = 1 << 20
 MOST_WAITING = 256
 """Messages of one connection for one session."""
 TRY_AGAIN_LATER = 1013
 NOT_ALLOWED = 1008
 LAST_WORD_S = 0.5
 LAST_LINE_S = 5.0
-
-
-class Message(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-    type: str
-    sessionId: str = ""
-
-
-class Attach(Message):
-    cols: Side = 80
-    rows: Side = 24
-    readOnly: bool = False
-    start: int | None = Field(default=None, alias="from", ge=0)
-
-
-class Input(Message):
-    data: str = Field(max_length=MOST_INPUT_BYTES)
-
-
-class Resize(Message):
-    cols: Side
-    rows: Side
 
 
 Handle = Callable[["Connection", Any], Awaitable[None]]
@@ -388,14 +365,14 @@ class Connection:
 
 MESSAGES: dict[str, tuple[type[Message], Need, Handle]] = {
     "session.attach": (Attach, Need.LOOK, Connection._attach),
-    "session.detach": (Message, Need.LOOK, Connection._on_detach),
+    "session.detach": (Detach, Need.LOOK, Connection._on_detach),
     "terminal.input": (Input, Need.CHANGE, Connection._input),
     # a viewer's terminal answers by itself: that is dropped, and is no mistake
     "terminal.answer": (Input, Need.LOOK, Connection._answer),
     # a viewer's size is only its own: Connection._resize tells the program's terminal for those who type
     "terminal.resize": (Resize, Need.LOOK, Connection._resize),
-    "session.resume": (Message, Need.CHANGE, Connection._resume),
-    "workspace.watch": (Message, Need.LOOK, Connection._watch_workspace),
-    "workspace.unwatch": (Message, Need.LOOK, Connection._unwatch_workspace),
+    "session.resume": (Resume, Need.CHANGE, Connection._resume),
+    "workspace.watch": (Watch, Need.LOOK, Connection._watch_workspace),
+    "workspace.unwatch": (Watch, Need.LOOK, Connection._unwatch_workspace),
 }
 """What a client may say, what that needs, and what is done."""

@@ -110,16 +110,16 @@ def working_folder(wanted: str) -> tuple[str, os.stat_result]:
     try:
         place = os.stat(folder)
     except OSError as error:
-        raise UsageError(f"cannot work in {wanted}: {os.strerror(error.errno or 0).lower()}") from None
+        raise UsageError(f"cannot work in {wanted}: {os.strerror(error.errno or 0).lower()}", field="folder") from None
     if not os.path.isdir(folder):
-        raise UsageError(f"cannot work in {wanted}: it is not a folder")
+        raise UsageError(f"cannot work in {wanted}: it is not a folder", field="folder")
     return folder, place
 
 
 def check_description(text: str) -> None:
     check_readable("description", text)
     if len(text) > LONGEST_DESCRIPTION:
-        raise UsageError(f"the description is longer than {LONGEST_DESCRIPTION} characters")
+        raise UsageError(f"the description is longer than {LONGEST_DESCRIPTION} characters", field="description")
 
 
 def check_idle_after(seconds: float) -> None:
@@ -130,17 +130,17 @@ def check_idle_after(seconds: float) -> None:
 
 def check_readable(what: str, text: str) -> None:
     if readable(text) != text:
-        raise UsageError(f"expected the {what} to be UTF-8, but got {readable(text)}")
+        raise UsageError(f"expected the {what} to be UTF-8, but got {readable(text)}", field=what)
 
 
 def check_name(name: str) -> None:
     check_readable("name", name)
     if not name.strip():
-        raise UsageError("a name needs at least one character that can be seen")
+        raise UsageError("a name needs at least one character that can be seen", field="name")
     if len(name) > LONGEST_NAME:
-        raise UsageError(f"the name has {len(name)} characters; {LONGEST_NAME} is the most")
+        raise UsageError(f"the name has {len(name)} characters; {LONGEST_NAME} is the most", field="name")
     if name.isascii() and name.isdigit():
-        raise UsageError(f"the name {name!r} is only digits, which are for the index; add a letter")
+        raise UsageError(f"the name {name!r} is only digits, which are for the index; add a letter", field="name")
 
 
 def home_lock(home: str) -> files.Lock:

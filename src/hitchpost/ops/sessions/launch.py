@@ -40,11 +40,11 @@ def launch(
     if spec.prompt is not None and kind.prompt_args and not spec.prompt_is_typed:
         typed, first_argv = None, spec.argv(kind, spec.prompt)
     if spec.prompt is not None and (why := wire.untypable(spec.prompt.encode("utf-8", "surrogateescape"))):
-        raise UsageError(f"the first prompt cannot be sent: {why}")
+        raise UsageError(f"the first prompt cannot be sent: {why}", field="prompt")
     settings = config.load()
     config.environment(settings)  # an env file that cannot be read is known before there is a session
     if spec.runtime not in base.RUNTIMES:
-        raise UsageError(f"unknown runtime {spec.runtime!r}; known are: {', '.join(base.RUNTIMES)}")
+        raise UsageError(f"unknown runtime {spec.runtime!r}; known are: {', '.join(base.RUNTIMES)}", field="runtime")
     box = to_store(spec.runtime, spec.sandbox, settings, tuple(spec.env))
     refuse_mounts(home, box)
     base.load(spec.runtime).check()

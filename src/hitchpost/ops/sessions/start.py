@@ -129,7 +129,7 @@ def start(
         if not started.kept:
             say_why(where, started.error)
         recover(home, session)
-        raise StartFailed(record.name, started.error)
+        raise StartFailed(record.name, started.error, started.field)
     _activate(stored, run)
     notes = tuple(environment.told_missing(environment.missing_names(folder, run - 1, env), run - 1))
     return Begun(ready(home, record, run, where) if until_ready else look(home, session), notes)

@@ -161,11 +161,13 @@ def _foreign(known: Index, session: str, why: Exception) -> Row:
         since_s = time.time()
     known.lines[session] = known.read(session)
     made = _foreign_shape(known.row(session), why)
-    line = index.line_of(made, since_s, duration(0.0), "yellow", "unknown", place_of(made))
+    line = index.line_of(made, since_s, duration(0.0), made["colour"], "unknown", place_of(made))
     return Row(line, text=lightjson.dumps(made), why=why)
 
 
 def _foreign_shape(row: dict[str, Any], why: Exception) -> dict[str, Any]:
+    from hitchpost.model.status import COLOURS, UNKNOWN, rank
+
     newer = isinstance(why, files.NewerSchema)
     empty = dict.fromkeys(("sandbox_alive", "session_alive", "exit", "created_at", "started_at", "state_changed_at"))
     return {
@@ -182,7 +184,12 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> dict[str, Any]:
         "state": "unknown",
         "status": "unknown",
         "label": "unknown (written by a newer hitchpost)" if newer else "unknown (see hitch doctor)",
+        "quiet_since": None,
         "attention": "unknown",
+        "colour": COLOURS[UNKNOWN],
+        "live": False,
+        "takes_prompt": False,
+        "rank": rank(row["record"], UNKNOWN, UNKNOWN, live=False),
         "survivors": None,
         "last_activity_at": None,
         "last_active_at": None,
