@@ -110,7 +110,7 @@ def home(leak_watch: LeakWatch, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     monkeypatch.setenv("HITCHPOST_HOME", str(folder))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(config))
     yield folder
-    end_home(folder)
+    end_home(folder, leak_watch.census)
     shutil.rmtree(folder)
 
 
