@@ -292,7 +292,8 @@ def _reap(pid: int) -> None:
 def end_home(home: Path, census: Census | None = None) -> None:
     """End the keepers and tmux servers of the state folder ``home``, without the help of ``hitch``.
 
-    With a ``census`` from before the folder was made, only what began later is looked at. Agents are killed as soon as their keepers are asked to end: a shell would let them wait for three seconds.
+    With a ``census`` from before the folder was made, only what began later is looked at.
+    Agents are killed as soon as their keepers are asked to end: a shell would let them wait for three seconds.
     """
     mark = os.fspath(home)
     processes = list(census.later() if census else Process.all())
