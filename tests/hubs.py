@@ -70,9 +70,9 @@ class HubProcess:
         with open(os.path.join(self.home, "hub.log")) as file:
             return file.read()
 
-    def ask(self, method: str, path: str, body: object = None) -> Any:
+    def ask(self, method: str, path: str, body: object = None, timeout_s: float = 30) -> Any:
         """Over the Unix socket, as the command line does."""
-        return hub_client.ask(self.home, method, path, body, timeout_s=30)
+        return hub_client.ask(self.home, method, path, body, timeout_s=timeout_s)
 
     def kill(self) -> None:
         """``kill -9``."""

@@ -181,11 +181,10 @@ class Process:
     @classmethod
     def all(cls) -> Iterator[Process]:
         """Every process but this one."""
-        for entry in os.listdir("/proc"):
-            if entry.isdigit() and int(entry) != os.getpid():
-                process = cls.read(int(entry))
-                if process:
-                    yield process
+        for pid in _pids():
+            process = cls.read(pid)
+            if process:
+                yield process
 
     @property
     def is_zombie(self) -> bool:
@@ -215,6 +214,27 @@ class Process:
 
     def __str__(self) -> str:
         return f"process {self.pid} ({self.state}): {' '.join(self.argv)}"
+
+
+class Census:
+    """The processes of one moment, to tell those that began later. Only these are looked at: a look at all takes long.
+
+    Numbers are given in a circle, so what has the number of an older process may be new if the circle has passed it.
+    """
+
+    def __init__(self) -> None:
+        self._pids = set(_pids())
+        self._last = _last_pid()
+        self._ticks = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+
+    def later(self) -> Iterator[Process]:
+        first, last = self._last, _last_pid()
+        for pid in _pids():
+            passed = first < pid <= last if first <= last else pid > first or pid <= last
+            if pid not in self._pids or passed:
+                process = Process.read(pid)
+                if process and (pid not in self._pids or process.start_ticks > self._ticks):
+                    yield process
 
 
 def end(processes: Sequence[Process], grace_s: float = 5, at_once: Sequence[Process] = ()) -> None:
@@ -269,13 +289,14 @@ def _reap(pid: int) -> None:
         pass
 
 
-def end_home(home: Path) -> None:
+def end_home(home: Path, census: Census | None = None) -> None:
     """End the keepers and tmux servers of the state folder ``home``, without the help of ``hitch``.
 
+    With a ``census`` from before the folder was made, only what began later is looked at.
     Agents are killed as soon as their keepers are asked to end: a shell would let them wait for three seconds.
     """
     mark = os.fspath(home)
-    processes = list(Process.all())
+    processes = list(census.later() if census else Process.all())
     held = [
         process
         for process in processes
@@ -294,20 +315,24 @@ class LeakWatch:
     def __init__(self, scratch: Path) -> None:
         self.scratch = scratch
         self.folders: list[Path] = [scratch]
-        self._children = set(_children())
+        self.census = Census()
         self._descriptors = _descriptors()
 
     def processes(self) -> list[Process]:
-        left = set(_children()) - self._children
-        left |= {
-            process for process in Process.all() if any(process.belongs_to(folder) for folder in self.folders)
-        } - self._children
-        return sorted(left)
+        return sorted(
+            process
+            for process in self.census.later()
+            if _is_child(process) or any(process.belongs_to(folder) for folder in self.folders)
+        )
 
     def descriptors(self) -> list[str]:
-        gc.collect()
+        if self._new_descriptors():
+            gc.collect()  # what nobody refers to any more, but for a circle, is closed by this
+        return [f"descriptor {number}: {target}" for number, target in self._new_descriptors()]
+
+    def _new_descriptors(self) -> list[tuple[int, str]]:
         return [
-            f"descriptor {number}: {target}"
+            (number, target)
             for number, target in sorted(_descriptors().items())
             if self._descriptors.get(number) != target and number not in LASTING
         ]
@@ -328,12 +353,20 @@ class LeakWatch:
         return [*map(str, processes), *self.descriptors(), *self.temp_files()]
 
 
-def _children() -> Iterator[Process]:
-    for process in Process.all():
-        # The standard library, and tests.warm, keep these for as long as Python runs.
-        kept = any("resource_tracker" in word or word == "tests.warm" for word in process.argv)
-        if process.parent == os.getpid() and not kept:
-            yield process
+def _pids() -> Iterator[int]:
+    """Of every process but this one."""
+    own = os.getpid()
+    return (int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) != own)
+
+
+def _last_pid() -> int:
+    return int(_read("/proc/loadavg").split()[-1])
+
+
+def _is_child(process: Process) -> bool:
+    # The standard library, and tests.warm, keep these for as long as Python runs.
+    kept = any("resource_tracker" in word or word == "tests.warm" for word in process.argv)
+    return process.parent == os.getpid() and not kept
 
 
 def _descriptors() -> dict[int, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import KEEPER, Hitch, LeakWatch, Process, end, end_home, eventually
+from tests.support import KEEPER, Census, Hitch, LeakWatch, Process, end, end_home, eventually
 
 PAUSE = "import signal; signal.pause()"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
@@ -102,6 +102,26 @@ def test_a_process_that_is_about_to_go_is_no_leak(watch: LeakWatch):
     env = {"PATH": os.environ["PATH"], "HITCHPOST_HOME": f"{watch.scratch}/home"}
     start_detached("exec sleep 0.2", env=env)
     assert watch.close() == []
+
+
+def test_what_began_later_is_told_from_what_was_there():
+    with subprocess.Popen([sys.executable, "-c", PAUSE]) as older:
+        census = Census()
+        census._last = older.pid - 1  # the circle of numbers has passed the older one, too
+        with subprocess.Popen([sys.executable, "-c", PAUSE]) as younger:
+            children = [process.pid for process in census.later() if process.parent == os.getpid()]
+            assert children == [younger.pid]
+            younger.kill()
+        older.kill()
+
+
+def test_who_has_the_number_of_somebody_before_is_told_from_them():
+    census = Census()
+    eventually(lambda: Census()._ticks > census._ticks + 1)
+    with subprocess.Popen([sys.executable, "-c", PAUSE]) as child:
+        census._pids.add(child.pid)
+        assert child.pid in [process.pid for process in census.later()]
+        child.kill()
 
 
 def test_an_open_descriptor_is_found(watch: LeakWatch):

@@ -1,8 +1,8 @@
 """Hubs and commands that are there at once: a process that has imported everything forks one whenever a test wants one.
 
-A hub takes a second of a core to start, a command a tenth, nearly all of it for importing. What runs in the fork is the
-same code, in a process of its own. Starts with another loader, locale or wrapper, and those whose cost is looked at,
-are made from nothing; so are the hubs of ``hitch up``.
+A hub takes a second of a core to start, its emulator half a second, a command a tenth, nearly all of it for importing.
+What runs in the fork is the same code, in a process of its own. Starts with another loader, locale or wrapper, and
+those whose cost is looked at, are made from nothing; so are the hubs of ``hitch up``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import os
 import pkgutil
 import resource
+import runpy
 import select
 import signal
 import socket
@@ -40,7 +41,9 @@ LATER = (
     "uvicorn.protocols.http.httptools_impl",
 )
 """Modules that a hub imports only while it starts."""
-PACKAGES = ("cli", "hub", "keeper", "model", "ops", "runtimes", "state", "workspaces")
+PACKAGES = ("agents", "cli", "hub", "keeper", "model", "ops", "runtimes", "store", "system", "terminal", "workspaces")
+READY: list[str] = []
+"""The emulator's program, once all that it needs is loaded."""
 LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
 
 
@@ -210,6 +213,7 @@ def _umask() -> int:
 
 def _import_all() -> dict[str, Any]:
     import hitchpost
+    from hitchpost.terminal import emulator
 
     hub = importlib.import_module("hitchpost.hub.__main__")
     for package in PACKAGES:
@@ -221,6 +225,13 @@ def _import_all() -> dict[str, Any]:
             importlib.import_module(name)
         except ImportError:
             continue
+    try:
+        from hitchpost.terminal.emulator.drawing import warm_up
+    except (ImportError, OSError):  # there is none for this platform
+        pass
+    else:
+        warm_up()
+        READY.append(emulator.__path__[0] + "/__main__.py")
     return {"hitchpost.hub": hub.main, "hitchpost": importlib.import_module("hitchpost.cli.main").main}
 
 
@@ -282,9 +293,53 @@ def _become(entries: dict[str, Any], order: dict[str, Any], descriptors: list[in
         if os.isatty(0):
             _take_terminal()
     sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
+    if READY and (order["module"] == "hitchpost.hub" or order["argv"][:1] == ["attach"]):
+        _have_emulator_ready()
     if order["module"] == "hitchpost":
         gc.enable()
     _end_after(entries[order["module"]])
+
+
+def _have_emulator_ready() -> None:
+    """Fork the process that draws, which waits until this one would start it. A second one is made from nothing."""
+    from hitchpost.terminal import emulators
+
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _become_emulator(theirs)
+    theirs.close()
+    spawn_emulator = emulators._spawn
+
+    def lend(orders_fd: int) -> int:
+        emulators._spawn = spawn_emulator
+        try:
+            with ours:
+                socket.send_fds(ours, [b"draw"], [orders_fd])
+        except OSError:
+            os.waitpid(pid, 0)
+            return spawn_emulator(orders_fd)
+        return pid
+
+    emulators._spawn = lend
+
+
+def _become_emulator(wanted: socket.socket) -> None:
+    code = 1
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(null, number)
+        os.environ.clear()
+        _, descriptors, _, _ = socket.recv_fds(wanted, 100, 1)
+        if descriptors:
+            sys.argv = [*READY, str(descriptors[0])]
+            runpy.run_path(READY[0])
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def _take_terminal() -> None:

@@ -20,7 +20,7 @@ from tests.support import Hitch, eventually
 from tests.warm import spawn
 
 PROMPT = "ready> "
-PATIENCE_S = 30
+PATIENCE_S = 60
 DETACH = b"\x02d"
 
 RECORDER = """

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hitchpost.ops.sessions import send
 from tests.cli.live import live
 from tests.ground import Ground, Truth
 from tests.support import eventually
@@ -145,14 +146,17 @@ def test_a_first_prompt_that_is_not_delivered_is_told_so(ground: Ground, agents:
     only(ground).ended()
 
 
-@pytest.mark.long
-def test_a_first_prompt_is_not_typed_into_an_agent_that_never_shows_its_own(ground: Ground, agents: Path) -> None:
+def test_a_first_prompt_is_not_typed_into_an_agent_that_never_shows_its_own(
+    ground: Ground, agents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(send, "PROMPT_S", 3.0)
     program(agents, "aider", PROMPTED)
     words = ("--name", "dev", "--workspace", ground.place, "--prompt", "fix it")
-    answer = ground.hitch("run", "aider", *words, check=1)
-    why = "it has not shown its prompt within 20 s"
+    answer = ground.hitch.here("run", "aider", *words, check=1)
+    why = "it has not shown its prompt within 3 s"
     assert answer.err == (
         f"hitch: dev was started, but its first prompt was not delivered: {why}; see hitch logs dev\n"
     )
+    eventually(lambda: only(ground).output(), what="the agent's banner")
     assert only(ground).output() == b"a banner\r\n"
     ground.hitch("stop", "--now", "dev")

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -503,8 +504,13 @@ def resident_kib(pid: int) -> int:
 
 
 def descriptors(pid: int) -> dict[int, str]:
+    """Those that a process holds; not those that it closes in this very moment."""
     folder = f"/proc/{pid}/fd"
-    return {int(name): os.readlink(f"{folder}/{name}") for name in os.listdir(folder)}
+    found = {}
+    for name in os.listdir(folder):
+        with suppress(FileNotFoundError):
+            found[int(name)] = os.readlink(f"{folder}/{name}")
+    return found
 
 
 def test_neither_keeper_nor_agent_holds_what_the_caller_had_open(ground: Ground) -> None:

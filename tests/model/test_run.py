@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -120,6 +120,8 @@ def _add_rule(old: str, new: str) -> None:
 for _old, _new in EVERY_STEP:
     _add_rule(_old, _new)
 
+# The longest way through the map has five steps: these are enough for two runs, with refusals between their steps.
+Life.TestCase.settings = settings(stateful_step_count=20)
 TestLife = pytest.mark.ids("A31-3", "X1")(Life.TestCase)
 
 
