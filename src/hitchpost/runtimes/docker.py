@@ -16,7 +16,7 @@ from hitchpost import wire
 from hitchpost.errors import HitchpostError, RuntimeMissing, UsageError
 from hitchpost.model.facts import Exit
 from hitchpost.model.status import container_name
-from hitchpost.runtimes import engine, local
+from hitchpost.runtimes import engine, local, sources
 from hitchpost.runtimes.base import Health, Launch, Started
 from hitchpost.runtimes.engine import Box, EngineFailed, Users
 from hitchpost.runtimes.kept import agent_lives, is_copied
@@ -295,6 +295,7 @@ def ensure(launch: Launch, box: Box | None) -> Box:
 
     async def renew(docker: Any) -> Box:
         await engine.remove_all(docker, home, launch.session)
+        sources.check(launch.sandbox or {}, launch.folder)
         config = configuration(launch, await engine.users(docker, url))
         return await engine.create(docker, container_name(launch.session), config, url, made_for)
 
@@ -367,7 +368,7 @@ def parse_mount(text: str) -> dict[str, Any]:
         raise UsageError(f"--mount {text}: {target} is Hitchpost's own place in the container")
     if not os.path.exists(source):
         raise UsageError(f"--mount {text}: {source} is not there")
-    return _mount(os.path.realpath(source), target, read_only=how == "ro")
+    return _mount(source, target, read_only=how == "ro")
 
 
 def read_box(session_folder: str, name: str = wire.BOX) -> Box | None:

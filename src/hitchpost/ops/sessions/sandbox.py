@@ -8,6 +8,7 @@ from hitchpost.errors import UsageError
 from hitchpost.model.facts import WITHOUT_SANDBOX
 from hitchpost.ops.views.workplace import tree_of
 from hitchpost.settings import Settings, environment
+from hitchpost.store import files, records
 from hitchpost.store.home import session_folder
 from hitchpost.store.records import Record
 from hitchpost.values import replace, value
@@ -45,6 +46,7 @@ def wanted(runtime: str, asked: Asked, settings: Settings, env_names: tuple[str,
         if asked.anything:
             raise UsageError("--image, --mount, --network, --memory, --cpus and their like go with --runtime docker")
         return None
+    from hitchpost.runtimes import sources
     from hitchpost.runtimes.docker import parse_mount
 
     for mount in asked.mounts:
@@ -53,13 +55,15 @@ def wanted(runtime: str, asked: Asked, settings: Settings, env_names: tuple[str,
         raise UsageError(f"expected --cpus to be more than 0, but got {asked.cpus:g}")
     if asked.config is not None and not os.path.isdir(asked.config):
         raise UsageError(f"--config {asked.config}: it is not a folder")
+    config = os.path.abspath(asked.config) if asked.config is not None else None
     return {
         "image": asked.image or settings.image,
         "mounts": list(asked.mounts),
         "network": asked.network or settings.network,
         "memory_bytes": memory(asked.memory or settings.memory),
         "cpus": asked.cpus,
-        "config": os.path.realpath(asked.config) if asked.config is not None else None,
+        "config": config,
+        sources.KEY: sources.stored(sources.describe(config, asked.mounts)),
         "env_names": list(env_names),
         "keep_failed": asked.keep_failed,
     }
@@ -68,20 +72,19 @@ def wanted(runtime: str, asked: Asked, settings: Settings, env_names: tuple[str,
 def refuse_mounts(
     home: str, box: dict[str, object] | None, folder: str | None = None, workspace: Workspace | None = None
 ) -> None:
-    """Raise ``MountRefused`` for anything that must not get into a container; ``folder`` is where it works."""
+    """Raise ``MountRefused`` for anything that must not get into a container, or is not what was written down;
+    ``folder`` is where it works."""
     if box is None:
         return
-    from hitchpost.runtimes.docker import parse_mount
+    from hitchpost.runtimes import sources
     from hitchpost.runtimes.mounts import refuse_mount
 
     if folder is not None:
         own = workspace.path if workspace is not None and workspace.managed else None
         refuse_mount(home, f"the folder {folder}", folder, own)
-    if isinstance(config := box.get("config"), str):
-        refuse_mount(home, f"--config {config}", config)
-    mounts = box.get("mounts")
-    for text in mounts if isinstance(mounts, list) else []:
-        refuse_mount(home, f"--mount {text}", parse_mount(str(text))["Source"])
+    for source in sources.of(box):
+        refuse_mount(home, source.what, source.path)
+    sources.check(box, folder)
 
 
 def of_run(
@@ -95,12 +98,23 @@ def of_run(
         if workspace is not None and workspace.inside:
             _take_back(home, workspace)
         return None
-    known = dict(record.sandbox or {})
+    from hitchpost.runtimes import sources
+
+    known = {**(record.sandbox or {}), **sources.handed_over(record.sandbox or {})}
+    if record.sandbox is not None and sources.KEY not in record.sandbox:
+        _write_sources(session_folder(home, record.id), known[sources.KEY])
     names = known.get("env_names")
     kept = names if isinstance(names, list) else []
     known["env_names"] = sorted({*map(str, kept), *environment(settings), *extra_env})
     known["git"] = _git_inside(home, record, workspace)
     return known
+
+
+def _write_sources(folder: str, found: object) -> None:
+    """A session of an older version: from now on what it has mounted is compared."""
+    with files.SessionLock(folder):
+        record = records.read(folder)
+        records.write(folder, replace(record, sandbox={**(record.sandbox or {}), "sources": found}))
 
 
 def _git_inside(home: str, record: Record, workspace: Workspace | None) -> dict[str, str] | None:
