@@ -48,9 +48,12 @@ class Docker(local.Local):
             raise RuntimeMissing(str(error)) from None
 
     def start(self, launch: Launch) -> Started:
+        from hitchpost.runtimes.freeze import in_motion
+
         before = read_box(launch.session_folder)
         try:
-            box = ensure(launch, before)
+            with in_motion(launch.session_folder):
+                box = ensure(launch, before)
             folder = _make_place(launch)
         except (HitchpostError, OSError) as error:
             if before is None:
@@ -61,10 +64,11 @@ class Docker(local.Local):
 
         def enter() -> None:
             try:
-                engine.ask(
-                    box.engine,
-                    lambda docker: engine.execute(docker, box, argv, env=_environment(launch)),
-                )
+                with in_motion(launch.session_folder):
+                    engine.ask(
+                        box.engine,
+                        lambda docker: engine.execute(docker, box, argv, env=_environment(launch)),
+                    )
             except HitchpostError as error:
                 _tell_failure(folder, str(error))
 
@@ -93,6 +97,8 @@ class Docker(local.Local):
             unclear = seen.keeper_alive is True or written
             gone = None if unclear else False
             return replace(seen, sandbox_alive=gone, session_alive=seen.keeper_alive if unclear else False)
+        from hitchpost.runtimes.freeze import is_ours
+
         alive = box.alive
         where = run_folder(session_folder, run)
         lives = agent_lives(where) if seen.keeper_alive is False else seen.keeper_alive
@@ -101,7 +107,7 @@ class Docker(local.Local):
             lost="" if alive or seen.keeper_alive is not False else _why_gone(box, where),
             sandbox_alive=alive,
             session_alive=lives and alive,
-            sandbox_paused=alive and box.paused,
+            sandbox_paused=alive and box.paused and not is_ours(session_folder),
             exit=_written_exit(session_folder, where) if alive and lives is False else None,
         )
 
@@ -273,9 +279,12 @@ def _remove_aside(session_folder: str) -> None:
     path, going = (os.path.join(session_folder, name) for name in (wire.BOX, GOING))
     if not os.path.exists(going):
         return
+    from hitchpost.runtimes.freeze import in_motion
+
     try:
         url = _engine_of(going) or engine.address()
-        _remove(going, url, home_of(session_folder), os.path.basename(session_folder))
+        with in_motion(session_folder):
+            _remove(going, url, home_of(session_folder), os.path.basename(session_folder))
     except BaseException as error:
         box = read_box(session_folder, GOING)
         if isinstance(error, EngineFailed) and box is not None and not box.alive:
