@@ -80,8 +80,8 @@ class Race:
     def holder(self, script: str = "time.sleep(1000)") -> Iterator[Callable[[], str]]:
         """Another process of ours that holds the containers still that can write in the worktree. It is killed in the
         end, unless it has ended by then. Gives what reads its lines."""
-        code = f"import subprocess, time\nfrom hitchpost.runtimes.freeze import still\nwith still({self.home!r}, {str(self.top)!r}) as held:\n"
-        code += f"    print('held', flush=True)\n    {script}"
+        code = "import subprocess, time\nfrom hitchpost.runtimes.freeze import still\n"
+        code += f"with still({self.home!r}, {str(self.top)!r}) as held:\n    print('held', flush=True)\n    {script}"
         with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as holder:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "held\n"
@@ -169,6 +169,21 @@ def test_S12_a_removal_beside_a_container_deletes_nothing_elsewhere(race: Race) 
 
 
 @pytest.mark.ids("S12")
+def test_S12_a_difference_shows_no_file_of_this_side(race: Race) -> None:
+    """Git has looked at every path before it opens the first one; that the first was read its times tell."""
+    (race.secret / "key").write_text("a secret of this side\n")
+    prepare = "mkdir a z; touch a/0; sleep 0.02; seq 300000 > a/0; echo mine > z/key"
+    sign = "while [ -N a/0 ]; do :; done"
+    dev = race.begin(prepare, sign, swap("z", race.secret))
+    assert not race.raced(dev)
+    patch = race.hitch("diff", "dev").out
+    eventually(lambda: race.raced(dev), 30, what="the racer")
+    assert "a secret of this side" not in patch
+    assert "+300000" in patch
+    assert not race.is_paused(dev)
+
+
+@pytest.mark.ids("S12")
 def test_S12_a_container_that_has_a_folder_mounted_counts_too(race: Race, boxed: Boxed) -> None:
     folder = race.repo.path / "below"
     folder.mkdir()
@@ -248,6 +263,20 @@ def test_S12_without_an_answer_of_the_engine_nothing_is_done(race: Race) -> None
     eventually(lambda: race.is_paused(dev), what="the engine that does it late")
     assert "its container goes on" in race.hitch("doctor", "--fix", check=False).out
     assert not race.is_paused(dev)
+
+
+@pytest.mark.ids("S12")
+def test_S12_no_file_is_copied_beside_a_container_that_goes_on(race: Race) -> None:
+    race.repo.commit(".gitignore", ".env\n")
+    race.repo.commit(".worktreeinclude", ".env\n")
+    race.repo.write(".env", "a secret\n")
+    race.hitch(*BOX, "--workspace", str(race.repo.path), "--", "sleep", "1000")
+    with stopped(race.boxed.engine.pid):
+        said = race.hitch("workspace", "create", "beside", cwd=race.repo.path).err
+    assert "nothing was copied: the container of dev could not be held still" in said
+    assert not Path(store.find(race.home, "beside").path, ".env").exists()
+    assert race.hitch("workspace", "create", "later", cwd=race.repo.path).err == ""
+    assert Path(store.find(race.home, "later").path, ".env").read_text() == "a secret\n"
 
 
 @pytest.mark.ids("S12")

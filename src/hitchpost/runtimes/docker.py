@@ -296,6 +296,8 @@ def _remove_aside(session_folder: str) -> None:
 
 def ensure(launch: Launch, box: Box | None) -> Box:
     """The session's container, made when there is none that lives and has the right folders in it."""
+    from hitchpost.runtimes.freeze import still
+
     made_for = _mounted(launch)
     if box is not None and box.alive and not box.paused and box.made_for == made_for:
         return box
@@ -311,8 +313,10 @@ def ensure(launch: Launch, box: Box | None) -> Box:
     os.makedirs(_shared(launch.session_folder), mode=0o700, exist_ok=True)
     # before there is one: whoever finds this and no more looks for the container by its label
     files.write_object(os.path.join(launch.session_folder, wire.BOX), {"schema": files.SCHEMA, "engine": url})
+    places = [source.path for source in sources.of(launch.sandbox or {})]
     try:
-        made = engine.ask(url, renew, engine.ANSWER_S * 3)
+        with still(home, *places, but=launch.session):
+            made = engine.ask(url, renew, engine.ANSWER_S * 3)
     except EngineFailed as error:
         if "no such image" not in str(error).lower():
             raise

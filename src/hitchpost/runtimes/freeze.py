@@ -94,13 +94,15 @@ def within_reach(home: str, path: str) -> list[Live]:
 
 
 @contextmanager
-def still(home: str, *paths: str) -> Iterator[tuple[int, ...]]:
+def still(home: str, *paths: str, but: str = "") -> Iterator[tuple[int, ...]]:
     """Nothing runs meanwhile in a container that can write at one of the paths. Raises ``NotStill``.
+
+    The container of the session ``but`` is left alone.
 
     Whatever is started to work on the files has the descriptors open that this gives, so that the container is not let
     go on before that has ended, even when we are killed.
     """
-    live = {one.session: one for path in paths for one in within_reach(home, path)}
+    live = {one.session: one for path in paths for one in within_reach(home, path) if one.session != but}
     with ExitStack() as held:
         yield tuple([held.enter_context(_held(live[session])) for session in sorted(live)])
 
@@ -112,14 +114,16 @@ def _held(live: Live) -> Iterator[int]:
         by_person = box.paused and not os.path.exists(live.mark)
         if not by_person:
             files.write_object(live.mark, {"schema": files.SCHEMA, "container": box.id, "at": files.stamp()})
-        if not box.paused:
-            _pause(live)
+        held = False
         try:
+            if not box.paused:
+                _pause(live)
+            held = True
             yield lock.fd
             if box.alive and not box.paused:
                 raise NotStill(live.name, "somebody has let it go on meanwhile")
         finally:
-            if not by_person:
+            if not by_person and (held or box.paused):
                 _let_go(box, live.mark)
 
 
@@ -138,13 +142,17 @@ def _pause(live: Live) -> None:
 
 
 def _let_go(box: Box, mark: str) -> None:
-    if box.alive and box.paused:
+    if _is_frozen(box):
         try:
             _ask(box, "unpause", ANSWER_S)
         except EngineFailed:
-            if box.alive and box.paused:
+            if _is_frozen(box):
                 raise
     files.discard(mark)
+
+
+def _is_frozen(box: Box) -> bool:
+    return box.alive and box.paused
 
 
 def is_ours(folder: str) -> bool:
@@ -157,7 +165,7 @@ def is_left(folder: str) -> bool:
     if not os.path.exists(os.path.join(folder, MARK)) or files.is_held(os.path.join(folder, LOCK)) is not False:
         return False
     box = _box(folder)
-    return box is not None and box.alive and box.paused
+    return box is not None and _is_frozen(box)
 
 
 def let_go_left(folder: str) -> bool:
@@ -168,7 +176,7 @@ def let_go_left(folder: str) -> bool:
     try:
         with files.Lock(os.path.join(folder, LOCK), 0):
             box = _box(folder)
-            left = box is not None and os.path.exists(mark) and box.alive and box.paused
+            left = box is not None and os.path.exists(mark) and _is_frozen(box)
             if left or time.time() - os.stat(mark).st_mtime > LATE_S:
                 _let_go(box, mark) if box is not None else files.discard(mark)
             return left

@@ -286,7 +286,18 @@ def still_around(tree: Tree) -> AbstractContextManager[tuple[int, ...]]:
     """Nothing runs meanwhile in a container that can write in the worktree."""
     from hitchpost.runtimes.freeze import still
 
-    return still(os.path.dirname(os.path.dirname(tree.keep)) if tree.keep else home_path(), tree.top)
+    return still(_home(tree), tree.top)
+
+
+def containers_around(tree: Tree) -> bool:
+    """Whether a container lives that can write in the worktree."""
+    from hitchpost.runtimes.freeze import within_reach
+
+    return bool(within_reach(_home(tree), tree.top))
+
+
+def _home(tree: Tree) -> str:
+    return os.path.dirname(os.path.dirname(tree.keep)) if tree.keep else home_path()
 
 
 def _version(path: str) -> tuple[int, int]:
