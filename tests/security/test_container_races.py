@@ -113,9 +113,10 @@ def test_S12_a_snapshot_before_a_restart_holds_no_file_of_this_side(race: Race) 
     sign = f"until [ -e /hitchpost/objects/{blob[:2]}/{blob[2:]} ]; do :; done"
     dev = race.begin(prepare, sign, swap("z", race.secret))
     said = race.hitch("restart", "dev").err
+    assert "uncommitted work is kept in" in said
+    (kept,) = [word for word in said.split() if word.startswith("refs/hitchpost/snapshots/")]
     eventually(lambda: race.raced(dev), 30, what="the racer")  # it was ready, and came too late
     assert (race.top / "z").is_symlink()
-    (kept,) = [word for word in said.split() if word.startswith("refs/hitchpost/snapshots/")]
     assert race.repo.git("show", f"{kept}:z/id_rsa") == "own"
     secret = race.repo.git("hash-object", race.secret / "id_rsa")
     assert secret not in race.repo.git("cat-file", "--batch-all-objects", "--batch-check")

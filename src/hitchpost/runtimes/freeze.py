@@ -18,7 +18,7 @@ from hitchpost import wire
 from hitchpost.errors import HitchpostError
 from hitchpost.runtimes import sources
 from hitchpost.runtimes.docker import GOING, read_box
-from hitchpost.runtimes.engine import ANSWER_S, PROBE_S, Box, EngineFailed
+from hitchpost.runtimes.engine import ANSWER_S, Box, EngineFailed
 from hitchpost.store import files, records
 from hitchpost.store.home import session_folder
 from hitchpost.system.shortpath import ShortPath
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LOCK, MARK = "frozen.lock", wire.FROZEN
 WAIT_S = 60.0
 """How long to wait for somebody else who holds the same container still."""
+PAUSE_S = 10.0
 LATE_S = 600.0
 """How long an engine that has not answered may take to do what it was asked for."""
 DONE = (204, 304)
@@ -130,7 +131,7 @@ def _held(live: Live) -> Iterator[int]:
 def _pause(live: Live) -> None:
     """The mark of an engine that has not answered stays: it may do late what it was asked for."""
     try:
-        _ask(live.box, "pause", PROBE_S)
+        _ask(live.box, "pause", PAUSE_S)
         why = "its engine says that it is paused, and the kernel does not"
     except NoAnswer as error:
         raise NotStill(live.name, str(error)) from None

@@ -1,7 +1,7 @@
 """Whether a patch shows nothing but what is in the worktree.
 
 Git looks at a path first and opens it later. What runs in a container can put a link in the place of a folder in
-between, and then git shows a file of this side. So each line that a patch shows of a file must be in the file that is
+between, and then git shows a file of this side. So each part that a patch shows of a file must be in the file that is
 found at its path without following any link.
 """
 
@@ -23,35 +23,27 @@ def is_of_worktree(top: int, paths: list[str], patch: bytes) -> bool:
 
     A file that was written meanwhile, or whose line ends git has converted in another way, may count as another one.
     """
-    sections = _SECTION.split(patch)[1:]
-    cut = len(sections) < len(paths)  # then the last one may end anywhere
-    for number, section in enumerate(sections):
-        lines = _new_lines(section)
-        if cut and number == len(sections) - 1:
-            lines = lines[:-1]
-        if not lines:
+    whole = patch.replace(b"\r\n", b"\n").removesuffix(b"\r")  # it may be cut anywhere
+    for number, section in enumerate(_SECTION.split(whole)[1:]):
+        parts = [part for hunk in _HUNK.split(section)[1:] if (part := _new_part(hunk))]
+        if not parts:
             continue
-        known = _lines_of(top, paths[number]) if number < len(paths) else set()
-        if not known.issuperset(lines):
+        content = _content_or_nothing(top, paths[number]) if number < len(paths) else b""
+        if not all(part in content for part in parts):
             return False
     return True
 
 
-def _new_lines(section: bytes) -> list[bytes]:
-    """The lines that a file has now, as far as they are shown."""
-    return [
-        line[1:].rstrip(b"\r")
-        for hunk in _HUNK.split(section)[1:]
-        for line in hunk.split(b"\n")[1:]
-        if line[:1] in (b"+", b" ")
-    ]
+def _new_part(hunk: bytes) -> bytes:
+    """What the file has there now."""
+    return b"\n".join([line[1:] for line in hunk.split(b"\n")[1:] if line[:1] in (b"+", b" ")])
 
 
-def _lines_of(top: int, path: str) -> set[bytes]:
+def _content_or_nothing(top: int, path: str) -> bytes:
     try:
-        return {line.rstrip(b"\r") for line in _content(top, path).split(b"\n")}
+        return _content(top, path).replace(b"\r\n", b"\n")
     except OSError:
-        return set()
+        return b""
 
 
 def _content(top: int, path: str) -> bytes:
