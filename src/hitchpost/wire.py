@@ -33,6 +33,7 @@ KEEPER_LOCK, SOCKET, KEEPER_LOG, OUTPUT, TIMES = "keeper.lock", "ctl.sock", "kee
 TMUX_SOCKET, START_SOCKET = "tmux.sock", "start.sock"
 IN_PANE = "pane"
 BOX, INSIDE = "box.json", "inside"  # of a session: its container, and the folder that the container shares with us
+FROZEN = "frozen.json"  # of a session: somebody holds its container still, or was killed while it did
 SHARED = "/hitchpost/run"  # that folder, in the container
 PROGRAMS = "/hitchpost/bin"  # our own programs there
 SPARES = (".spare-exit", ".spare-status", ".spare-state", ".spare-intent")

@@ -363,6 +363,17 @@ def removed_with_work(stage: Stage) -> str:
     return stage.ground.hitch("workspace", "rm", "--force", "fix-it").err
 
 
+def removed_beside_a_container(stage: Stage) -> str:
+    boxed: Boxed = stage.boxed
+    stage.ground.hitch("workspace", "create", "fix-it", cwd=stage.repo.path)
+    (folder,) = [Path(path) for path in stage.repo.worktrees[1:]]
+    stage.session = boxed.run("sh", "-c", ECHO, place=folder)
+    stage.ground.hitch("send", "dev", "leave")
+    stage.session.ended()
+    stage.after.callback(stage.ground.hitch, "workspace", "rm", "fix-it")
+    return stage.err("workspace", "rm", "fix-it")
+
+
 def untrusted(stage: Stage) -> str:
     stage.repo.commit(".hitchpost.toml", '[workspace]\nsetup = ["true"]\n')
     words = ("run", "--branch", "fix-it", "--", "true")
@@ -597,6 +608,7 @@ ROWS = (
     Row("ops/doctor/workspaces.py", "hitch doctor --fix", 3, half_made, SEEN, "fixed"),
     Row("ops/doctor/workspaces.py", "hitch workspace restore {} makes them again", 4, notes_of_git_gone),
     Row("ops/views/neighbours.py", "hitch ps", 2, crowded, shows="dev"),
+    Row("workspaces/removal.py", "hitch stop {} removes it", 3, removed_beside_a_container),
     Row("workspaces/worktree.py", "hitch workspace restore {} brings it back", 4, run_without_worktree),
     Row("workspaces/worktree.py", "hitch workspace rm {} forgets it", 4, run_without_folder),
     Row("workspaces/project.py", "hitch workspace trust {}", 4, untrusted),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from hitchpost.runspec import RunSpec
+    from hitchpost.runtimes.sources import Source
 
     class Runtime(Protocol):
         name: str
@@ -66,10 +67,9 @@ class Sandbox:
 
     image: str
     network: str
-    mounts: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
     memory_bytes: int = 4 << 30
     cpus: float | None = None
-    config: str | None = None
     env_names: tuple[str, ...] = ()
     env_flags: tuple[tuple[str, str], ...] = ()
     keep_failed: bool = False

@@ -17,7 +17,7 @@ from hitchpost.errors import HitchpostError, RuntimeMissing, UsageError
 from hitchpost.model.facts import Exit
 from hitchpost.model.status import container_name
 from hitchpost.runspec import ContainerSource, RunSpec
-from hitchpost.runtimes import engine, local
+from hitchpost.runtimes import engine, local, sources
 from hitchpost.runtimes.base import GitFolder, Health, Sandbox, Started
 from hitchpost.runtimes.engine import Box, EngineFailed, Users
 from hitchpost.runtimes.kept import agent_lives, is_copied
@@ -48,10 +48,13 @@ class Docker(local.Local):
             raise RuntimeMissing(str(error)) from None
 
     def start(self, spec: RunSpec, sandbox: Sandbox | None = None) -> Started:
+        from hitchpost.runtimes.freeze import in_motion
+
         assert sandbox is not None, "a container is described by its sandbox"
         before = read_box(spec.session_folder)
         try:
-            box = ensure(spec, sandbox, before)
+            with in_motion(spec.session_folder):
+                box = ensure(spec, sandbox, before)
             folder = _make_place(spec, sandbox)
         except (HitchpostError, OSError) as error:
             if before is None:
@@ -63,7 +66,8 @@ class Docker(local.Local):
 
         def enter() -> None:
             try:
-                engine.ask(box.engine, lambda docker: engine.execute(docker, box, argv, env=env))
+                with in_motion(spec.session_folder):
+                    engine.ask(box.engine, lambda docker: engine.execute(docker, box, argv, env=env))
             except HitchpostError as error:
                 _tell_failure(folder, str(error))
 
@@ -92,6 +96,8 @@ class Docker(local.Local):
             unclear = seen.keeper_alive is True or written
             gone = None if unclear else False
             return replace(seen, sandbox_alive=gone, session_alive=seen.keeper_alive if unclear else False)
+        from hitchpost.runtimes.freeze import is_ours
+
         alive = box.alive
         where = run_folder(session_folder, run)
         lives = agent_lives(where) if seen.keeper_alive is False else seen.keeper_alive
@@ -100,7 +106,7 @@ class Docker(local.Local):
             lost="" if alive or seen.keeper_alive is not False else _why_gone(box, where),
             sandbox_alive=alive,
             session_alive=lives and alive,
-            sandbox_paused=alive and box.paused,
+            sandbox_paused=alive and box.paused and not is_ours(session_folder),
             exit=_written_exit(session_folder, where) if alive and lives is False else None,
         )
 
@@ -264,9 +270,12 @@ def _remove_aside(session_folder: str) -> None:
     path, going = (os.path.join(session_folder, name) for name in (wire.BOX, GOING))
     if not os.path.exists(going):
         return
+    from hitchpost.runtimes.freeze import in_motion
+
     try:
         url = _engine_of(going) or engine.address()
-        _remove(going, url, home_of(session_folder), os.path.basename(session_folder))
+        with in_motion(session_folder):
+            _remove(going, url, home_of(session_folder), os.path.basename(session_folder))
     except BaseException as error:
         box = read_box(session_folder, GOING)
         if isinstance(error, EngineFailed) and box is not None and not box.alive:
@@ -278,6 +287,8 @@ def _remove_aside(session_folder: str) -> None:
 
 def ensure(spec: RunSpec, sandbox: Sandbox, box: Box | None) -> Box:
     """The session's container, made when there is none that lives and has the right folders in it."""
+    from hitchpost.runtimes.freeze import still
+
     made_for = _mounted(spec, sandbox)
     if box is not None and box.alive and not box.paused and box.made_for == made_for:
         return box
@@ -286,14 +297,17 @@ def ensure(spec: RunSpec, sandbox: Sandbox, box: Box | None) -> Box:
 
     async def renew(docker: Any) -> Box:
         await engine.remove_all(docker, home, spec.session)
+        sources.compare(sandbox.sources, spec.folder)
         config = configuration(spec, sandbox, await engine.users(docker, url))
         return await engine.create(docker, container_name(spec.session), config, url, made_for)
 
     os.makedirs(_shared(spec.session_folder), mode=0o700, exist_ok=True)
     # before there is one: whoever finds this and no more looks for the container by its label
     files.write_object(os.path.join(spec.session_folder, wire.BOX), {"schema": files.SCHEMA, "engine": url})
+    places = [source.path for source in sandbox.sources]
     try:
-        made = engine.ask(url, renew, engine.ANSWER_S * 3)
+        with still(home, *places, but=spec.session):
+            made = engine.ask(url, renew, engine.ANSWER_S * 3)
     except EngineFailed as error:
         if "no such image" not in str(error).lower():
             raise
@@ -318,9 +332,11 @@ def configuration(spec: RunSpec, sandbox: Sandbox, users: Users) -> dict[str, An
         _mount(PROGRAMS, PLACES["programs"], read_only=True),
         *_git_mounts(sandbox.git),
     ]
-    if sandbox.config is not None:
-        mounts.append(_mount(sandbox.config, PLACES["config"], read_only=True))
-    mounts += [parse_mount(text) for text in sandbox.mounts]
+    for source in sandbox.sources:
+        if source.target:
+            mounts.append(parse_mount(f"{source.path}{source.target}"))
+        else:
+            mounts.append(_mount(source.path, PLACES["config"], read_only=True))
     return {
         "Image": sandbox.image,
         "Entrypoint": [],
@@ -352,7 +368,7 @@ def parse_mount(text: str) -> dict[str, Any]:
         raise UsageError(f"--mount {text}: {target} is Hitchpost's own place in the container")
     if not os.path.exists(source):
         raise UsageError(f"--mount {text}: {source} is not there")
-    return _mount(os.path.realpath(source), target, read_only=how == "ro")
+    return _mount(source, target, read_only=how == "ro")
 
 
 def read_box(session_folder: str, name: str = wire.BOX) -> Box | None:

@@ -12,8 +12,9 @@ from hitchpost.errors import GitFailed, Refused
 from hitchpost.workspaces import git
 from hitchpost.workspaces.changes import checked_out, submodules_of, untracked
 from hitchpost.workspaces.refs import is_commit
+from hitchpost.workspaces.shown import is_of_worktree
 from hitchpost.workspaces.tree import Tree
-from hitchpost.workspaces.view import View
+from hitchpost.workspaces.view import View, containers_around, still_around
 
 SHOWING = ("--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--src-prefix=a/", "--dst-prefix=b/")
 LISTING = ("--raw", "--no-abbrev", "-z")
@@ -51,8 +52,18 @@ class Difference:
 def difference(tree: Tree, base: str | None, *, stat: bool = False) -> Difference:
     """Compare a worktree with ``base``, else with its head, else with nothing; ``stat`` asks for that, and no patch.
 
-    Reads only. Raises ``Refused``.
+    Reads only. Raises ``Refused``. It is done again, with the containers held still, where one may have got in between.
     """
+    beside = containers_around(tree)
+    found, holds = _difference(tree, base, stat, check=beside and not stat)
+    if holds and (beside or not containers_around(tree)):
+        return found
+    with still_around(tree):
+        return _difference(tree, base, stat, check=False)[0]
+
+
+def _difference(tree: Tree, base: str | None, stat: bool, *, check: bool) -> tuple[Difference, bool]:
+    """With whether it shows nothing but what is in the worktree now, where that is to be checked."""
     with View(tree) as view:
         against = base or checked_out(view)
         if not is_commit(against):
@@ -65,15 +76,16 @@ def difference(tree: Tree, base: str | None, *, stat: bool = False) -> Differenc
                 raise
             raise _unknown(tree, against) from None
         submodules = submodules_of(view, inside)
+        holds = not check or all(is_of_worktree(view.top, *_shown(part.out)) for part in told)
     head, cut = view.head, any(part.cut for part in told)
     if stat:
-        return Difference(base, head.commit, head.branch, (), b"", told[0].out, cut)
+        return Difference(base, head.commit, head.branch, (), b"", told[0].out, cut), holds
     found = [file for part in told for file in _files(part.out, new)]  # in the order of the patch
     found += [
         File(path, None, "A", None, None, False, True) for path in inside if path.removesuffix("/") not in submodules
     ]
     patch = b"".join(_parted(part.out)[1] for part in told)
-    return Difference(base, head.commit, head.branch, tuple(found), patch[:MOST_BYTES], b"", cut)
+    return Difference(base, head.commit, head.branch, tuple(found), patch[:MOST_BYTES], b"", cut), holds
 
 
 def _unknown(tree: Tree, commit: str) -> Refused:
@@ -108,6 +120,12 @@ def _know(view: View, new: list[str], index: dict[str, str]) -> None:
     """Make an index name these files, without a content, so that git compares them."""
     told = b"".join(b"100644 %s\t%s\0" % (view.empty_file.encode(), os.fsencode(path)) for path in new)
     view.run("update-index", "-z", "--index-info", stdin=told, env=index)
+
+
+def _shown(out: bytes) -> tuple[list[str], bytes]:
+    """The path of each part of the patch, and the patch. A file that became a link, or the reverse, has two parts."""
+    paths = [path for file in _files(out, frozenset()) for path in [file.path] * (2 if file.status == "T" else 1)]
+    return paths, _parted(out)[1]
 
 
 def _parted(out: bytes) -> tuple[list[str], bytes]:

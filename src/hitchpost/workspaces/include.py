@@ -10,7 +10,7 @@ from hitchpost.store import files
 from hitchpost.workspaces import git
 from hitchpost.workspaces.git import Repository
 from hitchpost.workspaces.tree import Tree, described
-from hitchpost.workspaces.view import View, listed
+from hitchpost.workspaces.view import View, listed, still_around
 
 FILE = ".worktreeinclude"
 
@@ -30,7 +30,15 @@ def copy(repository: Repository, target: str) -> list[str]:
         return []
     except OSError as error:
         return [f"{FILE}: it cannot be read ({os.strerror(error.errno or 0).lower()})"]
-    left_out = [] if tree is None else [path for path in _matching(tree, wanted) if not _copy_one(main, target, path)]
+    if tree is None:
+        return []
+    from hitchpost.runtimes.freeze import NotStill
+
+    try:
+        with still_around(tree):
+            left_out = [path for path in _matching(tree, wanted) if not _copy_one(main, target, path)]
+    except NotStill as error:
+        return [f"{FILE}: nothing was copied: {error}"]
     return [f"{FILE}: not copied, because they are links or go through one: {', '.join(left_out)}"] if left_out else []
 
 

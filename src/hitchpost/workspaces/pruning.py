@@ -42,6 +42,7 @@ def decide(home: str, workspace: Workspace) -> Decision:
         return Decision(workspace, False, f"in use by {', '.join(map(str, held))}")
     if not os.path.lexists(workspace.path):
         return _decide_gone(home, workspace)
+    removal.refuse_container(home, workspace)
     removal.refuse_stranger(workspace)
     tree = store.tree(home, workspace)
     removal.refuse_lock(tree)

@@ -45,6 +45,18 @@ def remove(home: str, workspace: Workspace, *, force: bool = False, progress: Pr
 def refuse_in_use(home: str, workspace: Workspace) -> None:
     if held := len(lease.holders(home, workspace)):
         raise Refused(f"cannot remove workspace {workspace.name!r} - currently in use by {held} session(s)")
+    refuse_container(home, workspace)
+
+
+def refuse_container(home: str, workspace: Workspace) -> None:
+    """Raise ``Refused`` while a container lives that can write there, whether its agent has ended or not."""
+    from hitchpost.runtimes.freeze import within_reach
+
+    for live in within_reach(home, workspace.path):
+        raise Refused(
+            f"the container of {live.name} still runs and can write in workspace {workspace.name!r}",
+            f"hitch stop {live.word} removes it",
+        )
 
 
 def refuse_stranger(workspace: Workspace) -> None:

@@ -11,11 +11,13 @@ import os
 import shutil
 import stat
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
 from tempfile import mkdtemp
 from typing import Any
 
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.store import files
+from hitchpost.store.home import home_path
 from hitchpost.values import replace
 from hitchpost.workspaces import bringing, git, refs
 from hitchpost.workspaces.refs import Head
@@ -79,12 +81,15 @@ ENVIRONMENT = {
 class View:
     """A look at a worktree. ``with View(tree) as view``: then ``view.run`` runs git in it.
 
-    ``writing`` puts new objects into the repository, instead of beside the view. Raises ``Refused`` when the worktree
-    is not the one that was written down, or when nobody can tell what is checked out.
+    ``writing`` puts new objects into the repository, instead of beside the view, and holds every container still that
+    can write in the worktree. Raises ``Refused`` when the worktree is not the one that was written down, or when nobody
+    can tell what is checked out, ``NotStill`` when a container goes on.
     """
 
     def __init__(self, tree: Tree, *, writing: bool = False) -> None:
         self.tree, self.writing = tree, writing
+        self._held: tuple[int, ...] = ()
+        self._after = ExitStack()
 
     def __enter__(self) -> View:
         git.require()
@@ -96,6 +101,8 @@ class View:
             self.folder = mkdtemp(prefix="hitchpost-git-")
             try:
                 self._make()
+                if self.writing:
+                    self._held = self._after.enter_context(still_around(self.tree))
             except BaseException:
                 shutil.rmtree(self.folder)
                 raise
@@ -104,9 +111,10 @@ class View:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         os.close(self.top)
         shutil.rmtree(self.folder)
+        self._after.__exit__(*error)
 
     def _bring_out(self) -> None:
         """What a container has committed is looked at in the repository. What cannot be brought there is not."""
@@ -129,6 +137,7 @@ class View:
             env=ENVIRONMENT | own | dict(env or {}),
             timeout_s=timeout_s,
             progress=self._refuse_pipes,
+            pass_fds=self._held,
             **how,
         )
 
@@ -271,6 +280,24 @@ class View:
                     path = os.path.normpath(os.path.join(self.tree.top, place, name))
                     raise Refused(f"{path} is a pipe, for which git would wait for ever; remove it")
             folders.sort()
+
+
+def still_around(tree: Tree) -> AbstractContextManager[tuple[int, ...]]:
+    """Nothing runs meanwhile in a container that can write in the worktree."""
+    from hitchpost.runtimes.freeze import still
+
+    return still(_home(tree), tree.top)
+
+
+def containers_around(tree: Tree) -> bool:
+    """Whether a container lives that can write in the worktree."""
+    from hitchpost.runtimes.freeze import within_reach
+
+    return bool(within_reach(_home(tree), tree.top))
+
+
+def _home(tree: Tree) -> str:
+    return os.path.dirname(os.path.dirname(tree.keep)) if tree.keep else home_path()
 
 
 def _version(path: str) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from hitchpost.ops.sessions.survivors import end_survivors, may_be
 from hitchpost.ops.views.observe import Seen, look
 from hitchpost.ops.views.session_json import shape
 from hitchpost.runtimes.docker import remove_left, remove_strays
+from hitchpost.runtimes.freeze import is_left
 from hitchpost.runtimes.link import is_kept
 from hitchpost.store import files, quarantine, records
 from hitchpost.store.home import session_folder, sessions_folder
@@ -68,9 +69,10 @@ def _session(home: str, session: str) -> list[str]:
             kept = is_kept(os.path.dirname(os.path.join(folder, below)))
             if kept is False and (moved := quarantine.put_away(folder, below)):
                 done.append(f"{name}: moved an unreadable file to {moved} ({wrong})")
-    litter = sessions.left_over(folder)
+    litter, paused = sessions.left_over(folder), is_left(folder)
     after = recover(home, session, actor="doctor")
     done += [f"{name}: {change}" for change in _changes(before, after)]
+    done += [f"{name}: its container goes on"] if paused and not is_left(folder) else []
     if before.facts.state in runs.LIVE and after.facts.state in runs.TERMINAL and may_be(after):
         left = after.facts.exit.survivors if after.facts.exit is not None else 0
         end_survivors(home, after, "doctor")

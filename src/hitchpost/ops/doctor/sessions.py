@@ -17,6 +17,7 @@ from hitchpost.ops.views.advice import way_on
 from hitchpost.ops.views.explain import folder_text
 from hitchpost.ops.views.observe import Seen, look, survivors_of_earlier_runs
 from hitchpost.runtimes import base
+from hitchpost.runtimes.freeze import is_left
 from hitchpost.runtimes.kept import is_kept, keeper_process
 from hitchpost.runtimes.link import Link, NoKeeper, Silent
 from hitchpost.store import files, marks, migrations, records, runfiles
@@ -61,6 +62,9 @@ def examine(home: str, session: str) -> Ward:
     name = seen.record.name or session
     ward.groups = kept_groups(folder)
     ward.findings += _life(home, seen, name)
+    if is_left(folder):
+        why = "who worked on its files was killed meanwhile"
+        ward.findings.append(problem("container", f"it is paused: {why}", f"{FIX} (it goes on)", name))
     ward.findings += _runs(folder, name)
     if not seen.problem and (where := folder_text(seen)) and not where.startswith("present"):
         ward.findings.append(note("workspace", where, way_on(seen), name))

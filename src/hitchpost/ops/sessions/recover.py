@@ -10,7 +10,7 @@ import time
 from datetime import UTC, datetime
 
 from hitchpost import wire
-from hitchpost.errors import NoSuchSession
+from hitchpost.errors import HitchpostError, NoSuchSession
 from hitchpost.model import machine
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Exit
@@ -35,6 +35,7 @@ def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
     """
     folder = session_folder(home, session)
     try:
+        _let_go_on(folder)
         seen = look(home, session)
         if lives_on(seen.facts):
             seen = take_over(home, seen, actor)
@@ -51,6 +52,18 @@ def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
         return look(home, session)
     except (FileNotFoundError, files.Removed):
         raise NoSuchSession(session) from None
+
+
+def _let_go_on(folder: str) -> None:
+    """A container that somebody held still who was killed meanwhile. While its engine is away it stays as it is."""
+    if not os.path.exists(os.path.join(folder, wire.FROZEN)):
+        return
+    from hitchpost.runtimes.freeze import let_go_left
+
+    try:
+        let_go_left(folder)
+    except HitchpostError:
+        return  # the check-up tells
 
 
 def wait_for_keeper_to_leave(seen: Seen) -> None:

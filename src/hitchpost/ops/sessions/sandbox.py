@@ -12,6 +12,7 @@ from hitchpost.runtimes.base import GitFolder, Sandbox
 from hitchpost.settings import Settings, environment
 from hitchpost.store.home import session_folder
 from hitchpost.store.records import Record
+from hitchpost.store.session import Session
 from hitchpost.values import replace
 
 TYPE_CHECKING = False
@@ -32,6 +33,7 @@ def to_store(
         if asked.anything:
             raise UsageError("--image, --mount, --network, --memory, --cpus and their like go with --runtime docker")
         return None
+    from hitchpost.runtimes import sources
     from hitchpost.runtimes.docker import parse_mount
 
     for mount in asked.mounts:
@@ -40,13 +42,15 @@ def to_store(
         raise UsageError(f"expected --cpus to be more than 0, but got {asked.cpus:g}")
     if asked.config is not None and not os.path.isdir(asked.config):
         raise UsageError(f"--config {asked.config}: it is not a folder")
+    config = os.path.abspath(asked.config) if asked.config is not None else None
     return {
         "image": asked.image or settings.image,
         "mounts": list(asked.mounts),
         "network": asked.network or settings.network,
         "memory_bytes": memory(asked.memory or settings.memory),
         "cpus": asked.cpus,
-        "config": os.path.realpath(asked.config) if asked.config is not None else None,
+        "config": config,
+        sources.KEY: sources.stored(sources.describe(config, asked.mounts)),
         "env_names": list(env_names),
         "keep_failed": asked.keep_failed,
     }
@@ -55,20 +59,19 @@ def to_store(
 def refuse_mounts(
     home: str, box: dict[str, object] | None, folder: str | None = None, workspace: Workspace | None = None
 ) -> None:
-    """Raise ``MountRefused`` for anything that must not get into a container; ``folder`` is where it works."""
+    """Raise ``MountRefused`` for anything that must not get into a container, or is not what was written down;
+    ``folder`` is where it works."""
     if box is None:
         return
-    from hitchpost.runtimes.docker import parse_mount
+    from hitchpost.runtimes import sources
     from hitchpost.runtimes.mounts import refuse_mount
 
     if folder is not None:
         own = workspace.path if workspace is not None and workspace.managed else None
         refuse_mount(home, f"the folder {folder}", folder, own)
-    if isinstance(config := box.get("config"), str):
-        refuse_mount(home, f"--config {config}", config)
-    mounts = box.get("mounts")
-    for text in mounts if isinstance(mounts, list) else []:
-        refuse_mount(home, f"--mount {text}", parse_mount(str(text))["Source"])
+    for source in sources.of(box):
+        refuse_mount(home, source.what, source.path)
+    sources.check(box, folder)
 
 
 def of_run(
@@ -87,20 +90,32 @@ def of_run(
         if workspace is not None and workspace.inside:
             _take_back(home, workspace)
         return None
+    from hitchpost.runtimes import sources
+
     stored = record.sandbox or {}
-    memory_bytes, cpus, config = (stored.get(key) for key in ("memory_bytes", "cpus", "config"))
+    mounted = tuple(sources.of(stored))
+    if record.sandbox is not None and sources.KEY not in record.sandbox:
+        _write_sources(session_folder(home, record.id), sources.stored(mounted))
+    memory_bytes, cpus = stored.get("memory_bytes"), stored.get("cpus")
     return Sandbox(
         image=str(stored.get("image") or settings.image),
         network=str(stored.get("network") or settings.network),
-        mounts=_texts(stored, "mounts"),
+        sources=mounted,
         memory_bytes=memory_bytes if isinstance(memory_bytes, int) else memory(settings.memory),
         cpus=float(cpus) if isinstance(cpus, (int, float)) else None,
-        config=config if isinstance(config, str) else None,
         env_names=tuple(sorted({*_texts(stored, "env_names"), *environment(settings), *extra_env})),
         env_flags=env_flags,
         keep_failed=stored.get("keep_failed") is True,
         git=_git_inside(home, record, workspace),
     )
+
+
+def _write_sources(folder: str, found: object) -> None:
+    """A session of an older version: from now on what it has mounted is compared."""
+    session = Session(folder, actor="")
+    with session.lock():
+        record = session.record()
+        session.save(replace(record, sandbox={**(record.sandbox or {}), "sources": found}))
 
 
 def _texts(stored: Mapping[str, object], key: str) -> tuple[str, ...]:
