@@ -14,6 +14,7 @@ import tempfile
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.store import files
 from hitchpost.workspaces import git, refs
+from hitchpost.workspaces.folders import FOLDER, open_below
 from hitchpost.workspaces.inside import is_of, read_brought, write_brought
 from hitchpost.workspaces.tree import Tree, copy_with_time, install_index
 
@@ -63,7 +64,7 @@ def is_current(tree: Tree) -> bool:
 
 
 def _inside(tree: Tree) -> dict[str, str]:
-    found = refs.everything(tree.inside)
+    found, _ = refs.everything(tree.inside)
     head = refs.head(tree.inside, tree.own)
     kept = {ref: commit for ref, commit in found.items() if ref.startswith(BROUGHT_KINDS)}
     return {**kept, "HEAD": head.commit} if head.branch is None and head.commit else kept
@@ -161,14 +162,14 @@ def _fetch(tree: Tree, session_folder: str, commits: list[str]) -> None:
 def _copy_objects(inside: str, staged: str) -> None:
     """Copy the container's own objects. Regular files with the names of objects only, and no link is followed."""
     left = MOST_BYTES
-    top = refs.open_below(inside, "objects")
+    top = open_below(inside, "objects")
     try:
         for name in os.listdir(top):
             wanted = _PACK if name == "pack" else _LOOSE if re.fullmatch("[0-9a-f]{2}", name) else None
             if wanted is None:
                 continue
             try:
-                folder = os.open(name, refs.FOLDER, dir_fd=top)
+                folder = os.open(name, FOLDER, dir_fd=top)
             except OSError:
                 continue
             try:

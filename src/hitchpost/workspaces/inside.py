@@ -7,12 +7,12 @@ it on this side: what is committed there is read as bytes, and brought out (``br
 from __future__ import annotations
 
 import os
-import shutil
 
 from hitchpost.errors import Refused
 from hitchpost.store import files
 from hitchpost.values import replace
 from hitchpost.workspaces import git, refs
+from hitchpost.workspaces.folders import erase
 from hitchpost.workspaces.tree import Tree, copy_with_time, open_same
 
 OBJECTS, WORKSPACE = "/hitchpost/objects", "/workspace"
@@ -51,8 +51,7 @@ def make(tree: Tree, session_folder: str) -> str:
     folder = os.path.join(session_folder, FOLDER)
     making = f"{folder}.new"
     for old in (making, folder):
-        shutil.rmtree(old, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=not os.path.lexists(old))
+        erase(old)
     own = os.path.join(making, tree.own) if tree.own else making
     for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks"):
         os.makedirs(os.path.join(making, name), mode=0o700)
@@ -84,7 +83,7 @@ def refresh(tree: Tree) -> None:
     """
     branch, brought = read_brought(tree)
     _packed(tree, tree.inside)
-    write_brought(tree, branch, {**brought, **refs.everything(tree.inside)})
+    write_brought(tree, branch, {**brought, **refs.everything(tree.inside)[0]})
 
 
 def is_of(tree: Tree) -> bool:

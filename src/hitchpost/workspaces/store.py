@@ -8,6 +8,7 @@ from hitchpost.errors import AmbiguousWorkspace, NoSuchWorkspace, Refused
 from hitchpost.store import files
 from hitchpost.store.home import check_folder, is_id, new_id
 from hitchpost.values import asdict, replace, value
+from hitchpost.workspaces.folders import erase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ class begun:
                 self._held.__exit__(None, None, None)
                 raise
         except BaseException:
-            _erase(made)
+            erase(made)
             raise
         return self._held
 
@@ -316,7 +317,7 @@ def forget(home: str, workspace: Workspace) -> None:
     gone = os.path.join(top_folder(home), REMOVED + workspace.id)
     os.rename(folder, gone)
     files.sync_folder(top_folder(home))
-    _erase(gone)
+    erase(gone)
 
 
 def _is_ours(name: str) -> bool:
@@ -328,13 +329,7 @@ def sweep_folders(home: str) -> None:
     top = top_folder(home)
     for name in os.listdir(top):
         if name.startswith((NEW, REMOVED)):
-            _erase(os.path.join(top, name))
-
-
-def _erase(folder: str) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
+            erase(os.path.join(top, name))
 
 
 def unfinished(home: str) -> list[Workspace]:

@@ -12,6 +12,7 @@ from hitchpost.errors import GitLocked, Refused
 from hitchpost.store import files
 from hitchpost.values import asdict, fields, replace, value
 from hitchpost.workspaces import refs
+from hitchpost.workspaces.folders import FOLDER
 from hitchpost.workspaces.refs import Head
 from hitchpost.workspaces.store import SEEN_INDEX
 
@@ -118,7 +119,7 @@ def read(known: object) -> Tree | None:
 def open_same(path: str, wanted: str) -> int:
     """A descriptor of the folder. Raises ``Refused`` unless it is the one that ``wanted`` names, and no link."""
     try:
-        fd = os.open(path, refs.FOLDER)
+        fd = os.open(path, FOLDER)
     except OSError as error:
         raise Refused(f"{path} is gone, or is no folder any more ({os.strerror(error.errno or 0).lower()})") from None
     place = os.fstat(fd)

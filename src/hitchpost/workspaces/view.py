@@ -261,16 +261,27 @@ class View:
         if waited_s < self._look_after_s:
             return
         self._look_after_s = 4 * waited_s
-        for place, folders, names, folder in os.fwalk(".", dir_fd=self.top, follow_symlinks=False):
-            for name in names:
-                try:
-                    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-                except OSError:
-                    continue
-                if stat.S_ISFIFO(mode):
-                    path = os.path.normpath(os.path.join(self.tree.top, place, name))
-                    raise Refused(f"{path} is a pipe, for which git would wait for ever; remove it")
-            folders.sort()
+        todo = [""]
+        while todo:
+            place = todo.pop()
+            try:
+                with os.scandir(f"/proc/self/fd/{self.top}/{place}") as found:
+                    entries = list(found)
+            except OSError:
+                continue  # git cannot open it either
+            for entry in entries:
+                path = os.path.join(place, entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    todo.append(path)
+                elif not entry.is_file(follow_symlinks=False) and self._is_pipe(path):
+                    where = os.path.join(self.tree.top, path)
+                    raise Refused(f"{where} is a pipe, for which git would wait for ever; remove it")
+
+    def _is_pipe(self, path: str) -> bool:
+        try:
+            return stat.S_ISFIFO(os.stat(path, dir_fd=self.top, follow_symlinks=False).st_mode)
+        except OSError:
+            return False
 
 
 def _version(path: str) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from hitchpost.store.records import Record
 from hitchpost.system import process
 from hitchpost.text import readable
 from hitchpost.values import asdict, replace, value
+from hitchpost.workspaces.folders import erase
 from hitchpost.workspaces.tree import discover, keep_index, stored
 
 TYPE_CHECKING = False
@@ -161,29 +162,10 @@ def sweep(home: str) -> None:
         with home_lock(home):
             left = _half_made(home)  # whoever made a folder before this holds its lock by now, or is gone
         for path in left:
-            if os.path.isdir(path):
-                erase(path)
-            else:
-                files.discard(path)
-
-
-def erase(folder: str) -> None:
-    """Delete a session's folder, with what an agent has protected from writing in it."""
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
-    if os.path.islink(folder) or not os.path.isdir(folder):
-        return
-    todo = [folder]
-    while todo:
-        inner = todo.pop()
-        try:
-            os.chmod(inner, 0o700)
-            with os.scandir(inner) as found:
-                todo += [one.path for one in found if one.is_dir(follow_symlinks=False)]
-        except OSError:
-            continue  # somebody else's: it stays, and the next sweep tries again
-    shutil.rmtree(folder, ignore_errors=True)
+            try:
+                (erase if os.path.isdir(path) else files.discard)(path)
+            except OSError:
+                continue  # the next sweep tries again; nobody's new session waits for it
 
 
 def _half_made(home: str) -> list[str]:

@@ -7,7 +7,7 @@ import os
 from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
-from hitchpost.ops.sessions.create import REMOVED, erase, sweep
+from hitchpost.ops.sessions.create import REMOVED, sweep
 from hitchpost.ops.sessions.inside import refuse_inside
 from hitchpost.ops.sessions.recover import recover, wait_for_keeper_to_leave
 from hitchpost.ops.sessions.sandbox import bring_out
@@ -19,6 +19,7 @@ from hitchpost.runtimes.link import is_kept
 from hitchpost.store import files, records
 from hitchpost.store.home import sessions_folder
 from hitchpost.store.records import Record
+from hitchpost.workspaces.folders import erase
 
 
 class StillLive(Refused):
