@@ -57,9 +57,7 @@ def in_a_new_folder(top: Path) -> str:
         in_a_new_folder,
     ],
 )
-def test_a_repository_inside_is_never_deleted(
-    home: Path, workspace: Workspace, where: object, committed: bool
-) -> None:
+def test_a_repository_inside_is_never_deleted(home: Path, workspace: Workspace, where: object, committed: bool) -> None:
     top = Path(workspace.path)
     assert callable(where)
     name = where(top)

@@ -13,7 +13,7 @@ from hitchpost.values import value
 from hitchpost.workspaces import git, store
 from hitchpost.workspaces.changes import everything_new, gitlinks, loose, loose_commit, submodules_of
 from hitchpost.workspaces.store import Workspace
-from hitchpost.workspaces.tree import Tree, install_index
+from hitchpost.workspaces.tree import IndexLock, Tree
 from hitchpost.workspaces.view import GITLINK, View, listed
 
 REFS = "refs/hitchpost/snapshots"
@@ -90,13 +90,13 @@ def chosen(workspace: Workspace, wanted: str) -> Snapshot:
 
 def bring_back(tree: Tree, snapshot: Snapshot) -> None:
     """Give the worktree the files of the snapshot. Its branch and head stay; nothing is staged."""
-    with View(tree, writing=True) as view:
+    with View(tree, writing=True) as view, IndexLock(tree) as lock:
         there = {"GIT_INDEX_FILE": view.agents_index()}
         view.run("read-tree", "--reset", "-u", snapshot.commit, env=there, timeout_s=git.WRITE_S)
         if view.head.commit is not None:
             view.run("read-tree", "--reset", view.head.commit, env=there)
         view.run("update-index", "-q", "--refresh", env=there, check=False, timeout_s=git.WRITE_S)
-        install_index(tree, there["GIT_INDEX_FILE"])
+        lock.install(there["GIT_INDEX_FILE"])
 
 
 def _tree(view: View) -> str:

@@ -168,16 +168,36 @@ def keep_index(tree: Tree, index: str, commit: str = "first") -> None:
             files.discard(os.path.join(tree.keep, other))
 
 
+class IndexLock:
+    """Git's own lock on the index of a worktree: held from before it is read until another one is in its place.
+
+    Raises ``GitLocked`` while somebody else has it.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.path = os.path.join(tree.own_folder, "index.lock")
+
+    def __enter__(self) -> IndexLock:
+        try:
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+        except FileExistsError:
+            raise GitLocked("read-tree", self.path) from None
+        self.held = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.held:
+            files.discard(self.path)
+
+    def install(self, index: str) -> None:
+        """Make an index the worktree's own, as git does it. That ends the lock."""
+        copy_with_time(index, self.path)
+        os.replace(self.path, self.tree.index)
+        self.held = False
+
+
 def install_index(tree: Tree, index: str) -> None:
-    """Make an index the worktree's own, as git does it. Raises ``GitLocked`` while git's lock is there."""
-    lock = os.path.join(tree.own_folder, "index.lock")
-    try:
-        os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
-    except FileExistsError:
-        raise GitLocked("read-tree", lock) from None
-    try:
-        copy_with_time(index, lock)
-        os.replace(lock, tree.index)
-    except BaseException:
-        files.discard(lock)
-        raise
+    """Make an index the worktree's own, whatever it had. Raises ``GitLocked``."""
+    with IndexLock(tree) as lock:
+        lock.install(index)

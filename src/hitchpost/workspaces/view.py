@@ -17,7 +17,7 @@ from typing import Any
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.store import files
 from hitchpost.values import replace
-from hitchpost.workspaces import bringing, git, refs
+from hitchpost.workspaces import bringing, git, objects, refs
 from hitchpost.workspaces.refs import Head
 from hitchpost.workspaces.tree import Tree, copy_with_time, keep_index, kept_index
 
@@ -111,8 +111,8 @@ class View:
     def _bring_out(self) -> None:
         """What a container has committed is looked at in the repository. What cannot be brought there is not."""
         try:
-            bringing.bring_out(self.tree)
-            current = bringing.is_current(self.tree)
+            bringing.bring_out(self.tree, objects.LOOK)
+            current = bringing.is_current(self.tree) and bringing.is_brought(self.tree)
         except (HitchpostError, OSError):
             current = False
         if not current:

@@ -164,6 +164,15 @@ def bring_out(home: str, record: Record) -> list[str]:
     return [] if tree is None else bringing.bring_out(replace(tree, inside=path))
 
 
+def not_brought(home: str, record: Record) -> list[str]:
+    """What a session's containers have committed and could not be brought into the repository, in words."""
+    if record.runtime in WITHOUT_SANDBOX:
+        return []
+    from hitchpost.workspaces import inside
+
+    return inside.left_inside(session_folder(home, record.id))
+
+
 def memory(text: str) -> int:
     """``512m`` and ``4g`` in bytes."""
     import re
