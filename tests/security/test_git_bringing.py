@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.workspaces import bringing, git, inside, objects
+from hitchpost.workspaces import bringing, git, inside, objects, refs
 from hitchpost.workspaces.changes import changes
 from tests.repos import Repo
 from tests.workspaces.copies import Copy, copied
@@ -99,7 +99,7 @@ def test_what_was_left_is_still_there_when_the_next_container_gets_its_refs(repo
     bringing.bring_out(copy.tree)
     other = repo.commit("other")
     inside.refresh(copy.tree)
-    found = inside.refs.packed(str(copy.folder))
+    found = refs.packed(str(copy.folder))
     assert (found["refs/tags/broken"], found["refs/heads/main"], found["refs/heads/fix"]) == (lost, other, tip)
     assert len(inside.left_inside(str(copy.session))) == 1
     inside.make(copy.tree, str(copy.session))
@@ -180,7 +180,8 @@ def test_a_few_trees_that_stand_for_any_number_of_files_are_refused(home: Path, 
 @pytest.mark.ids("F53")
 def test_what_somebody_adds_meanwhile_is_not_lost(repo: Repo, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     copy.commit("work")
-    here, run, added = Repo(Path(copy.workspace.path)), git.run, []
+    here, run = Repo(Path(copy.workspace.path)), git.run
+    added: list[int] = []
     here.write("mine")
 
     def slow(folder: str, *words: str, **how: object) -> git.Done:

@@ -111,7 +111,8 @@ def _folders(tree: Tree) -> list[str]:
     with View(tree) as view:
         words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
         left_out = {os.path.join(tree.top, path.rstrip("/")) for path in view.run(*words).items}
-    found, todo = [], [tree.top]  # os.walk would recurse, and an agent decides how deep its folders are
+    found: list[str] = []
+    todo = [tree.top]  # os.walk would recurse, and an agent decides how deep its folders are
     while todo and len(found) < MOST_FOLDERS:
         place = todo.pop()
         found.append(place)

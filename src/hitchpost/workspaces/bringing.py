@@ -14,7 +14,7 @@ import tempfile
 from hitchpost.errors import GitLocked, HitchpostError, Refused
 from hitchpost.store import files
 from hitchpost.values import replace
-from hitchpost.workspaces import git, refs
+from hitchpost.workspaces import contained, git, refs
 from hitchpost.workspaces.inside import Brought, is_of, read_brought, write_brought
 from hitchpost.workspaces.objects import WHOLE, Limits, Staged, own_folder
 from hitchpost.workspaces.tree import IndexLock, Tree, copy_with_time
@@ -139,7 +139,8 @@ class _Bringing:
                     self._leave({ref: commit}, str(error))
 
     def _store(self, staged: Staged, commits: list[str]) -> None:
-        staged.new_commits(commits, MOST_COMMITS)
+        home = os.path.dirname(os.path.dirname(self.session_folder))
+        contained.note_commits(home, self.tree.common, staged.new_commits(commits, MOST_COMMITS))
         staged.store(commits)
 
     def _move(self, ref: str, before: str | None, commit: str) -> list[str]:

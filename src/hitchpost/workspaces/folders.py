@@ -46,7 +46,8 @@ def walk(top: int, deepest: int) -> Iterator[tuple[tuple[str, ...], int, list[st
 
 def _listed(folder: int) -> tuple[list[str], list[str]]:
     """The names of the folders in it, and of everything else."""
-    below, others = [], []
+    below: list[str] = []
+    others: list[str] = []
     with os.scandir(folder) as found:
         for entry in found:
             (below if entry.is_dir(follow_symlinks=False) else others).append(entry.name)

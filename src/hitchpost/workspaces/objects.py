@@ -286,7 +286,8 @@ class _Pack:
 
 def _target_size(delta: bytes) -> int:
     """What a delta makes: its second number."""
-    place, numbers = 0, []
+    place = 0
+    numbers: list[int] = []
     while len(numbers) < 2 and place < len(delta):
         number, shift = 0, 0
         while place < len(delta):

@@ -86,11 +86,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 def tree(home: str, workspace: Workspace) -> Tree:
     """The worktree, for a look. Raises ``Refused`` when the workspace is none, or is in no repository any more."""
+    from hitchpost.workspaces import contained
     from hitchpost.workspaces.tree import Tree
 
     repo, own = workspace.repo, workspace.own or own_folder(workspace)
     if repo is None or not own or not os.path.isdir(repo):
         raise Refused(f"git knows nothing of {workspace.path} any more")
+    if contained.could_write(home, repo):
+        raise contained.not_yours(repo, os.path.dirname(repo))
     ids = [workspace.repo_id or files.folder_id(repo), workspace.objects_id or files.folder_id(f"{repo}/objects")]
     inside = workspace.inside if os.path.isdir(workspace.inside) else ""
     top_id = f"{workspace.dev:x}-{workspace.ino:x}"

@@ -11,7 +11,7 @@ import stat
 from hitchpost.errors import GitLocked, Refused
 from hitchpost.store import files
 from hitchpost.values import asdict, fields, replace, value
-from hitchpost.workspaces import refs
+from hitchpost.workspaces import contained, refs
 from hitchpost.workspaces.folders import FOLDER
 from hitchpost.workspaces.refs import Head
 from hitchpost.workspaces.store import SEEN_INDEX
@@ -58,16 +58,12 @@ class Tree:
         return open_same(self.top, self.top_id)
 
 
-def discover(folder: str) -> Tree | None:
-    """The worktree that ``folder`` is in, as the files there say; git is not asked."""
-    top = os.path.realpath(folder)
-    while True:
-        link = os.path.join(top, ".git")
-        if os.path.lexists(link):
-            return _described(top, link)
-        if top == os.path.dirname(top):
-            return None
-        top = os.path.dirname(top)
+def discover(folder: str, home: str | None = None) -> Tree | None:
+    """The worktree that ``folder`` is in, as the files there say. One that a container could write is none."""
+    link = contained.nearest(folder)
+    if link is None or (home is not None and contained.could_write(home, link)):
+        return None
+    return _described(os.path.dirname(link), link)
 
 
 def _described(top: str, link: str) -> Tree | None:
@@ -81,9 +77,17 @@ def _described(top: str, link: str) -> Tree | None:
             text = files.read_bytes(os.path.join(git_folder, "commondir"), 4096).removesuffix(b"\n")
             common = os.path.realpath(os.path.join(git_folder, os.fsdecode(text)))
             own = os.path.relpath(git_folder, common)
+        if own and not _points_back(top, git_folder):
+            return None
         return described(top, common, own)
     except (OSError, ValueError):
         return None
+
+
+def _points_back(top: str, git_folder: str) -> bool:
+    """Whether a worktree's git folder names the worktree, too: anybody can write a file that names a git folder."""
+    named = os.fsdecode(files.read_bytes(os.path.join(git_folder, "gitdir"), 4096).removesuffix(b"\n"))
+    return os.path.realpath(os.path.join(git_folder, os.path.dirname(named))) == top
 
 
 def pointed(content: bytes) -> str:

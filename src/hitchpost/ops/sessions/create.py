@@ -57,7 +57,7 @@ def create(home: str, wish: Wish, settings: Settings, *, actor: str, new_id: Cal
     check_description(wish.description)
     if wish.idle_after_s is not None:
         check_idle_after(wish.idle_after_s)
-    tree = discover(folder) if wish.branch is None else None
+    tree = discover(folder, home) if wish.branch is None else None
     sweep(home)
     known = Index(home).refresh()
     known.save()

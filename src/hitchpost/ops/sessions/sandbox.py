@@ -105,9 +105,11 @@ def of_run(
 
 def _git_inside(home: str, record: Record, workspace: Workspace | None) -> dict[str, str] | None:
     """The git folder for the container, made ready; None where git finds no repository in the session's folder."""
-    from hitchpost.workspaces import bringing, inside, store
+    from hitchpost.workspaces import bringing, contained, inside, store
 
     tree = tree_of(home, record)
+    copied = os.path.join(tree.top, ".git") if tree is not None and tree.top == record.folder else None
+    contained.note_folders(home, [record.folder, *_writable(record.sandbox or {})], copied)
     if workspace is not None and workspace.managed:
         with store.lock(home, workspace.id):
             workspace = store.changed(home, workspace, contained=True)
@@ -133,6 +135,14 @@ def _git_inside(home: str, record: Record, workspace: Workspace | None) -> dict[
     at = tree.common if tree.own else f"{inside.WORKSPACE}/.git"
     pointer = os.path.join(folder, inside.POINTER) if tree.own else ""
     return {"folder": path, "at": at, "objects": tree.objects, "objects_at": inside.OBJECTS, "pointer": pointer}
+
+
+def _writable(box: dict[str, object]) -> list[str]:
+    """What else a container can write."""
+    mounts, config = box.get("mounts"), box.get("config")
+    told = [str(text).split(":") for text in mounts] if isinstance(mounts, list) else []
+    found = [parts[0] for parts in told if parts[-1] != "ro"]
+    return [*found, config] if isinstance(config, str) else found
 
 
 def has_container(folder: str) -> bool:
