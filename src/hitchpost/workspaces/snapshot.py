@@ -109,7 +109,9 @@ def _tree(view: View) -> str:
         words = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")
         view.run(*words, stdin=listed(new), timeout_s=git.WRITE_S)
     _check(view, new)
+    filled = {path[:place] for path in new for place, letter in enumerate(path) if letter == "/"}
     links = [] if view.head.commit is None else gitlinks(view)
+    links = [entry for entry in links if entry.partition("\t")[2] not in filled]
     if links:  # our index has none, so that git does not look into them
         told = "".join(f"{entry}\0" for entry in links).encode("utf-8", "surrogateescape")
         view.run("update-index", "-z", "--index-info", stdin=told)
