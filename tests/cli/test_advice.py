@@ -371,7 +371,7 @@ def untrusted(stage: Stage) -> str:
 
 
 def repository_of_an_agent(stage: Stage) -> str:
-    contained.note_folders(str(stage.ground.home), [str(stage.repo.path)], None)
+    contained.note_folders(str(stage.ground.home), str(stage.repo.path))
     return stage.err("run", "--branch", "fix-it", "--", "true", cwd=stage.repo.path)
 
 

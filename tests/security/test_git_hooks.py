@@ -71,7 +71,7 @@ def test_worktrees_submodules_and_separate_git_folders_are_found(repo: Repo) -> 
 def test_a_repository_that_appears_where_a_container_could_write_is_none(home: Path, repo: Repo, canary: Path) -> None:
     place = Repo(repo.path.parent / "place")
     (place.path / "sub").mkdir(parents=True)
-    contained.note_folders(str(home), [str(place.path)], None)
+    contained.note_folders(str(home), str(place.path))
     place.git("init", "-q")
     place.commit("f")
     Repo(place.path / "sub").git("init", "-q", "--bare")
@@ -84,7 +84,7 @@ def test_a_repository_that_appears_where_a_container_could_write_is_none(home: P
     assert not canary.exists()
     contained.accept(str(home), str(place.path / ".git"))
     assert discover(str(place.path), str(home)) is not None
-    contained.note_folders(str(home), [str(place.path)], None)
+    contained.note_folders(str(home), str(place.path))
     assert discover(str(place.path), str(home)) is None
 
 
@@ -92,14 +92,14 @@ def test_a_repository_that_appears_where_a_container_could_write_is_none(home: P
 def test_what_a_container_has_a_copy_of_stays_a_repository_and_nothing_below_becomes_one(
     home: Path, repo: Repo
 ) -> None:
-    contained.note_folders(str(home), [str(repo.path)], str(repo.path / ".git"))
+    contained.note_folders(str(home), str(repo.path), str(repo.path / ".git"))
     assert discover(str(repo.path), str(home)) is not None
     inner = Repo(repo.path / "inner")
     inner.path.mkdir()
     inner.git("init", "-q")
     assert discover(str(inner.path), str(home)) is None
     made = worktree.make(str(home), str(repo.path), "fix").workspace
-    contained.note_folders(str(home), [str(repo.path.parent)], None)
+    contained.note_folders(str(home), str(repo.path), str(repo.path / ".git"), [str(repo.path.parent)])
     with pytest.raises(Refused, match="an agent in a container could write"):
         store.tree(str(home), made)
 

@@ -21,13 +21,17 @@ MOST_COMMITS, MOST_SEEN = 300_000, 100
 # Folders --------------------------------------------------------------------------------------------------------
 
 
-def note_folders(home: str, folders: list[str], copied: str | None) -> None:
-    """Before a container starts: it can write all that is in these, but not ``copied``, of which it has a copy."""
-    noted = [os.path.realpath(folder) for folder in folders]
+def note_folders(home: str, folder: str, copied: str | None = None, mounts: list[str] | None = None) -> None:
+    """Before a container starts: it can write all that is in these.
+
+    But in its own ``folder`` not what it has a copy of, unless that is in a mount as well.
+    """
+    others = [os.path.realpath(path) for path in mounts or []]
+    noted = [os.path.realpath(folder), *others]
     with _locked(home):
         known, own = _folders(home)
-        kept = {path for path in own if not any(is_below(path, folder) for folder in noted)}
-        if copied is not None:
+        kept = {path for path in own if not any(is_below(path, above) for above in noted)}
+        if copied is not None and not any(is_below(copied, above) for above in others):
             kept.add(copied)
         if (kept, known | set(noted)) != (own, known):
             _write(home, FOLDERS, folders=sorted(known | set(noted)), own=sorted(kept))

@@ -109,7 +109,7 @@ def _git_inside(home: str, record: Record, workspace: Workspace | None) -> dict[
 
     tree = tree_of(home, record)
     copied = os.path.join(tree.top, ".git") if tree is not None and tree.top == record.folder else None
-    contained.note_folders(home, [record.folder, *_writable(record.sandbox or {})], copied)
+    contained.note_folders(home, record.folder, copied, _writable(record.sandbox or {}))
     if workspace is not None and workspace.managed:
         with store.lock(home, workspace.id):
             workspace = store.changed(home, workspace, contained=True)
