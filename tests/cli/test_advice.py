@@ -25,6 +25,7 @@ from hitchpost.ops.sessions.stop import _tells
 from hitchpost.ops.views.observe import look
 from hitchpost.settings import Settings
 from hitchpost.store import files
+from hitchpost.workspaces import contained
 from tests.boxes import ECHO, STALE, Boxed
 from tests.cli.advice import in_source, proposed
 from tests.cli.live import live
@@ -380,6 +381,19 @@ def untrusted(stage: Stage) -> str:
     return stage.ground.hitch(*words, cwd=stage.repo.path).err
 
 
+def repository_of_an_agent(stage: Stage) -> str:
+    contained.note_folders(str(stage.ground.home), str(stage.repo.path))
+    return stage.err("run", "--branch", "fix-it", "--", "true", cwd=stage.repo.path)
+
+
+def commits_that_stay_inside(stage: Stage) -> str:
+    boxed: Boxed = stage.boxed
+    script = f"mkdir -p .git/refs/tags; echo {'1' * 40} > .git/refs/tags/broken"
+    stage.session = boxed.run("sh", "-c", script, place=stage.repo.path)
+    stage.session.ended()
+    return boxed.ground.hitch("rm", "dev", check=False).err
+
+
 def unknown_workspace(stage: Stage) -> str:
     return stage.err("workspace", "path", "nowhere")
 
@@ -612,6 +626,8 @@ ROWS = (
     Row("workspaces/worktree.py", "hitch workspace restore {} brings it back", 4, run_without_worktree),
     Row("workspaces/worktree.py", "hitch workspace rm {} forgets it", 4, run_without_folder),
     Row("workspaces/project.py", "hitch workspace trust {}", 4, untrusted),
+    Row("workspaces/contained.py", "hitch workspace trust {} takes it as yours", 4, repository_of_an_agent),
+    Row("ops/sessions/remove.py", "hitch rm --force {} deletes it", 4, commits_that_stay_inside),
     Row("cli/workspace.py", "hitch workspace restore {} brings it back", 4, removed_with_work),
     Row("ops/doctor/report.py", "hitch doctor --fix", 3, broken_index, SEEN, "fixed"),
     Row("ops/doctor/report.py", "hitch run makes it", 2, no_home),

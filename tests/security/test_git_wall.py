@@ -17,7 +17,7 @@ from hitchpost.hub.client import HubRefused
 from hitchpost.workspaces import store
 from hitchpost.workspaces.store import Workspace
 from tests.boxes import PLAIN, Boxed
-from tests.ground import Truth
+from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.repos import Repo
 from tests.support import eventually
@@ -70,7 +70,8 @@ NESTED = (
     "git init -q evil; cd evil; @EVIL@ "
     + FILTERED
     + "echo a > f; git -c filter.x.process= -c filter.x.clean= add .; git -c filter.x.process= commit -qm x; "
-    "cd ..; git -c filter.x.process= add evil; echo changed > evil/f"
+    "cd ..; printf '[submodule \"evil\"]\\n path = evil\\n url = ./evil\\n ignore = none\\n' > .gitmodules; "
+    "git -c filter.x.process= add evil .gitmodules; git commit -qm nested; echo changed > evil/f"
 )
 COMMON_DIR = (
     "d=$(git rev-parse --absolute-git-dir); c=$(git rev-parse --path-format=absolute --git-common-dir); "
@@ -120,6 +121,72 @@ def test_a_worktree_of_a_container_runs_nothing_here(attack: Attack, hub: HubPro
     hitch("workspace", "restore", "fix")
     attack.is_dead()
     hub.ask("DELETE", "/api/workspaces/fix?force=true")
+
+
+@pytest.mark.ids("S7")
+@pytest.mark.parametrize("script", [NESTED, COMMON_DIR, WORKTREE_SETTINGS, SHARED_SETTINGS])
+def test_a_look_runs_nothing_that_an_agent_writes_into_the_repository_itself(
+    ground: Ground, repo: Repo, script: str
+) -> None:
+    canary = repo.path.parent / "canary"
+    evil = "".join(f"git config {name} 'touch {canary}; cat'; " for name in PROGRAMS)
+    settings = f'[core]\\n fsmonitor = touch {canary}\\n[filter "x"]\\n clean = touch {canary}; cat\\n'
+    repo.git("config", "extensions.worktreeConfig", "true")
+    ground.hitch("workspace", "create", "fix", cwd=repo.path)
+    workspace = store.find(str(ground.home), "fix")
+    script = script.replace("@EVIL@", evil).replace("@SETTINGS@", settings).replace("@HERE@", workspace.path)
+    words = ("run", "--json", "--name", "dev", "--workspace", "fix", "--", "sh", "-c", AS_SOMEBODY + script)
+    dev = Truth(ground.home, ground.hitch(*words).json()["id"])
+    assert dev.ended() == "completed", dev.output()
+    canary.unlink(missing_ok=True)  # an agent's own git runs what it likes
+    looks = ("diff dev", "diff dev --stat", "workspace ls", "workspace show fix", "workspace prune --dry-run")
+    for look in looks:
+        ground.hitch(*look.split())
+        assert not canary.exists(), look
+    ground.hitch("workspace", "rm", "--force", "fix", check=False)
+    assert not canary.exists()
+
+
+@pytest.mark.ids("S12")
+@pytest.mark.parametrize("how", ["file", "alternates"])
+def test_a_repository_that_an_agent_makes_of_a_folder_shows_the_next_container_nothing(
+    attack: Attack, how: str
+) -> None:
+    place, secret = attack.boxed.ground.place, Repo(attack.repo.path.parent / "secret")
+    attack.repo.git("clone", "-q", attack.repo.path, secret.path)
+    commit = secret.commit("key", "secret\n")
+    secret.git("worktree", "add", "-q", "-b", "feature", secret.path.parent / "wt")
+    script = f"echo 'gitdir: {secret.path}/.git/worktrees/wt' > .git"
+    if how == "alternates":
+        script = "git init -q .; git commit -q --allow-empty -m x; "
+        script += f"echo {secret.path}/.git/objects > .git/objects/info/alternates; "
+        script += f"ln -s {secret.path}/.git/refs/heads/main .git/refs/heads/leak"
+    attack.run(script, cwd=place)
+    attack.hitch("rm", "--force", "dev")
+    look = "git show HEAD:key; cat .git/packed-refs; git commit -q --allow-empty -m evil"
+    dev = attack.run(look, cwd=place)
+    assert b"secret\r\n" not in dev.output()
+    assert commit.encode() not in dev.output()
+    attack.hitch("diff", "dev", check=4)
+    attack.hitch("stop", "dev")
+    assert secret.git("rev-parse", "feature") == commit
+    refused = attack.hitch("run", "--branch", "b1", "--", "true", cwd=place, check=4)
+    assert f"an agent in a container could write {place}/.git" in refused.err
+
+
+@pytest.mark.ids("F53")
+def test_commits_that_cannot_be_brought_out_are_named_before_they_are_lost(attack: Attack) -> None:
+    script = (
+        "c=$(git rev-parse --path-format=absolute --git-common-dir); echo one > one; git add one; git commit -qm one; "
+    )
+    attack.on_branch(script + f"mkdir -p $c/refs/tags; echo {'1' * 40} > $c/refs/tags/broken")
+    said = "refs/tags/broken of the container is only in"
+    assert said in attack.hitch("stop", "dev").err
+    assert attack.repo.git("log", "-1", "--format=%s", "fix") == "one"
+    attack.hitch("restart", "dev")
+    attack.hitch("stop", "dev")
+    assert said in attack.hitch("rm", "dev", check=4).err
+    assert f"deleted: {said}" in attack.hitch("rm", "--force", "dev").err
 
 
 @pytest.mark.ids("S7")
@@ -213,7 +280,8 @@ def test_commits_of_a_container_are_brought_into_its_branch_and_no_other(attack:
     assert repo.git("log", "--format=%s", "-2", "fix") == "two\none"
     assert repo.git("rev-parse", "main") == main
     assert "aside" not in repo.git("branch", "--format=%(refname:short)")
-    assert repo.git("log", "-1", "--format=%s", f"refs/hitchpost/inside/{dev.id}/heads/aside") == "one"
+    (aside,) = repo.git("for-each-ref", "--format=%(refname)", f"refs/hitchpost/inside/{dev.id}/heads-aside-*").split()
+    assert repo.git("log", "-1", "--format=%s", aside) == "one"
     assert Repo(Path(workspace.path)).git("status", "--porcelain") == ""
     assert [one["state"] for one in hub.ask("GET", "/api/workspaces")] == ["clean"]
     attack.hitch("stop", "dev")
@@ -230,14 +298,18 @@ def test_commits_of_a_container_are_brought_into_its_branch_and_no_other(attack:
 
 
 @pytest.mark.ids("F53")
-def test_links_among_a_containers_objects_and_refs_lead_nowhere(attack: Attack) -> None:
+@pytest.mark.parametrize("packed", [True, False])
+def test_links_among_a_containers_objects_and_refs_lead_nowhere(attack: Attack, packed: bool) -> None:
     secret = Repo(attack.repo.path.parent / "secret")
     attack.repo.git("clone", "-q", attack.repo.path, secret.path)
     commit = secret.commit("key", "secret\n")
+    if packed:
+        secret.git("repack", "-q", "-a", "-d")
+    objects = secret.path / ".git/objects"
     script = "c=$(git rev-parse --path-format=absolute --git-common-dir); "
-    script += f"echo {secret.path}/.git/objects >> $c/objects/info/alternates; rm -rf $c/objects/pack; "
-    script += f"ln -s {secret.path}/.git/objects/pack $c/objects/pack; "
-    script += f"ln -s {secret.path}/.git/objects/{commit[:2]} $c/objects/{commit[:2]}; "
+    script += f"echo {objects} >> $c/objects/info/alternates; rm -rf $c/objects/pack $c/objects/??; "
+    for folder in objects.glob("pack" if packed else "??"):
+        script += f"ln -s {folder} $c/objects/{folder.name}; "
     script += f"mkdir -p $c/refs/heads; echo {commit} > $c/refs/heads/fix; ln -s {secret.path}/.git/refs $c/refs/tags/x"
     attack.on_branch(script)
     before = attack.repo.git("for-each-ref")
@@ -287,10 +359,10 @@ def test_a_pipe_in_the_place_of_what_we_read_keeps_nobody_waiting(attack: Attack
 @pytest.mark.ids("S7")
 def test_a_trusted_teardown_does_not_run_what_a_container_has_changed(attack: Attack) -> None:
     repo = attack.repo
-    repo.commit("down.sh", "true\n")
-    repo.commit(".hitchpost.toml", '[workspace]\nteardown = ["sh down.sh"]\n')
+    repo.commit("Makefile", "down:\n\ttrue\n")
+    repo.commit(".hitchpost.toml", '[workspace]\nteardown = ["make down"]\n')
     attack.hitch("workspace", "trust", "--yes", cwd=repo.path)
-    attack.on_branch(f"echo 'touch {attack.canary}' > down.sh; git commit -qam down")
+    attack.on_branch(f"printf 'down:\\n\\ttouch {attack.canary}\\n' > Makefile; git commit -qam down")
     attack.hitch("stop", "dev")
     answer = attack.hitch("workspace", "rm", "--force", "fix")
     assert "the teardown of .hitchpost.toml was not run: an agent in a container" in answer.err

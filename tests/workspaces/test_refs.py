@@ -58,7 +58,7 @@ def test_everything_that_git_tells_is_read_as_bytes_too(repo: Repo) -> None:
     told = dict(
         line.split(" ")[::-1] for line in repo.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()
     )
-    assert refs.everything(str(repo.path / ".git")) == told
+    assert refs.everything(str(repo.path / ".git")) == (told, True)
     assert refs.head(str(repo.path / ".git")) == refs.Head("main", repo.head)
     repo.git("checkout", "-q", "--detach")
     assert refs.head(str(repo.path / ".git")) == refs.Head(None, repo.head)
@@ -77,7 +77,7 @@ def test_links_and_pipes_are_not_read(repo: Repo) -> None:
     (git / "refs/heads/linked").symlink_to(git / "refs/heads/other")
     (git / "refs/heads/folder").symlink_to(git / "refs/heads", target_is_directory=True)
     os.mkfifo(git / "refs/heads/pipe")
-    assert set(refs.everything(str(git))) == {"refs/heads/main", "refs/heads/other"}
+    assert set(refs.everything(str(git))[0]) == {"refs/heads/main", "refs/heads/other"}
     assert refs.commit(str(git), "refs/heads/linked") is None
     assert refs.commit(str(git), "refs/heads/folder/other") is None
     assert refs.commit(str(git), "refs/heads/pipe") is None
@@ -85,3 +85,12 @@ def test_links_and_pipes_are_not_read(repo: Repo) -> None:
     os.mkfifo(git / "HEAD")
     with pytest.raises(Refused):
         refs.head(str(git))
+
+
+def test_more_folders_than_anybody_needs_are_not_gone_through(repo: Repo) -> None:
+    git = repo.path / ".git"
+    for number in range(refs.MOST_REFS):
+        (git / f"refs/tags/{number}").mkdir()
+    repo.git("pack-refs", "--all")
+    assert refs.everything(str(git)) == ({"refs/heads/main": repo.head}, False)
+    assert refs.commit(str(git), "refs/heads/main") == repo.head

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hitchpost.cli.common import each, sessions_argument
+from hitchpost.cli.common import each, say, sessions_argument
 from hitchpost.ops.sessions.remove import remove
 from hitchpost.ops.views.find import resolve
 from hitchpost.store.home import open_home
@@ -19,6 +19,7 @@ def command(sessions: tuple[str, ...], force: bool) -> None:
     home = open_home()
 
     def one(wanted: str) -> None:
-        click.echo(f"{visible(remove(home, resolve(home, wanted), actor='cli', force=force).name)}: removed")
+        gone = remove(home, resolve(home, wanted), actor="cli", force=force, tell=say)
+        click.echo(f"{visible(gone.name)}: removed")
 
     each(sessions, one)

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import click
 
-from hitchpost.cli.common import SECONDS, each, json_option, print_json, progress, session_json, sessions_argument
+from hitchpost.cli.common import SECONDS, each, json_option, print_json, progress, say, session_json, sessions_argument
 from hitchpost.model.status import status
+from hitchpost.ops.sessions.sandbox import not_brought
 from hitchpost.ops.sessions.stop import check_grace, stop
 from hitchpost.ops.views.find import find
 from hitchpost.store.home import open_home
@@ -29,6 +30,8 @@ def command(sessions: tuple[str, ...], grace_s: float | None, now: bool, as_json
         seen = find(home, wanted)
         show = progress(seen.record.name, "stopping")
         seen = stop(home, seen.record.id, actor="cli", grace_s=0.0 if now else grace_s, progress=show)
+        for text in not_brought(home, seen.record):
+            say(text)
         if as_json:
             print_json(session_json(seen))
         else:

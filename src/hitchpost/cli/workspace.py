@@ -13,7 +13,7 @@ from hitchpost.cli.common import complete_workspaces, current_folder, json_optio
 from hitchpost.errors import Refused, WorkspaceBusy, WorkspaceExists
 from hitchpost.store.home import open_home
 from hitchpost.text import painted, table, visible
-from hitchpost.workspaces import git, project, store, worktree
+from hitchpost.workspaces import contained, git, project, store, worktree
 from hitchpost.workspaces.overview import CLEAN, DIRTY, FOLDER, overview
 from hitchpost.workspaces.pruning import prune
 from hitchpost.workspaces.removal import remove
@@ -166,16 +166,26 @@ def prune_command(dry_run: bool, as_json: bool) -> None:
 def trust_command(folder: str | None, yes: bool) -> None:
     """Show the commands of a repository's .hitchpost.toml, and let them run. A changed file needs new trust.
 
-    That holds for the files of the repository that the commands name, too.
+    That holds for the files of the repository that the commands name, and for commits that agents in containers made.
+    A repository that such an agent could write itself is yours from then on.
     """
     home = open_home()
     if folder is None or os.path.isdir(folder):
         where = folder or current_folder()
     else:
         where = store.find(home, folder).path
+    if strange := contained.strange(home, where):
+        click.echo(f"An agent in a container could write {visible(strange)}: settings and hooks in it run as you.")
+        if not yes and not click.confirm("Take it as your own?"):
+            raise Refused("not trusted; nothing was changed")
+        contained.accept(home, strange)
+        click.echo("It is yours, until a container can write it again.")
     repository = git.repository(where)
+    looked_at = _looked_at(home, repository.common, git.head(where), yes)
     told = project.read(repository.top or where)
     if told is None or not (told.setup or told.teardown):
+        if strange or looked_at:
+            return
         raise Refused(f"{repository.top or where} has no {project.FILE} with commands; there is nothing to trust")
     click.echo(f"{project.FILE} of {visible(repository.common)} runs:")
     for kind, commands in (("setup", told.setup), ("teardown", told.teardown)):
@@ -190,3 +200,15 @@ def trust_command(folder: str | None, yes: bool) -> None:
         raise Refused("not trusted; nothing was changed")
     trust(home, repository.common, told.content)
     click.echo("Trusted, until the file or one that it names changes.")
+
+
+def _looked_at(home: str, repo: str, head: str | None, yes: bool) -> bool:
+    """Whether there are commits of agents in containers that a person has now looked at. Raises ``Refused`` if not."""
+    made = contained.made_inside(home, repo, head)
+    if made is None or head is None:
+        return False
+    click.echo(f"Agents in containers made commits that are checked out, the last one {made[:12]}; git log shows them.")
+    if not yes and not click.confirm("Let hooks, filters and commands run with them?"):
+        raise Refused("not trusted; nothing was changed")
+    contained.look_at(home, repo, head)
+    return True

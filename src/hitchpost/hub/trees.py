@@ -111,10 +111,15 @@ def _folders(tree: Tree) -> list[str]:
     with View(tree) as view:
         words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
         left_out = {os.path.join(tree.top, path.rstrip("/")) for path in view.run(*words).items}
-    found = []
-    for place, names, _ in os.walk(tree.top):
+    found: list[str] = []
+    todo = [tree.top]  # os.walk would recurse, and an agent decides how deep its folders are
+    while todo and len(found) < MOST_FOLDERS:
+        place = todo.pop()
         found.append(place)
-        if len(found) >= MOST_FOLDERS:
-            break
-        names[:] = [name for name in names if name != ".git" and os.path.join(place, name) not in left_out]
+        try:
+            with os.scandir(place) as entries:
+                below = [entry for entry in entries if entry.name != ".git" and entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        todo += [entry.path for entry in below if entry.path not in left_out]
     return found

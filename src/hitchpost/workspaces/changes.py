@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
+
+from hitchpost.errors import Refused
 from hitchpost.values import value
 from hitchpost.workspaces import git
+from hitchpost.workspaces.folders import open_below
 from hitchpost.workspaces.tree import Tree
 from hitchpost.workspaces.view import GITLINK, View
+
+LONGEST_NAMED = 256
 
 
 @value
@@ -47,7 +54,7 @@ def changes(tree: Tree) -> Changes:
 def seen(view: View) -> Changes:
     """Files that differ from what is checked out, and new ones, added to the index or not."""
     changed = view.run("diff", "--name-only", "-z", "--no-renames", checked_out(view), "--").items
-    new, inside = untracked(view)
+    new, inside = everything_new(view)
     submodules = submodules_of(view, inside)
     new += [path for path in inside if path.removesuffix("/") not in submodules]
     return Changes(tuple(changed), tuple(sorted(new)), submodules, loose_commit(view))
@@ -60,8 +67,40 @@ def checked_out(view: View) -> str:
 
 def untracked(view: View) -> tuple[list[str], list[str]]:
     """Files that what is checked out does not have and git does not ignore; and repositories, named with a slash."""
-    found = view.run("ls-files", "-z", "--others", "--exclude-standard").items
+    return _parted(view.run("ls-files", "-z", "--others", "--exclude-standard").items)
+
+
+def _parted(found: list[str]) -> tuple[list[str], list[str]]:
     return [path for path in found if not path.endswith("/")], [path for path in found if path.endswith("/")]
+
+
+def everything_new(view: View) -> tuple[list[str], list[str]]:
+    """The same, and the repositories that git does not name: those in folders that hold files which it knows.
+
+    Raises ``Refused`` when there is something that git cannot open: nobody knows what is in it.
+    """
+    listing = view.run("ls-files", "-z", "--others", "--exclude-standard")
+    if unopened := re.search(r"could not open directory '([^'\n]+)", listing.err):
+        place = unopened[1] if len(unopened[1]) < LONGEST_NAMED else unopened[1].partition("/")[0]
+        where = os.path.join(view.tree.top, place.removesuffix("/"))
+        raise Refused(f"git cannot open all of {where}, so it cannot be in a snapshot; move it elsewhere first")
+    new, inside = _parted(listing.items)
+    known = [] if view.head.commit is None else view.run("ls-tree", "-r", "-z", "--name-only", view.head.commit).items
+    places = set(known)
+    for path in (*known, *new):
+        while (path := os.path.dirname(path)) and path not in places:
+            places.add(path)
+    return new, sorted({*inside, *(f"{place}/" for place in places if _is_repository(view, place))})
+
+
+def _is_repository(view: View, place: str) -> bool:
+    """Whether it is a folder, and no link, with a ``.git`` in it, whatever that is."""
+    try:
+        os.stat(f"{place}/.git", dir_fd=view.top, follow_symlinks=False)
+        os.close(open_below(view.top, *place.split("/")))
+    except OSError:
+        return False
+    return True
 
 
 def submodules_of(view: View, inside: list[str]) -> tuple[str, ...]:

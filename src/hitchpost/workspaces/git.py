@@ -21,7 +21,6 @@ MOST_BYTES, MOST_ERROR_BYTES, MOST_MEMORY_BYTES = 64 << 20, 64 << 10, 2 << 30
 OLDEST = (2, 31)
 SETTINGS = ("core.fsmonitor=false", "core.quotePath=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false")
 SAFE = tuple(word for setting in SETTINGS for word in ("-c", setting))
-NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 PASSED_ON = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH", "GIT_LFS_SKIP_SMUDGE")
 NO_TRANSFER = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """Git fetches what a partial clone lacks with programs that the repository's settings name."""
@@ -93,7 +92,7 @@ def run(
     stdin: bytes = b"",
     timeout_s: float = READ_S,
     progress: Progress = silent,
-    hooks: bool = False,
+    hooks: str | None = None,
     check: bool = True,
     most: int = MOST_BYTES,
     cut: bool = False,
@@ -104,11 +103,17 @@ def run(
 
     With ``check=False`` an exit code other than 0 is the caller's to judge. Output of more than ``most`` bytes is an
     error, unless it may be ``cut``. ``source`` is an open file to read instead of ``stdin``. Hooks run, and missing
-    objects are fetched, only where a person who types the same command would expect that.
+    objects are fetched, only where a person who types the same command would expect that: ``hooks`` is the folder of
+    these hooks, empty for none.
     """
     where = () if git_dir is None else (f"--git-dir={git_dir}",)
-    argv = ["git", *where, *SAFE, *(() if hooks else NO_HOOKS), *words]
-    fixed = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", **({} if hooks else NO_TRANSFER)}
+    argv = ["git", *where, *SAFE, "-c", f"core.hooksPath={hooks or '/dev/null'}", *words]
+    fixed = {
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        **(NO_TRANSFER if hooks is None else {}),
+    }
     try:
         process = subprocess.Popen(
             argv,
@@ -127,7 +132,7 @@ def run(
         if isinstance(error, FileNotFoundError):
             raise GitFailed(words[0], "there is no git on the PATH; install it") from None
         raise GitFailed(words[0], f"{error.strerror}".lower()) from None
-    if not hooks:
+    if hooks is None:
         _limit(process.pid, timeout_s)
     out, err = _finish(process, words[0], stdin, timeout_s, progress, most)
     if len(out) > most and not cut:

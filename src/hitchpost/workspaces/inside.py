@@ -7,17 +7,17 @@ it on this side: what is committed there is read as bytes, and brought out (``br
 from __future__ import annotations
 
 import os
-import shutil
 
 from hitchpost.errors import Refused
 from hitchpost.store import files
-from hitchpost.values import replace
+from hitchpost.values import asdict, replace, value
 from hitchpost.workspaces import git, refs
+from hitchpost.workspaces.folders import erase
 from hitchpost.workspaces.tree import Tree, copy_with_time, open_same
 
 OBJECTS, WORKSPACE = "/hitchpost/objects", "/workspace"
 """Where a container has the repository's objects, and the worktree."""
-FOLDER, BROUGHT, POINTER = "git", "git-brought.json", "git-pointer"
+FOLDER, BROUGHT, POINTER, KEPT = "git", "git-brought.json", "git-pointer", "-kept-"
 MOST_BYTES = 1 << 20
 COPIED = ("config", "config.worktree", "shallow", "info/exclude", "info/attributes")
 OWN = ("HEAD", "config.worktree", "info/sparse-checkout")
@@ -47,12 +47,16 @@ def _regular(path: str) -> int:
 
 
 def make(tree: Tree, session_folder: str) -> str:
-    """Make it anew, as the repository is now; its path. Nobody may have the old one any more."""
+    """Make it anew, as the repository is now; its path. Nobody may have the old one any more.
+
+    One with commits that could not be brought out is kept beside it.
+    """
     folder = os.path.join(session_folder, FOLDER)
     making = f"{folder}.new"
+    if left_inside(session_folder) and os.path.isdir(folder):
+        os.rename(folder, f"{folder}{KEPT}{files.stamp().replace(':', '')}")
     for old in (making, folder):
-        shutil.rmtree(old, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=not os.path.lexists(old))
+        erase(old)
     own = os.path.join(making, tree.own) if tree.own else making
     for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks"):
         os.makedirs(os.path.join(making, name), mode=0o700)
@@ -69,7 +73,7 @@ def make(tree: Tree, session_folder: str) -> str:
         _put(own, "gitdir", f"{WORKSPACE}/.git")
     known = _packed(tree, making)
     head = refs.head(tree.common, tree.own)
-    write_brought(replace(tree, inside=folder), head.branch, known)
+    write_brought(replace(tree, inside=folder), Brought(head.branch, known, {}))
     files.replace_file(
         os.path.join(session_folder, POINTER), b"gitdir: " + os.fsencode(os.path.join(tree.common, tree.own)) + b"\n"
     )
@@ -80,11 +84,27 @@ def make(tree: Tree, session_folder: str) -> str:
 def refresh(tree: Tree) -> None:
     """Let the next container see what other branches have got since. Its own stay as they are.
 
-    Everything has been brought out, and no container runs.
+    What could be brought out has been, and no container runs.
     """
-    branch, brought = read_brought(tree)
-    _packed(tree, tree.inside)
-    write_brought(tree, branch, {**brought, **refs.everything(tree.inside)})
+    brought = read_brought(tree)
+    now = refs.everything(tree.inside)[0]
+    own = {ref: now[ref] for ref in brought.left if ref in now}
+    _packed(tree, tree.inside, own)
+    known = {ref: commit for ref, commit in refs.everything(tree.inside)[0].items() if ref not in own}
+    write_brought(tree, replace(brought, refs={**brought.refs, **known}))
+
+
+@value
+class Brought:
+    """What is known of a container's refs.
+
+    ``branch`` is the container's own, ``refs`` what each ref was when it was brought out, ``left`` what could not be:
+    the commit and the reason.
+    """
+
+    branch: str | None
+    refs: dict[str, str]
+    left: dict[str, tuple[str, str]]
 
 
 def is_of(tree: Tree) -> bool:
@@ -92,25 +112,45 @@ def is_of(tree: Tree) -> bool:
     return files.read_object(os.path.join(os.path.dirname(tree.inside), BROUGHT)).get("of") == tree.own_folder
 
 
-def read_brought(tree: Tree) -> tuple[str | None, dict[str, str]]:
-    """The branch that is the container's own, and what each of its refs was when we looked last."""
-    known = files.read_object(os.path.join(os.path.dirname(tree.inside), BROUGHT))
-    branch, found = known.get("branch"), known.get("refs")
-    brought = {str(ref): str(commit) for ref, commit in found.items()} if isinstance(found, dict) else {}
-    return (branch if isinstance(branch, str) else None), brought
+def read_brought(tree: Tree) -> Brought:
+    return _read(os.path.dirname(tree.inside))
 
 
-def write_brought(tree: Tree, branch: str | None, known: dict[str, str]) -> None:
-    value: dict[str, object] = {"schema": files.SCHEMA, "of": tree.own_folder, "branch": branch, "refs": known}
+def _read(session_folder: str) -> Brought:
+    known = files.read_object(os.path.join(session_folder, BROUGHT))
+    branch, found, left = known.get("branch"), known.get("refs"), known.get("left")
+    return Brought(
+        branch if isinstance(branch, str) else None,
+        {str(ref): str(commit) for ref, commit in found.items()} if isinstance(found, dict) else {},
+        {str(ref): (str(item[0]), str(item[1])) for ref, item in left.items()} if isinstance(left, dict) else {},
+    )
+
+
+def write_brought(tree: Tree, known: Brought) -> None:
+    value: dict[str, object] = {"schema": files.SCHEMA, "of": tree.own_folder, **asdict(known)}
     files.write_object(os.path.join(os.path.dirname(tree.inside), BROUGHT), value)
 
 
-def _packed(tree: Tree, folder: str) -> dict[str, str]:
-    """Write the refs of the repository into the copy, but not ours; what they are."""
+def left_inside(session_folder: str) -> list[str]:
+    """What a session's containers have committed and nobody could bring into the repository, in words."""
+    try:
+        known = _read(session_folder).left
+        beside = [name for name in os.listdir(session_folder) if name.startswith(FOLDER + KEPT)]
+    except FileNotFoundError:
+        return []
+    where = os.path.join(session_folder, FOLDER)
+    told = [f"{ref} of the container is only in {where}: {why}" for ref, (_, why) in sorted(known.items())]
+    return told + [f"commits of an earlier container are only in {session_folder}/{name}" for name in sorted(beside)]
+
+
+def _packed(tree: Tree, folder: str, own: dict[str, str] | None = None) -> dict[str, str]:
+    """Write the refs of the repository into the copy, but not ours, and ``own`` in place of those; what they are."""
     told = git.run("/", "for-each-ref", "--format=%(objectname) %(refname)", git_dir=tree.common).out
     lines = [line for line in os.fsdecode(told).splitlines() if not line.partition(" ")[2].startswith(OURS)]
-    files.replace_file(os.path.join(folder, "packed-refs"), os.fsencode("".join(f"{line}\n" for line in lines)))
-    return {line.partition(" ")[2]: line.partition(" ")[0] for line in lines}
+    found = {line.partition(" ")[2]: line.partition(" ")[0] for line in lines} | (own or {})
+    text = "".join(f"{commit} {ref}\n" for ref, commit in sorted(found.items()) if ref.startswith("refs/"))
+    files.replace_file(os.path.join(folder, "packed-refs"), os.fsencode(text))
+    return found
 
 
 def _copy(top: str, name: str, to: str) -> None:

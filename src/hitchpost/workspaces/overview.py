@@ -26,7 +26,7 @@ def overview(home: str, workspace: Workspace) -> dict[str, Any]:
     try:
         state, text = _state(home, workspace)
         snapshots = [one.ref for one in snapshot.listing(workspace)]
-    except HitchpostError as error:
+    except (HitchpostError, OSError) as error:
         state, text, snapshots = UNKNOWN, str(error), []
     return {
         "id": workspace.id,

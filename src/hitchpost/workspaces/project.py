@@ -13,7 +13,7 @@ import tomllib
 from hitchpost.errors import BadSettings, SetupFailed
 from hitchpost.store import files
 from hitchpost.values import value
-from hitchpost.workspaces import git, lease, store, trust
+from hitchpost.workspaces import contained, git, lease, store, trust
 from hitchpost.workspaces.git import Progress, silent
 from hitchpost.workspaces.store import SETUP_LOG, Workspace
 
@@ -99,8 +99,8 @@ def set_up(home: str, workspace: Workspace, progress: Progress = silent) -> tupl
     if workspace.setup_done or not workspace.managed:
         return workspace, []
     project = read(workspace.path)
-    if project is not None and project.setup and workspace.contained:
-        return workspace, [_contained("setup")]
+    if project is not None and project.setup and (why := _not_ours(home, workspace, "setup")):
+        return workspace, [why]
     if project is not None and project.setup:
         if not trust.is_trusted(home, workspace.repo or "", project.content):
             return workspace, [_untrusted(workspace, "setup")]
@@ -118,16 +118,24 @@ def take_down(home: str, workspace: Workspace, progress: Progress = silent) -> l
     project = read(workspace.path)
     if project is None or not project.teardown:
         return []
-    if workspace.contained:
-        return [_contained("teardown")]
+    if why := _not_ours(home, workspace, "teardown"):
+        return [why]
     if not trust.is_trusted(home, workspace.repo or "", project.content):
         return [_untrusted(workspace, "teardown")]
     _run_all(home, workspace, "teardown", project.teardown, progress)
     return []
 
 
-def _contained(kind: str) -> str:
-    return f"the {kind} of {FILE} was not run: an agent in a container may have changed what it runs; run it yourself"
+def _not_ours(home: str, workspace: Workspace, kind: str) -> str:
+    """Why commands are not run here: an agent in a container may have written what they run. Empty when none has."""
+    if workspace.contained:
+        who = "an agent in a container may have changed what it runs"
+        return f"the {kind} of {FILE} was not run: {who}; run it yourself"
+    made = contained.made_inside(home, workspace.repo or "", store.tree(home, workspace).head().commit)
+    if made is None:
+        return ""
+    todo = f"look at it, then hitch workspace trust {workspace.word}"
+    return f"the {kind} of {FILE} was not run: an agent in a container made commit {made[:12]}; {todo}"
 
 
 def _untrusted(workspace: Workspace, kind: str) -> str:

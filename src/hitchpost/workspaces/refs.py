@@ -12,11 +12,11 @@ import os
 from hitchpost.errors import Refused
 from hitchpost.store import files
 from hitchpost.values import value
+from hitchpost.workspaces.folders import open_below, walk
 
 MOST_HEAD_BYTES, MOST_PACKED_BYTES = 4096, 16 << 20
 MOST_REFS, DEEPEST = 2000, 16
 _NOT_IN_NAMES = ("..", "@{", "\x7f", *"~^:?*[\\", *map(chr, range(33)))
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @value
@@ -37,18 +37,6 @@ def is_name(ref: str) -> bool:
 
 def is_commit(text: str | None) -> bool:
     return text is not None and len(text) in (40, 64) and set(text) <= set("0123456789abcdef")
-
-
-def open_below(top: str, *names: str) -> int:
-    """A descriptor of the folder that is so many steps below ``top``. Raises ``OSError`` where a step is a link."""
-    fd = os.open(top, FOLDER)
-    for name in names:
-        try:
-            below = os.open(name, FOLDER, dir_fd=fd)
-        finally:
-            os.close(fd)
-        fd = below
-    return fd
 
 
 def read_below(top: str, path: str, most: int = MOST_HEAD_BYTES) -> bytes:
@@ -114,23 +102,23 @@ def packed(common: str) -> dict[str, str]:
     return {pair[1]: pair[0] for pair in pairs if len(pair) == 2 and is_commit(pair[0]) and is_name(pair[1])}
 
 
-def everything(common: str) -> dict[str, str]:
-    """Every ref that can be read, loose ones before packed ones. Raises ``Refused`` when there are too many."""
-    found = packed(common)
-    loose = 0
+def everything(common: str) -> tuple[dict[str, str], bool]:
+    """Every ref that can be read, loose ones before packed ones; and whether that is all.
+
+    When there are too many files and folders, some are left out.
+    """
+    found, seen = packed(common), 0
     try:
         top = open_below(common, "refs")
     except OSError:
-        return found
+        return found, True
     try:
-        for place, _, names, folder in os.fwalk(".", dir_fd=top, follow_symlinks=False):
-            if place.count("/") > DEEPEST:
-                continue
+        for steps, folder, names in walk(top, DEEPEST):
+            seen += 1 + len(names)
+            if seen > MOST_REFS:
+                return found, False
             for name in names:
-                loose += 1
-                if loose > MOST_REFS:
-                    raise Refused(f"{common} has more than {MOST_REFS} refs that are files of their own")
-                ref = os.path.normpath(f"refs/{place}/{name}")
+                ref = "/".join(("refs", *steps, name))
                 try:
                     text = _text(read_at(folder, name, MOST_HEAD_BYTES))
                 except OSError:
@@ -139,7 +127,7 @@ def everything(common: str) -> dict[str, str]:
                     found[ref] = text
     finally:
         os.close(top)
-    return found
+    return found, True
 
 
 def _text(content: bytes) -> str:

@@ -88,7 +88,7 @@ def _made_again(home: str, workspace: Workspace, named: Snapshot | None, progres
     kept = snapshot.keep_head(home, workspace)
     known = [one for one in snapshot.listing(workspace) if one.ref != kept]
     newest = named or next(iter(known), None)
-    workspace, told = worktree.again(workspace, newest.parent if newest else None, progress)
+    workspace, told = worktree.again(home, workspace, newest.parent if newest else None, progress)
     workspace = replace(workspace, name=store.free_name(home, workspace.name, workspace.id))
     notes = told if kept is None else [*told, f"commits that were on no branch are kept in {kept}"]
     used = named

@@ -12,6 +12,7 @@ import re
 import stat
 
 from hitchpost.workspaces import refs
+from hitchpost.workspaces.folders import open_below
 from hitchpost.workspaces.view import MOST_DIFFED_BYTES
 
 _SECTION = re.compile(rb"^diff --git ", re.MULTILINE)
@@ -49,7 +50,7 @@ def _content_or_nothing(top: int, path: str) -> bytes:
 def _content(top: int, path: str) -> bytes:
     """Of a file, or where a link leads. Raises ``OSError`` where another link is on the way."""
     *above, name = path.split("/")
-    folder = refs.open_below(f"/proc/self/fd/{top}/.", *above)
+    folder = open_below(top, *above)
     try:
         if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             return os.fsencode(os.readlink(name, dir_fd=folder))

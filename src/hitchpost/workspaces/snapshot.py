@@ -11,10 +11,10 @@ from hitchpost.errors import GitFailed, Refused
 from hitchpost.store import files
 from hitchpost.values import value
 from hitchpost.workspaces import git, store
-from hitchpost.workspaces.changes import gitlinks, loose, loose_commit, submodules_of, untracked
+from hitchpost.workspaces.changes import everything_new, gitlinks, loose, loose_commit, submodules_of
 from hitchpost.workspaces.store import Workspace
-from hitchpost.workspaces.tree import Tree, install_index
-from hitchpost.workspaces.view import View, listed
+from hitchpost.workspaces.tree import IndexLock, Tree
+from hitchpost.workspaces.view import GITLINK, View, listed
 
 REFS = "refs/hitchpost/snapshots"
 AUTHOR = {
@@ -90,30 +90,46 @@ def chosen(workspace: Workspace, wanted: str) -> Snapshot:
 
 def bring_back(tree: Tree, snapshot: Snapshot) -> None:
     """Give the worktree the files of the snapshot. Its branch and head stay; nothing is staged."""
-    with View(tree, writing=True) as view:
+    with View(tree, writing=True) as view, IndexLock(tree) as lock:
         there = {"GIT_INDEX_FILE": view.agents_index()}
         view.run("read-tree", "--reset", "-u", snapshot.commit, env=there, timeout_s=git.WRITE_S)
         if view.head.commit is not None:
             view.run("read-tree", "--reset", view.head.commit, env=there)
         view.run("update-index", "-q", "--refresh", env=there, check=False, timeout_s=git.WRITE_S)
-        install_index(tree, there["GIT_INDEX_FILE"])
+        lock.install(there["GIT_INDEX_FILE"])
 
 
 def _tree(view: View) -> str:
-    new, inside = untracked(view)
+    new, inside = everything_new(view)
     submodules = submodules_of(view, inside)
     if strangers := [path for path in inside if path.removesuffix("/") not in submodules]:
-        where = os.path.join(view.tree.top, strangers[0].removesuffix("/"))
-        raise Refused(f"{where} is a git repository of its own; move it elsewhere first")
+        raise _repository(view, strangers[0])
     view.run("add", "-u", timeout_s=git.WRITE_S)
     if new:
         words = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")
         view.run(*words, stdin=listed(new), timeout_s=git.WRITE_S)
+    _check(view, new)
+    filled = {path[:place] for path in new for place, letter in enumerate(path) if letter == "/"}
     links = [] if view.head.commit is None else gitlinks(view)
+    links = [entry for entry in links if entry.partition("\t")[2] not in filled]
     if links:  # our index has none, so that git does not look into them
         told = "".join(f"{entry}\0" for entry in links).encode("utf-8", "surrogateescape")
         view.run("update-index", "-z", "--index-info", stdin=told)
     return view.run("write-tree").line
+
+
+def _check(view: View, new: list[str]) -> None:
+    """Raise ``Refused`` unless the index has what was found: a file may have become something else meanwhile."""
+    entries = [entry.partition("\t") for entry in view.run("ls-files", "-z", "--stage").items]
+    if inside := [path for mode, _, path in entries if mode.startswith(GITLINK)]:
+        raise _repository(view, inside[0])
+    if missing := set(new) - {path for _, _, path in entries}:
+        raise Refused(f"{os.path.join(view.tree.top, min(missing))} changed while it was stored; try again")
+
+
+def _repository(view: View, path: str) -> Refused:
+    where = os.path.join(view.tree.top, path.removesuffix("/"))
+    return Refused(f"{where} is a git repository of its own; move it elsewhere first")
 
 
 def _store(common: str, workspace: str, commit: str) -> str:

@@ -8,6 +8,7 @@ from hitchpost.errors import AmbiguousWorkspace, NoSuchWorkspace, Refused
 from hitchpost.store import files
 from hitchpost.store.home import check_folder, is_id, new_id
 from hitchpost.values import asdict, replace, value
+from hitchpost.workspaces.folders import erase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,11 +86,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 def tree(home: str, workspace: Workspace) -> Tree:
     """The worktree, for a look. Raises ``Refused`` when the workspace is none, or is in no repository any more."""
+    from hitchpost.workspaces import contained
     from hitchpost.workspaces.tree import Tree
 
     repo, own = workspace.repo, workspace.own or own_folder(workspace)
     if repo is None or not own or not os.path.isdir(repo):
         raise Refused(f"git knows nothing of {workspace.path} any more")
+    if contained.could_write(home, repo):
+        raise contained.not_yours(repo, os.path.dirname(repo))
     ids = [workspace.repo_id or files.folder_id(repo), workspace.objects_id or files.folder_id(f"{repo}/objects")]
     inside = workspace.inside if os.path.isdir(workspace.inside) else ""
     top_id = f"{workspace.dev:x}-{workspace.ino:x}"
@@ -282,7 +286,7 @@ class begun:
                 self._held.__exit__(None, None, None)
                 raise
         except BaseException:
-            _erase(made)
+            erase(made)
             raise
         return self._held
 
@@ -316,7 +320,7 @@ def forget(home: str, workspace: Workspace) -> None:
     gone = os.path.join(top_folder(home), REMOVED + workspace.id)
     os.rename(folder, gone)
     files.sync_folder(top_folder(home))
-    _erase(gone)
+    erase(gone)
 
 
 def _is_ours(name: str) -> bool:
@@ -328,13 +332,7 @@ def sweep_folders(home: str) -> None:
     top = top_folder(home)
     for name in os.listdir(top):
         if name.startswith((NEW, REMOVED)):
-            _erase(os.path.join(top, name))
-
-
-def _erase(folder: str) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
+            erase(os.path.join(top, name))
 
 
 def unfinished(home: str) -> list[Workspace]:

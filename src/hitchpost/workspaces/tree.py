@@ -11,7 +11,8 @@ import stat
 from hitchpost.errors import GitLocked, Refused
 from hitchpost.store import files
 from hitchpost.values import asdict, fields, replace, value
-from hitchpost.workspaces import refs
+from hitchpost.workspaces import contained, refs
+from hitchpost.workspaces.folders import FOLDER
 from hitchpost.workspaces.refs import Head
 from hitchpost.workspaces.store import SEEN_INDEX
 
@@ -57,16 +58,12 @@ class Tree:
         return open_same(self.top, self.top_id)
 
 
-def discover(folder: str) -> Tree | None:
-    """The worktree that ``folder`` is in, as the files there say; git is not asked."""
-    top = os.path.realpath(folder)
-    while True:
-        link = os.path.join(top, ".git")
-        if os.path.lexists(link):
-            return _described(top, link)
-        if top == os.path.dirname(top):
-            return None
-        top = os.path.dirname(top)
+def discover(folder: str, home: str | None = None) -> Tree | None:
+    """The worktree that ``folder`` is in, as the files there say. One that a container could write is none."""
+    link = contained.nearest(folder)
+    if link is None or (home is not None and contained.could_write(home, link)):
+        return None
+    return _described(os.path.dirname(link), link)
 
 
 def _described(top: str, link: str) -> Tree | None:
@@ -80,9 +77,17 @@ def _described(top: str, link: str) -> Tree | None:
             text = files.read_bytes(os.path.join(git_folder, "commondir"), 4096).removesuffix(b"\n")
             common = os.path.realpath(os.path.join(git_folder, os.fsdecode(text)))
             own = os.path.relpath(git_folder, common)
+        if own and not _points_back(top, git_folder):
+            return None
         return described(top, common, own)
     except (OSError, ValueError):
         return None
+
+
+def _points_back(top: str, git_folder: str) -> bool:
+    """Whether a worktree's git folder names the worktree, too: anybody can write a file that names a git folder."""
+    named = os.fsdecode(files.read_bytes(os.path.join(git_folder, "gitdir"), 4096).removesuffix(b"\n"))
+    return os.path.realpath(os.path.join(git_folder, os.path.dirname(named))) == top
 
 
 def pointed(content: bytes) -> str:
@@ -118,7 +123,7 @@ def read(known: object) -> Tree | None:
 def open_same(path: str, wanted: str) -> int:
     """A descriptor of the folder. Raises ``Refused`` unless it is the one that ``wanted`` names, and no link."""
     try:
-        fd = os.open(path, refs.FOLDER)
+        fd = os.open(path, FOLDER)
     except OSError as error:
         raise Refused(f"{path} is gone, or is no folder any more ({os.strerror(error.errno or 0).lower()})") from None
     place = os.fstat(fd)
@@ -167,16 +172,36 @@ def keep_index(tree: Tree, index: str, commit: str = "first") -> None:
             files.discard(os.path.join(tree.keep, other))
 
 
+class IndexLock:
+    """Git's own lock on the index of a worktree: held from before it is read until another one is in its place.
+
+    Raises ``GitLocked`` while somebody else has it.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.path = os.path.join(tree.own_folder, "index.lock")
+
+    def __enter__(self) -> IndexLock:
+        try:
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+        except FileExistsError:
+            raise GitLocked("read-tree", self.path) from None
+        self.held = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.held:
+            files.discard(self.path)
+
+    def install(self, index: str) -> None:
+        """Make an index the worktree's own, as git does it. That ends the lock."""
+        copy_with_time(index, self.path)
+        os.replace(self.path, self.tree.index)
+        self.held = False
+
+
 def install_index(tree: Tree, index: str) -> None:
-    """Make an index the worktree's own, as git does it. Raises ``GitLocked`` while git's lock is there."""
-    lock = os.path.join(tree.own_folder, "index.lock")
-    try:
-        os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
-    except FileExistsError:
-        raise GitLocked("read-tree", lock) from None
-    try:
-        copy_with_time(index, lock)
-        os.replace(lock, tree.index)
-    except BaseException:
-        files.discard(lock)
-        raise
+    """Make an index the worktree's own, whatever it had. Raises ``GitLocked``."""
+    with IndexLock(tree) as lock:
+        lock.install(index)

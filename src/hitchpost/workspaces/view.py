@@ -19,7 +19,7 @@ from hitchpost.errors import HitchpostError, Refused
 from hitchpost.store import files
 from hitchpost.store.home import home_path
 from hitchpost.values import replace
-from hitchpost.workspaces import bringing, git, refs
+from hitchpost.workspaces import bringing, git, objects, refs
 from hitchpost.workspaces.refs import Head
 from hitchpost.workspaces.tree import Tree, copy_with_time, keep_index, kept_index
 
@@ -119,8 +119,8 @@ class View:
     def _bring_out(self) -> None:
         """What a container has committed is looked at in the repository. What cannot be brought there is not."""
         try:
-            bringing.bring_out(self.tree)
-            current = bringing.is_current(self.tree)
+            bringing.bring_out(self.tree, objects.LOOK)
+            current = bringing.is_current(self.tree) and bringing.is_brought(self.tree)
         except (HitchpostError, OSError):
             current = False
         if not current:
@@ -270,16 +270,27 @@ class View:
         if waited_s < self._look_after_s:
             return
         self._look_after_s = 4 * waited_s
-        for place, folders, names, folder in os.fwalk(".", dir_fd=self.top, follow_symlinks=False):
-            for name in names:
-                try:
-                    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-                except OSError:
-                    continue
-                if stat.S_ISFIFO(mode):
-                    path = os.path.normpath(os.path.join(self.tree.top, place, name))
-                    raise Refused(f"{path} is a pipe, for which git would wait for ever; remove it")
-            folders.sort()
+        todo = [""]
+        while todo:
+            place = todo.pop()
+            try:
+                with os.scandir(f"/proc/self/fd/{self.top}/{place}") as found:
+                    entries = list(found)
+            except OSError:
+                continue  # git cannot open it either
+            for entry in entries:
+                path = os.path.join(place, entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    todo.append(path)
+                elif not entry.is_file(follow_symlinks=False) and self._is_pipe(path):
+                    where = os.path.join(self.tree.top, path)
+                    raise Refused(f"{where} is a pipe, for which git would wait for ever; remove it")
+
+    def _is_pipe(self, path: str) -> bool:
+        try:
+            return stat.S_ISFIFO(os.stat(path, dir_fd=self.top, follow_symlinks=False).st_mode)
+        except OSError:
+            return False
 
 
 def still_around(tree: Tree) -> AbstractContextManager[tuple[int, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from contextlib import ExitStack
@@ -10,11 +11,11 @@ from hitchpost.errors import GitFailed, HitchpostError, Refused
 from hitchpost.store import files
 from hitchpost.store.home import new_id
 from hitchpost.values import replace, value
-from hitchpost.workspaces import git, include, store
+from hitchpost.workspaces import contained, git, include, store
 from hitchpost.workspaces.changes import untracked
 from hitchpost.workspaces.git import Progress, Repository, silent
 from hitchpost.workspaces.store import Workspace
-from hitchpost.workspaces.tree import keep_index
+from hitchpost.workspaces.tree import install_index, keep_index
 from hitchpost.workspaces.view import View
 
 
@@ -38,6 +39,7 @@ class Start:
 
 def make(home: str, folder: str, branch: str, *, capacity: int = 1, progress: Progress = silent) -> Made:
     """The workspace of ``branch`` in the repository that ``folder`` is in: the one that is there, else a new one."""
+    contained.refuse_strange(home, folder)
     repository = git.repository(folder)
     git.check_branch(branch)
     sweep(home)
@@ -52,8 +54,8 @@ def make(home: str, folder: str, branch: str, *, capacity: int = 1, progress: Pr
             return _reused(home, known) or make(home, folder, branch, capacity=capacity, progress=progress)
         try:
             with files.Lock(os.path.join(store.folder_of(home, workspace.id), store.MAKING)) as making:
-                add(folder, workspace, start, progress, (making.fd,))
-            copied = include.copy(repository, workspace.path)
+                notes = add(home, folder, workspace, start, progress, (making.fd,))
+            notes += include.copy(repository, workspace.path)
             workspace = store.write(home, replace(store.placed(workspace), made=True))
             tree = store.tree(home, workspace)
             keep_index(tree, tree.index)
@@ -63,7 +65,7 @@ def make(home: str, folder: str, branch: str, *, capacity: int = 1, progress: Pr
                 words = ("update-ref", "-d", f"refs/heads/{branch}", start.commit)
                 git.run("/", *words, git_dir=repository.common, check=False)
             raise
-    return Made(workspace, tuple(copied), is_new=True)
+    return Made(workspace, tuple(notes), is_new=True)
 
 
 def _planned(home: str, repository: Repository, branch: str, base: str, capacity: int) -> Workspace:
@@ -147,26 +149,55 @@ def refuse_checked_out(common: str, branch: str) -> None:
         )
 
 
-def add(folder: str, workspace: Workspace, start: Start, progress: Progress, pass_fds: tuple[int, ...] = ()) -> None:
-    """Make the worktree. Hooks run, as they do when a person checks a branch out.
+def add(
+    home: str, folder: str, workspace: Workspace, start: Start, progress: Progress, pass_fds: tuple[int, ...] = ()
+) -> list[str]:
+    """Make the worktree; what a person should know. Hooks run, as they do when a person checks a branch out.
 
-    Git has ``pass_fds`` open while it works: whoever is killed meanwhile does not take git along.
+    Where an agent in a container has worked, or has made a commit that it begins with, it only gets its files: without
+    hooks and filters. Git has ``pass_fds`` open while it works: whoever is killed meanwhile does not take git along.
     """
+    repo = str(workspace.repo)
+    if contained.could_write(home, repo):
+        raise contained.not_yours(repo, os.path.dirname(repo))
+    made = contained.made_inside(home, repo, start.commit)
+    bare = workspace.contained or made is not None
+    hooks, notes = (None, [_bare(made)]) if bare else _hooks(home, folder, repo)
     options, name = start.words[:-1], start.words[-1]
-    git.run(
-        folder,
-        "worktree",
-        "add",
-        "-q",
-        *options,
-        "--",
-        workspace.path,
-        name,
-        hooks=True,
-        timeout_s=git.WRITE_S,
-        progress=progress,
-        pass_fds=pass_fds,
-    )
+    words = ("-q", *(("--no-checkout",) if bare else ()), *options, "--", workspace.path, name)
+    adding = functools.partial(git.run, folder, "worktree", "add", timeout_s=git.WRITE_S, pass_fds=pass_fds)
+    adding(*words, hooks=hooks, progress=progress)
+    if bare:
+        tree = replace(store.tree(home, store.placed(workspace)), keep="")
+        with View(tree) as view:
+            index = {"GIT_INDEX_FILE": os.path.join(view.folder, "checked-out")}
+            filling = functools.partial(view.run, env=index, timeout_s=git.WRITE_S, pass_fds=pass_fds)
+            filling("read-tree", "--reset", "-u", start.commit)
+            filling("update-index", "-q", "--refresh", check=False)
+            install_index(tree, index["GIT_INDEX_FILE"])
+    return notes
+
+
+def _bare(made: str | None) -> str:
+    who = "an agent in a container has worked there" if made is None else f"an agent in a container made {made[:12]}"
+    return f"it was checked out without hooks and filters, such as Git LFS: {who}"
+
+
+def _hooks(home: str, folder: str, repo: str) -> tuple[str, list[str]]:
+    """The folder whose hooks are run, and a note when none are: those in a worktree can be anybody's."""
+    told = git.run(folder, "config", "--type=path", "-z", "--get-all", "core.hooksPath", check=False).items
+    place = told[-2] if len(told) > 1 else os.path.join(repo, "hooks")  # the last one is what we run git with
+    listing = os.fsdecode(git.run("/", "worktree", "list", "--porcelain", git_dir=repo).out).splitlines()
+    trees = [os.path.realpath(line.removeprefix("worktree ")) for line in listing if line.startswith("worktree ")]
+    try:
+        found = [os.path.join(place, name) for name in os.listdir(place)] if os.path.isabs(place) else []
+    except OSError:
+        found = []
+    for path in map(os.path.realpath, (place, *found)):
+        in_tree = any(store.is_below(path, tree) for tree in trees) and not store.is_below(path, repo)
+        if not os.path.isabs(place) or in_tree or contained.could_write(home, path):
+            return "", [f"git's hooks were not run: {place} leads into a worktree, where agents write"]
+    return place, []
 
 
 # Clearing away --------------------------------------------------------------------------------------------------
@@ -232,7 +263,7 @@ def unregister(workspace: Workspace) -> None:
     git.run("/", *words, git_dir=workspace.repo, timeout_s=git.WRITE_S)
 
 
-def again(workspace: Workspace, work_at: str | None, progress: Progress) -> tuple[Workspace, list[str]]:
+def again(home: str, workspace: Workspace, work_at: str | None, progress: Progress) -> tuple[Workspace, list[str]]:
     """Make the worktree of a workspace once more, at the same path, and say what is different about it.
 
     ``work_at`` is the commit that its snapshot was taken at. It is on its branch, unless that is checked out elsewhere
@@ -259,7 +290,7 @@ def again(workspace: Workspace, work_at: str | None, progress: Progress) -> tupl
     else:
         refuse_checked_out(repo, branch)
         start = Start(there, (branch,), new=False)
-    add(repo, workspace, start, progress)
+    notes += add(home, repo, workspace, start, progress)
     return replace(store.placed(workspace), setup_done=False, removed_at=None), notes
 
 

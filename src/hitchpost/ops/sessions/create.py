@@ -15,6 +15,7 @@ from hitchpost.store.session import Session
 from hitchpost.system import process
 from hitchpost.text import readable
 from hitchpost.values import asdict, replace
+from hitchpost.workspaces.folders import erase
 from hitchpost.workspaces.tree import discover, keep_index, stored
 
 TYPE_CHECKING = False
@@ -55,7 +56,7 @@ def create(
     check_description(spec.description)
     if spec.idle_after_s is not None:
         check_idle_after(spec.idle_after_s)
-    tree = discover(folder) if branch is None else None
+    tree = discover(folder, home) if branch is None else None
     sweep(home)
     known = Index(home).refresh()
     known.save()
@@ -163,29 +164,10 @@ def sweep(home: str) -> None:
         with home_lock(home):
             left = _half_made(home)  # whoever made a folder before this holds its lock by now, or is gone
         for path in left:
-            if os.path.isdir(path):
-                erase(path)
-            else:
-                files.discard(path)
-
-
-def erase(folder: str) -> None:
-    """Delete a session's folder, with what an agent has protected from writing in it."""
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
-    if os.path.islink(folder) or not os.path.isdir(folder):
-        return
-    todo = [folder]
-    while todo:
-        inner = todo.pop()
-        try:
-            os.chmod(inner, 0o700)
-            with os.scandir(inner) as found:
-                todo += [one.path for one in found if one.is_dir(follow_symlinks=False)]
-        except OSError:
-            continue  # somebody else's: it stays, and the next sweep tries again
-    shutil.rmtree(folder, ignore_errors=True)
+            try:
+                (erase if os.path.isdir(path) else files.discard)(path)
+            except OSError:
+                continue  # the next sweep tries again; nobody's new session waits for it
 
 
 def _half_made(home: str) -> list[str]:

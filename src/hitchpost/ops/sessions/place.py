@@ -76,10 +76,10 @@ def choose(
             _refuse_neighbours(home, where)
             known = store.register(home, where)
         if known is None:
-            return _in_folder(Place(where))
+            return _in_folder(home, Place(where))
         if known.path != where and store.is_below(where, known.path):
             below = replace(_ready(home, known, (), share, session, progress), folder=where)
-            return below if known.managed else _in_folder(below)
+            return below if known.managed else _in_folder(home, below)
     return _ready(home, known, (), share, session, progress)
 
 
@@ -93,15 +93,15 @@ def _ready(home: str, known: Workspace, notes: tuple[str, ...], share: bool, ses
         known, more = project.set_up(home, known, progress)
         notes += tuple(more)
     if not known.managed:
-        return _in_folder(Place(known.path, known, notes=notes))
+        return _in_folder(home, Place(known.path, known, notes=notes))
     return Place(known.path, known, store.tree(home, known).head().commit, notes)
 
 
-def _in_folder(place: Place) -> Place:
+def _in_folder(home: str, place: Place) -> Place:
     """With the worktree that the folder is in, if it is in one, and the commit that is checked out there."""
     from hitchpost.workspaces import tree
 
-    found = tree.discover(place.folder)
+    found = tree.discover(place.folder, home)
     try:
         base = None if found is None else found.head().commit
     except HitchpostError:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
-from hitchpost.errors import Refused
+from hitchpost.errors import HitchpostError, Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
-from hitchpost.ops.sessions.create import REMOVED, erase, sweep
+from hitchpost.ops.sessions.create import REMOVED, sweep
 from hitchpost.ops.sessions.inside import refuse_inside
 from hitchpost.ops.sessions.recover import recover, wait_for_keeper_to_leave
-from hitchpost.ops.sessions.sandbox import bring_out
+from hitchpost.ops.sessions.sandbox import bring_out, not_brought
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.advice import CLOSED, no_archive
 from hitchpost.ops.views.observe import Seen, look
@@ -20,14 +21,21 @@ from hitchpost.store import files
 from hitchpost.store.home import sessions_folder
 from hitchpost.store.records import Record
 from hitchpost.store.session import Session
+from hitchpost.workspaces.folders import erase
 
 
 class StillLive(Refused):
     """Raised when a session cannot be put away because a run of it lives."""
 
 
-def remove(home: str, session: str, *, actor: str, force: bool = False) -> Record:
-    """Delete a session that has ended, its history included. ``force`` stops a live one first."""
+def remove(
+    home: str, session: str, *, actor: str, force: bool = False, tell: Callable[[str], None] = lambda text: None
+) -> Record:
+    """Delete a session that has ended, its history included. ``force`` stops a live one first.
+
+    Commits of its container that cannot be brought into the repository are a reason to refuse; with ``force`` they are
+    lost, and ``tell`` is told of each.
+    """
     sweep(home)
     seen = recover(home, session)
     if not force:
@@ -38,14 +46,26 @@ def remove(home: str, session: str, *, actor: str, force: bool = False) -> Recor
     with files.SessionLock(seen.folder):
         seen = look(home, session)
         _refuse_live(seen, "it has just been started again")
-        if not force:
-            bring_out(home, seen.record)
+        _bring_out(home, seen.record, force, tell)
         base.load(seen.record.runtime).clear_away(seen.folder)
         gone = os.path.join(sessions_folder(home), REMOVED + session)
         os.rename(seen.folder, gone)
         files.sync_folder(sessions_folder(home))
     erase(gone)
     return seen.record
+
+
+def _bring_out(home: str, record: Record, force: bool, tell: Callable[[str], None]) -> None:
+    try:
+        bring_out(home, record)
+        lost = not_brought(home, record)
+    except (HitchpostError, OSError) as error:
+        lost = [f"commits of its container may be lost: {error}", *not_brought(home, record)]
+    if lost and not force:
+        more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+        raise Refused(f"{lost[0]}{more}", f"hitch rm --force {record.word} deletes it")
+    for text in lost:
+        tell(f"deleted: {text}")
 
 
 def archive(home: str, session: str, *, actor: str) -> Record:

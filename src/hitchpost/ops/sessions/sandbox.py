@@ -125,9 +125,11 @@ def _texts(stored: Mapping[str, object], key: str) -> tuple[str, ...]:
 
 def _git_inside(home: str, record: Record, workspace: Workspace | None) -> GitFolder | None:
     """The git folder for the container, made ready; None where git finds no repository in the session's folder."""
-    from hitchpost.workspaces import bringing, inside, store
+    from hitchpost.workspaces import bringing, contained, inside, store
 
     tree = tree_of(home, record)
+    copied = os.path.join(tree.top, ".git") if tree is not None and tree.top == record.folder else None
+    contained.note_folders(home, record.folder, copied, _writable(record.sandbox or {}))
     if workspace is not None and workspace.managed:
         with store.lock(home, workspace.id):
             workspace = store.changed(home, workspace, contained=True)
@@ -153,6 +155,14 @@ def _git_inside(home: str, record: Record, workspace: Workspace | None) -> GitFo
     at = tree.common if tree.own else f"{inside.WORKSPACE}/.git"
     pointer = os.path.join(folder, inside.POINTER) if tree.own else ""
     return GitFolder(path, at, tree.objects, inside.OBJECTS, pointer)
+
+
+def _writable(box: dict[str, object]) -> list[str]:
+    """What else a container can write."""
+    mounts, config = box.get("mounts"), box.get("config")
+    told = [str(text).split(":") for text in mounts] if isinstance(mounts, list) else []
+    found = [parts[0] for parts in told if parts[-1] != "ro"]
+    return [*found, config] if isinstance(config, str) else found
 
 
 def has_container(folder: str) -> bool:
@@ -182,6 +192,15 @@ def bring_out(home: str, record: Record) -> list[str]:
         return []
     tree = tree_of(home, record)
     return [] if tree is None else bringing.bring_out(replace(tree, inside=path))
+
+
+def not_brought(home: str, record: Record) -> list[str]:
+    """What a session's containers have committed and could not be brought into the repository, in words."""
+    if not has_sandbox(record.runtime):
+        return []
+    from hitchpost.workspaces import inside
+
+    return inside.left_inside(session_folder(home, record.id))
 
 
 def memory(text: str) -> int:
