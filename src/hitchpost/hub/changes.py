@@ -1,4 +1,4 @@
-"""Changes that other processes make to the sessions, told by the kernel (inotify)."""
+"""Changes that other processes make to the sessions, reported by the kernel (inotify)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ class Changes:
         self._fd = -1
         self._folders: dict[int, str] = {}
         self._watches: dict[str, int] = {}
-        self.open()
 
     def open(self) -> None:
-        """Have an inotify of our own, unless there is one already or a user's are used up."""
+        """Open an inotify, unless it is open already or the user's are used up."""
         if self._fd < 0:
             self._fd = _libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
             if self._fd >= 0:
@@ -64,6 +63,7 @@ class Changes:
         if self._fd >= 0:
             asyncio.get_running_loop().remove_reader(self._fd)
             os.close(self._fd)
+            self._fd = -1
 
     def read(self) -> None:
         """Tell all that the kernel knows by now. It is called when there is something, and may be called before."""

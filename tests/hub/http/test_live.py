@@ -10,9 +10,9 @@ import pytest
 
 from hitchpost.hub.http.grants import OWNER, Grant
 from hitchpost.hub.http.live import Held, Live
-from hitchpost.hub.http.tokenfile import SCRIPT, Known
+from hitchpost.hub.http.tokenfile import SCRIPT, Credential
 
-KNOWN = Known("key", SCRIPT, Grant(OWNER))
+KNOWN = Credential("key", SCRIPT, Grant(OWNER))
 
 
 async def ended(live: Live, home: Path, then: Callable[[Live], None]) -> bool:
@@ -31,9 +31,9 @@ async def ended(live: Live, home: Path, then: Callable[[Live], None]) -> bool:
 
 
 def test_a_file_that_cannot_be_read_is_looked_at_again(home: Path) -> None:
-    answers: list[Known | OSError] = [OSError("too many open files"), OSError("still"), KNOWN]
+    answers: list[Credential | OSError] = [OSError("too many open files"), OSError("still"), KNOWN]
 
-    def find(key: str) -> Known | None:
+    def find(key: str) -> Credential | None:
         answer = answers.pop(0) if answers else None
         if isinstance(answer, OSError):
             raise answer
@@ -51,12 +51,12 @@ def test_where_the_kernel_does_not_tell_of_changes_the_file_is_looked_at(
 ) -> None:
     """Editors may have used up the watches that a user has."""
     monkeypatch.setattr("hitchpost.hub.changes._libc.inotify_init1", lambda flags: -1)
-    known = [KNOWN]
+    credential = [KNOWN]
 
     def forget(live: Live) -> None:
-        known.clear()
+        credential.clear()
 
-    assert asyncio.run(ended(Live(lambda key: known[0] if known else None), home, forget))
+    assert asyncio.run(ended(Live(lambda key: credential[0] if credential else None), home, forget))
 
 
 def test_a_cancelled_request_of_somebody_who_is_known_is_cancelled(home: Path) -> None:

@@ -17,7 +17,7 @@ from hitchpost.hub.http.connections import STRANGER, recognise
 from hitchpost.hub.http.errors import error_body
 from hitchpost.hub.http.grants import OWNER, Grant
 from hitchpost.hub.http.live import Held
-from hitchpost.hub.http.tokenfile import BROWSER, Known
+from hitchpost.hub.http.tokenfile import BROWSER, Credential
 from hitchpost.hub.http.tokens import GUESS_S, Tokens
 
 SAFE_METHODS = ("GET", "HEAD")
@@ -95,7 +95,7 @@ class Gate:
             await self.app(scope, receive, send)
             return
         try:
-            known = self._who(scope, Headers(scope))
+            credential = self._who(scope, Headers(scope))
         except Refusal as refusal:
             await refuse(scope, receive, send, refusal)
             return
@@ -103,7 +103,7 @@ class Gate:
             # who asks cannot be known now, which is not the same as not being known
             await refuse(scope, receive, send, Refusal(503, "system", f"cannot read the tokens: {error.strerror}"))
             return
-        if known is not None:
+        if credential is not None:
             recognise(scope)
         state = {"grant": NOBODY, "local": False, "actor": "", "held": None, "origins": self.origins}
         scope["state"] = {**scope.get("state", {}), **state}
@@ -118,21 +118,21 @@ class Gate:
                 message["headers"] = [*said, *(one for one in HEADERS if not (cached and one[0] == b"cache-control"))]
             await send(message)
 
-        taken = bounded(receive, MOST_BODY_BYTES if known is not None else MOST_SIGN_IN_BYTES)
+        taken = bounded(receive, MOST_BODY_BYTES if credential is not None else MOST_SIGN_IN_BYTES)
         work = self.app(scope, taken, with_headers if scope["type"] == "http" else send)
-        if known is None:
+        if credential is None:
             await work
             return
-        self._note_use(known)
+        self._note_use(credential)
         task = asyncio.current_task()
         assert task is not None
-        held = Held(known, task.cancel)
-        scope["state"] |= {"grant": known.grant, "actor": _actor(known), "held": held}
+        held = Held(credential, task.cancel)
+        scope["state"] |= {"grant": credential.grant, "actor": _actor(credential), "held": held}
         await self.tokens.live.serve(held, work)
         if held.gone and not started and scope["type"] == "http":
             await refuse(scope, receive, send, Refusal(401, "not_signed_in", "signed out meanwhile"))
 
-    def _who(self, scope: Scope, headers: Headers) -> Known | None:
+    def _who(self, scope: Scope, headers: Headers) -> Credential | None:
         """Who asks; None where anybody may. Raises ``Refusal``. The order is the order of suspicion."""
         if headers.all(b"host") != 1 or headers.one(b"host") not in self.hosts:
             raise Refusal(403, "forbidden_host", "this host name is not ours", "open the URL that hitch up prints")
@@ -147,36 +147,36 @@ class Gate:
         if path in SIGN_IN and method == "POST":
             self._check_body(headers, MOST_SIGN_IN_BYTES)
             return None
-        known = self._bearer(headers)
-        if known is None:
+        credential = self._bearer(headers)
+        if credential is None:
             raise Refusal(401, "not_signed_in", "sign in first", "hitch up prints a URL that signs you in")
         if method not in SAFE_METHODS:
             self._check_body(headers)
-        return known
+        return credential
 
-    def _who_connects(self, scope: Scope, headers: Headers, origin: str | None) -> Known:
+    def _who_connects(self, scope: Scope, headers: Headers, origin: str | None) -> Credential:
         """A script has its token; a page cannot send one with a WebSocket, and has a ticket."""
-        known = self._bearer(headers)
-        if known is None:
+        credential = self._bearer(headers)
+        if credential is None:
             if origin is None:
                 raise Refusal(403, "forbidden_origin", "a WebSocket needs an Origin")
             tickets = parse_qs(scope.get("query_string", b"").decode("ascii", "replace")).get("ticket", [])
             ticket = tickets[0] if len(tickets) == 1 else ""
-            known = self.tokens.of_ticket(ticket)
-            if known is None:
+            credential = self.tokens.of_ticket(ticket)
+            if credential is None:
                 raise self._wrong(ticket, "a WebSocket needs a ticket", "POST /api/ws-ticket gives one")
-        return known
+        return credential
 
-    def _bearer(self, headers: Headers) -> Known | None:
+    def _bearer(self, headers: Headers) -> Credential | None:
         """Who has the bearer token; None when there is none. A wrong one is refused, whatever else is there."""
         text = headers.one(b"authorization")
         if text is None:
             return None
         kind, _, token = text.partition(" ")
-        known = self.tokens.of_bearer(token.strip()) if kind.lower() == "bearer" else None
-        if known is None:
+        credential = self.tokens.of_bearer(token.strip()) if kind.lower() == "bearer" else None
+        if credential is None:
             raise self._wrong(token.strip(), "this token is not known", "hitch token create makes one")
-        return known
+        return credential
 
     def _wrong(self, secret: str, message: str, hint: str) -> Refusal:
         """The answer to a secret that is not known. No secret is no guess."""
@@ -184,10 +184,10 @@ class Gate:
             return Refusal(429, "too_many_guesses", "too many wrong secrets", "try again in a minute")
         return Refusal(401, "not_signed_in", message, hint)
 
-    def _note_use(self, known: Known) -> None:
+    def _note_use(self, credential: Credential) -> None:
         """In a thread, now and then: nobody waits for it."""
-        if self.tokens.is_use_due(known):
-            note = asyncio.get_running_loop().run_in_executor(None, self.tokens.note_use, known.key)
+        if self.tokens.is_use_due(credential):
+            note = asyncio.get_running_loop().run_in_executor(None, self.tokens.note_use, credential.key)
             self._notes.add(note)
             note.add_done_callback(self._notes.discard)
 
@@ -216,9 +216,9 @@ class Headers:
         return None if not found else found[0].decode("latin-1") if len(found) == 1 else "\0"
 
 
-def _actor(known: Known) -> str:
+def _actor(credential: Credential) -> str:
     """Who was let in, as the story of a session names it."""
-    return "browser" if known.kind == BROWSER else f"token {known.name}".strip()
+    return "browser" if credential.kind == BROWSER else f"token {credential.name}".strip()
 
 
 def bounded(receive: Receive, most: int = MOST_BODY_BYTES) -> Receive:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hitchpost.hub.changes import ENTRIES, Changes
-from hitchpost.hub.http.tokenfile import FILE, Known
+from hitchpost.hub.http.tokenfile import FILE, Credential
 
 IN_CLOSE_WRITE = 0x8
 AGAIN_S = 1.0
@@ -24,16 +24,16 @@ SHORTEST_S, LONGEST_S = 0.05, 3600.0
 class Held:
     """Something that goes on for somebody. ``end`` ends it."""
 
-    __slots__ = ("end", "gone", "known")
+    __slots__ = ("credential", "end", "gone")
 
-    def __init__(self, known: Known, end: Callable[[], object]) -> None:
-        self.known, self.end, self.gone = known, end, False
+    def __init__(self, credential: Credential, end: Callable[[], object]) -> None:
+        self.credential, self.end, self.gone = credential, end, False
 
 
 class Live:
     """``find`` tells who has a key now."""
 
-    def __init__(self, find: Callable[[str], Known | None]) -> None:
+    def __init__(self, find: Callable[[str], Credential | None]) -> None:
         self.find = find
         self._held: set[Held] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -44,6 +44,7 @@ class Live:
         """Hear of every change of the tokens from now on."""
         self._home = home
         self._changes = Changes(self._changed, ENTRIES | IN_CLOSE_WRITE)
+        self._changes.open()
         self._changes.watch(home)
 
     def close(self) -> None:
@@ -55,7 +56,7 @@ class Live:
     async def serve(self, held: Held, work: Coroutine[Any, Any, None]) -> None:
         """Do the work while whoever asked for it is known; ``held.gone`` tells that it was cut off."""
         self._held.add(held)
-        self._arm(held.known)
+        self._arm(held.credential)
         try:
             await work
         except asyncio.CancelledError:
@@ -72,24 +73,24 @@ class Live:
         """End all that goes on for those who are not known any more."""
         for held in list(self._held):
             try:
-                known = self.find(held.known.key)
+                credential = self.find(held.credential.key)
             except OSError:
                 self._look_in(AGAIN_S)  # it cannot be told now
                 continue
-            if known is None:
+            if credential is None:
                 self._held.discard(held)
                 held.gone = True
                 held.end()
             else:
-                held.known = known
+                held.credential = credential
 
     def _changed(self, folder: str, name: str) -> None:
         if name in (FILE, ""):
             self.check()
 
-    def _arm(self, known: Known) -> None:
+    def _arm(self, credential: Credential) -> None:
         """See to it that somebody looks when time is up."""
-        ends = known.grant.expires_at
+        ends = credential.grant.expires_at
         if ends is None and not self._is_unwatched():
             return
         after_s = AGAIN_S if self._is_unwatched() else LONGEST_S
@@ -114,4 +115,4 @@ class Live:
             self._changes.watch(self._home)
         self.check()
         for held in self._held:
-            self._arm(held.known)
+            self._arm(held.credential)

@@ -19,7 +19,7 @@ from hitchpost.errors import HitchpostError
 from hitchpost.hub.http.grants import OWNER, Grant
 from hitchpost.hub.http.live import Live
 from hitchpost.hub.http.proof import SECRET_BYTES, Hello, Verifier, browser_secret, encoded
-from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, ID_LENGTH, SCRIPT, Known, TokenFile, digest
+from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, ID_LENGTH, SCRIPT, Credential, TokenFile, digest
 from hitchpost.store import files
 
 CODE_S = 60.0
@@ -58,12 +58,12 @@ class Tokens:
         self._pages: dict[str, str] = {}
         """Digests of pages' tokens, and the keys of their browsers."""
         self._tickets: dict[str, tuple[float, str]] = {}
-        self._unwritten: dict[str, Known] = {}
+        self._unwritten: dict[str, Credential] = {}
         self._guesses: dict[str, float] = {}
         self._noted: dict[str, float] = {}
         self._nobody = secrets.token_bytes(SECRET_BYTES)
 
-    def find(self, key: str) -> Known | None:
+    def find(self, key: str) -> Credential | None:
         """Who has the key now. Raises ``OSError`` when that cannot be told."""
         return self._unwritten.get(key) or self.file.find(key)
 
@@ -88,7 +88,7 @@ class Tokens:
         self._challenges[hello.hub_nonce] = (now + CHALLENGE_S, hello)
         return hello.hub_nonce, encoded(self._verifier(name).proof(hello))
 
-    def sign_in(self, hub_nonce: str, proof: bytes) -> Known | None:
+    def sign_in(self, hub_nonce: str, proof: bytes) -> Credential | None:
         """Whom a proof lets in; once for each challenge, whatever comes of it.
 
         A launch code is used up, and its browser is known from now on: that waits for the disk. One that cannot be
@@ -102,29 +102,29 @@ class Tokens:
             return self.find(hello.id)
         verifier = Verifier.of(browser_secret(code.secret, hello))
         grant = replace(code.grant, expires_at=self.file.in_s(BROWSER_S))
-        known = Known(secrets.token_hex(ID_LENGTH), BROWSER, grant, verifier=verifier)
+        credential = Credential(secrets.token_hex(ID_LENGTH), BROWSER, grant, verifier=verifier)
         try:
-            self.file.add(known)
+            self.file.add(credential)
         except (HitchpostError, OSError) as error:
             log.warning("a sign-in could not be written down", why=str(error))
-            self._unwritten[known.key] = known
-        return known
+            self._unwritten[credential.key] = credential
+        return credential
 
     def _verifier(self, name: str) -> Verifier:
         """What a proof with this id is checked by. Nobody has the secret of an id that is not known."""
-        found = Verifier.of(hmac.digest(self._nobody, name.encode(), "sha256"))
-        code, known = self._codes.get(name), self.find(name)
+        verifier = Verifier.of(hmac.digest(self._nobody, name.encode(), "sha256"))
+        code, credential = self._codes.get(name), self.find(name)
         if code is not None and self.clock() < code.until:
-            found = code.verifier
-        elif known is not None and known.verifier is not None:
-            found = known.verifier
-        return found
+            verifier = code.verifier
+        elif credential is not None and credential.verifier is not None:
+            verifier = credential.verifier
+        return verifier
 
     def sign_out(self, key: str) -> None:
         """Raises what writing raises: nobody is to believe that a browser is signed out which is not."""
         if self._unwritten.pop(key, None) is None:
             self.file.remove(key)
-        self._pages = {page: whose for page, whose in self._pages.items() if whose != key}
+        self._pages = {page: owner for page, owner in self._pages.items() if owner != key}
 
     # asking -----------------------------------------------------------------------------------------------------
 
@@ -132,11 +132,11 @@ class Tokens:
         """For a page of a browser that has signed in; the oldest of too many goes."""
         token = secrets.token_urlsafe(32)
         self._pages[digest(token)] = key
-        for old in [one for one, whose in self._pages.items() if whose == key][:-MOST_TOKENS]:
+        for old in [one for one, owner in self._pages.items() if owner == key][:-MOST_TOKENS]:
             del self._pages[old]
         return token
 
-    def of_bearer(self, token: str) -> Known | None:
+    def of_bearer(self, token: str) -> Credential | None:
         key = self._pages.get(digest(token))
         return self.file.script(token) if key is None else self.find(key)
 
@@ -148,7 +148,7 @@ class Tokens:
         self._tickets[digest(ticket)] = (now + TICKET_S, key)
         return ticket
 
-    def of_ticket(self, ticket: str) -> Known | None:
+    def of_ticket(self, ticket: str) -> Credential | None:
         until, key = self._tickets.pop(digest(ticket), (0.0, ""))
         return self.find(key) if self.clock() < until else None
 
@@ -169,13 +169,13 @@ class Tokens:
 
     # being used -------------------------------------------------------------------------------------------------
 
-    def is_use_due(self, known: Known) -> bool:
+    def is_use_due(self, credential: Credential) -> bool:
         """Whether this use is to be written down: every ten minutes one is."""
-        noted = self._noted.get(known.key)
-        if known.key in self._unwritten or (noted is not None and self.clock() < noted + USED_EVERY_S):
+        noted = self._noted.get(credential.key)
+        if credential.key in self._unwritten or (noted is not None and self.clock() < noted + USED_EVERY_S):
             return False
-        self._noted[known.key] = self.clock()
-        return known.used_at < files.stamp(self.file.wall() - USED_EVERY_S)
+        self._noted[credential.key] = self.clock()
+        return credential.used_at < files.stamp(self.file.wall() - USED_EVERY_S)
 
     def note_use(self, key: str) -> None:
         """It waits for the disk; what cannot be written now is written the next time."""
@@ -194,5 +194,5 @@ def create_bearer(
 ) -> str:
     """A new token for scripts. It is shown once; the file has its digest."""
     token = secrets.token_urlsafe(32)
-    TokenFile(home).add(Known(digest(token), SCRIPT, Grant(role, sessions, expires_at), name))
+    TokenFile(home).add(Credential(digest(token), SCRIPT, Grant(role, sessions, expires_at), name))
     return token
