@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, MutableMapping
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
@@ -19,11 +19,12 @@ from hitchpost.hub.http.grants import OWNER, Grant
 from hitchpost.hub.http.live import Held
 from hitchpost.hub.http.tokenfile import BROWSER, Credential
 from hitchpost.hub.http.tokens import GUESS_S, Tokens
+from hitchpost.hub.tasks import Tasks
 
 SAFE_METHODS = ("GET", "HEAD")
 MOST_BODY_BYTES = 4 << 20
 MOST_SIGN_IN_BYTES = 4096
-"""Of somebody who is not known yet."""
+"""Of somebody who has not signed in yet."""
 CHALLENGE, SIGN_IN_PATH = "/api/sign-in/challenge", "/api/sign-in"
 SIGN_IN = (CHALLENGE, SIGN_IN_PATH)
 OPEN_PATHS = ("/", "/favicon.svg", "/manifest.webmanifest", "/sw.js")
@@ -84,7 +85,7 @@ class Gate:
         self.app, self.tokens = app, tokens
         self.hosts: frozenset[str] = frozenset()
         self.origins: frozenset[str] = frozenset()
-        self._notes: set[asyncio.Future[None]] = set()
+        self._tasks = Tasks("gate")
 
     def serve_at(self, port: int, names: Iterable[str] = ("127.0.0.1", "localhost", "[::1]")) -> None:
         self.hosts = frozenset(f"{name}:{port}" for name in names)
@@ -94,13 +95,14 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
+        await self.tokens.refresh()
         try:
             credential = self._who(scope, Headers(scope))
         except Refusal as refusal:
             await refuse(scope, receive, send, refusal)
             return
         except OSError as error:
-            # who asks cannot be known now, which is not the same as not being known
+            # nobody can tell now who asks, which is not the same as a wrong secret
             await refuse(scope, receive, send, Refusal(503, "system", f"cannot read the tokens: {error.strerror}"))
             return
         if credential is not None:
@@ -113,9 +115,10 @@ class Gate:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                said = message.get("headers", [])
-                cached = scope["path"].startswith(CACHED) and any(key == b"cache-control" for key, _ in said)
-                message["headers"] = [*said, *(one for one in HEADERS if not (cached and one[0] == b"cache-control"))]
+                headers = message.get("headers", [])
+                cached = scope["path"].startswith(CACHED) and any(name == b"cache-control" for name, _ in headers)
+                ours = [header for header in HEADERS if not (cached and header[0] == b"cache-control")]
+                message["headers"] = [*headers, *ours]
             await send(message)
 
         taken = bounded(receive, MOST_BODY_BYTES if credential is not None else MOST_SIGN_IN_BYTES)
@@ -124,9 +127,7 @@ class Gate:
             await work
             return
         self._note_use(credential)
-        task = asyncio.current_task()
-        assert task is not None
-        held = Held(credential, task.cancel)
+        held = Held(credential, cast("asyncio.Task[None]", asyncio.current_task()).cancel)
         scope["state"] |= {"grant": credential.grant, "actor": _actor(credential), "held": held}
         await self.tokens.live.serve(held, work)
         if held.gone and not started and scope["type"] == "http":
@@ -134,9 +135,9 @@ class Gate:
 
     def _who(self, scope: Scope, headers: Headers) -> Credential | None:
         """Who asks; None where anybody may. Raises ``Refusal``. The order is the order of suspicion."""
-        if headers.all(b"host") != 1 or headers.one(b"host") not in self.hosts:
+        if headers.count(b"host") != 1 or headers.value(b"host") not in self.hosts:
             raise Refusal(403, "forbidden_host", "this host name is not ours", "open the URL that hitch up prints")
-        origin = headers.one(b"origin")
+        origin = headers.value(b"origin")
         if origin is not None and origin not in self.origins:
             raise Refusal(403, "forbidden_origin", "requests from other pages are refused")
         path, method = scope["path"], scope.get("method", "GET")
@@ -169,7 +170,7 @@ class Gate:
 
     def _bearer(self, headers: Headers) -> Credential | None:
         """Who has the bearer token; None when there is none. A wrong one is refused, whatever else is there."""
-        text = headers.one(b"authorization")
+        text = headers.value(b"authorization")
         if text is None:
             return None
         kind, _, token = text.partition(" ")
@@ -187,16 +188,14 @@ class Gate:
     def _note_use(self, credential: Credential) -> None:
         """In a thread, now and then: nobody waits for it."""
         if self.tokens.is_use_due(credential):
-            note = asyncio.get_running_loop().run_in_executor(None, self.tokens.note_use, credential.key)
-            self._notes.add(note)
-            note.add_done_callback(self._notes.discard)
+            self._tasks.start(asyncio.to_thread(self.tokens.note_use, credential.key))
 
     @staticmethod
     def _check_body(headers: Headers, most: int = MOST_BODY_BYTES) -> None:
         """Forms of other sites can be sent without asking; JSON cannot."""
-        kind = (headers.one(b"content-type") or "").partition(";")[0].strip(" \t").lower()
-        length = headers.one(b"content-length") or "0"
-        empty = length == "0" and headers.one(b"transfer-encoding") is None
+        kind = (headers.value(b"content-type") or "").partition(";")[0].strip(" \t").lower()
+        length = headers.value(b"content-length") or "0"
+        empty = length == "0" and headers.value(b"transfer-encoding") is None
         if kind != "application/json" and not (kind == "" and empty):
             raise Refusal(415, "not_json", "the body has to be application/json")
         if not length.isdecimal() or int(length[:20]) > most:
@@ -207,13 +206,13 @@ class Headers:
     def __init__(self, scope: Scope) -> None:
         self._items: list[tuple[bytes, bytes]] = scope["headers"]
 
-    def all(self, name: bytes) -> int:
+    def count(self, name: bytes) -> int:
         return sum(key == name for key, _ in self._items)
 
-    def one(self, name: bytes) -> str | None:
-        """The header's value; None when it is missing. Said twice, it counts as something that nobody means."""
-        found = [item for key, item in self._items if key == name]
-        return None if not found else found[0].decode("latin-1") if len(found) == 1 else "\0"
+    def value(self, name: bytes) -> str | None:
+        """The header's value; None when it is missing. One that is sent twice is as good as wrong."""
+        values = [item for key, item in self._items if key == name]
+        return None if not values else values[0].decode("latin-1") if len(values) == 1 else "\0"
 
 
 def _actor(credential: Credential) -> str:

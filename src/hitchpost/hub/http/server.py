@@ -112,7 +112,7 @@ async def serve(home: str, address: Address) -> int:
     janitor = Janitor(hub, config.load())
     janitor.start()
     local = _listen_locally(home)
-    tokens.live.open(home)
+    tokens.open()
     servers = [(_server(gate, limited()), tcp), (_server(Trusted(app), LocalConnection), [local])]
     serving = [asyncio.create_task(server.serve(sockets=sockets)) for server, sockets in servers]
     pid = os.getpid()
@@ -132,7 +132,7 @@ async def serve(home: str, address: Address) -> int:
         server.should_exit = True
         server.force_exit = True
     await asyncio.wait(serving, timeout=LEAVE_S)
-    tokens.live.close()
+    await tokens.close()
     await hub.close()
     return 0
 

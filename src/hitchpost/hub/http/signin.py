@@ -26,4 +26,4 @@ class SignIn:
         """Forget the browser of a request and end all that it has open, but for that request."""
         self.tokens.live.let_go(held)
         await asyncio.to_thread(self.tokens.sign_out, held.credential.key)
-        self.tokens.live.check()
+        await self.tokens.live.check()

@@ -1,13 +1,11 @@
-"""``tokens.json``: who is known after the hub has died too. Scripts by their tokens, browsers by their sign-ins.
+"""``tokens.json``: the credentials that outlive the hub. Scripts have tokens, browsers have sign-ins.
 
-It has digests only, and nothing in it signs anybody in. It is read again when it has changed, so what is taken out of
-it is worth nothing from then on.
+It has digests only, and nothing in it signs anybody in. What is taken out of it is worth nothing from then on.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +26,7 @@ ID_LENGTH = 10
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """Somebody who is let in. ``key`` is its name in the file: a token's digest, or a browser's id."""
+    """What lets somebody in. ``key`` is its name in the file: a token's digest, or a browser's id."""
 
     key: str
     kind: str
@@ -70,14 +68,8 @@ class TokenFile:
 
     def find(self, key: str) -> Credential | None:
         """Who has the key; None when nobody has it any more. Raises ``OSError`` when that cannot be told now."""
-        credential = self._look().get(key)
+        credential = self.read_if_changed().get(key)
         return credential if credential is not None and credential.grant.holds(self.now()) else None
-
-    def script(self, token: str) -> Credential | None:
-        """Who has a script's token."""
-        key = digest(token)
-        credential = self.find(key)
-        return credential if credential is not None and hmac.compare_digest(credential.key, key) else None
 
     def all(self) -> list[Credential]:
         """Raises ``Unreadable`` or ``NewerSchema`` when the file is not as it should be."""
@@ -124,8 +116,8 @@ class TokenFile:
     def in_s(self, seconds: float) -> datetime:
         return self.now() + timedelta(seconds=seconds)
 
-    def _look(self) -> dict[str, Credential]:
-        """Those that the file tells of. It is read again only if it is another one than the last time."""
+    def read_if_changed(self) -> dict[str, Credential]:
+        """The credentials by key. The file is read only if it is another one than the last time."""
         try:
             there = os.stat(self.path, follow_symlinks=False)
         except FileNotFoundError:

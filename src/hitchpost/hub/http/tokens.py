@@ -19,6 +19,7 @@ from hitchpost.errors import HitchpostError
 from hitchpost.hub.http.grants import OWNER, Grant
 from hitchpost.hub.http.live import Live
 from hitchpost.hub.http.proof import SECRET_BYTES, Hello, Verifier, browser_secret, encoded
+from hitchpost.hub.http.tokencache import TokenCache
 from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, ID_LENGTH, SCRIPT, Credential, TokenFile, digest
 from hitchpost.store import files
 
@@ -52,7 +53,8 @@ class Tokens:
     ) -> None:
         self.clock = clock
         self.file = TokenFile(home, wall)
-        self.live = Live(self.find)
+        self.cache = TokenCache(self.file, self._file_changed)
+        self.live = Live(self.find, self.cache.refresh, lambda: self.cache.is_watched)
         self._codes: dict[str, Code] = {}
         self._challenges: dict[str, tuple[float, Hello]] = {}
         self._pages: dict[str, str] = {}
@@ -63,9 +65,24 @@ class Tokens:
         self._noted: dict[str, float] = {}
         self._nobody = secrets.token_bytes(SECRET_BYTES)
 
+    def open(self) -> None:
+        """Hear of every change of the file from now on. Until then, and in commands, each look reads the file."""
+        self.cache.open()
+
+    async def close(self) -> None:
+        await self.live.close()
+        self.cache.close()
+
+    async def refresh(self) -> None:
+        """Call it before you ask for a credential: then ``find`` does not wait for the disk."""
+        await self.cache.refresh()
+
     def find(self, key: str) -> Credential | None:
-        """Who has the key now. Raises ``OSError`` when that cannot be told."""
-        return self._unwritten.get(key) or self.file.find(key)
+        """The credential that has the key now. Raises ``OSError`` when that cannot be told."""
+        return self._unwritten.get(key) or self.cache.find(key)
+
+    def _file_changed(self) -> None:
+        self.live.request_check()
 
     # signing in -------------------------------------------------------------------------------------------------
 
@@ -132,18 +149,22 @@ class Tokens:
         """For a page of a browser that has signed in; the oldest of too many goes."""
         token = secrets.token_urlsafe(32)
         self._pages[digest(token)] = key
-        for old in [one for one, owner in self._pages.items() if owner == key][:-MOST_TOKENS]:
+        for old in [page for page, owner in self._pages.items() if owner == key][:-MOST_TOKENS]:
             del self._pages[old]
         return token
 
     def of_bearer(self, token: str) -> Credential | None:
-        key = self._pages.get(digest(token))
-        return self.file.script(token) if key is None else self.find(key)
+        key = digest(token)
+        browser = self._pages.get(key)
+        if browser is not None:
+            return self.find(browser)
+        script = self.cache.find(key)
+        return script if script is not None and hmac.compare_digest(script.key, key) else None
 
     def new_ticket(self, key: str) -> str:
         """For one WebSocket within half a minute, as long as whoever asked for it is known."""
         now = self.clock()
-        self._tickets = {one: item for one, item in self._tickets.items() if item[0] > now}
+        self._tickets = {kept: item for kept, item in self._tickets.items() if item[0] > now}
         ticket = secrets.token_urlsafe(24)
         self._tickets[digest(ticket)] = (now + TICKET_S, key)
         return ticket
