@@ -91,6 +91,9 @@ class Gate:
         self.hosts = frozenset(f"{name}:{port}" for name in names)
         self.origins = frozenset(f"http://{host}" for host in self.hosts)
 
+    async def close(self) -> None:
+        await self._tasks.close()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
