@@ -1,7 +1,7 @@
-"""Viewers of a session's terminal: each reads the log at its own offset, so a slow one costs nothing and slows nobody.
+"""Viewers of a session's terminal. Each reads the log at its own offset, so a slow viewer slows nobody else.
 
-A viewer that has fallen too far behind gets the screen as it is now instead of what it missed. One connection to the
-keeper types for all viewers of a session and has the size of the one that typed last.
+Nothing is queued for a viewer: one that falls too far behind gets the screen as it is now instead of what it missed.
+All viewers of a session type through one connection to the keeper, which has the size of the viewer that typed last.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Refusal(HitchpostError):
 
 
 class Trusted:
-    """For the Unix socket: whoever could open it is the owner, unless it is a process that may not speak there."""
+    """For the Unix socket: its peer is the owner, unless the kernel says that the process may not speak here."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -79,7 +79,7 @@ class Trusted:
 
 
 class Gate:
-    """For TCP. ``hosts`` are the exact values of Host, ``origins`` of Origin, that are ours."""
+    """For TCP. ``hosts`` and ``origins`` are the exact values of Host and Origin that are ours."""
 
     def __init__(self, app: App, tokens: Tokens) -> None:
         self.app, self.tokens = app, tokens
@@ -137,7 +137,7 @@ class Gate:
             await refuse(scope, receive, send, Refusal(401, "not_signed_in", "signed out meanwhile"))
 
     def _who(self, scope: Scope, headers: Headers) -> Credential | None:
-        """Who asks; None where anybody may. Raises ``Refusal``. The order is the order of suspicion."""
+        """The caller's credential; None where nobody needs one. Raises ``Refusal``. Host and Origin come first."""
         if headers.count(b"host") != 1 or headers.value(b"host") not in self.hosts:
             raise Refusal(403, "forbidden_host", "this host name is not ours", "open the URL that hitch up prints")
         origin = headers.value(b"origin")
@@ -172,7 +172,7 @@ class Gate:
         return credential
 
     def _bearer(self, headers: Headers) -> Credential | None:
-        """Who has the bearer token; None when there is none. A wrong one is refused, whatever else is there."""
+        """The credential of the bearer token; None without a token. A wrong one is refused, whatever else is there."""
         text = headers.value(b"authorization")
         if text is None:
             return None
@@ -183,13 +183,13 @@ class Gate:
         return credential
 
     def _wrong(self, secret: str, message: str, hint: str) -> Refusal:
-        """The answer to a secret that is not known. No secret is no guess."""
+        """The answer to a wrong secret. None at all does not count as a guess."""
         if secret and self.tokens.guessed(secret):
             return Refusal(429, "too_many_guesses", "too many wrong secrets", "try again in a minute")
         return Refusal(401, "not_signed_in", message, hint)
 
     def _note_use(self, credential: Credential) -> None:
-        """In a thread, now and then: nobody waits for it."""
+        """In a thread, at most every ten minutes: nobody waits for it."""
         if self.tokens.is_use_due(credential):
             self._tasks.start(asyncio.to_thread(self.tokens.note_use, credential.key))
 

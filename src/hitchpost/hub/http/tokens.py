@@ -1,4 +1,4 @@
-"""Who may ask: launch codes, signed-in browsers, scripts' tokens, and tickets for WebSockets.
+"""Every secret that lets somebody in: launch codes, browsers' sign-ins, scripts' tokens, tickets for WebSockets.
 
 Codes, challenges, tickets and the tokens of signed-in pages are kept in memory and die with the hub: whoever takes its
 port afterwards hears nothing that the next hub knows. Browsers and scripts are in a file, by their digests.
@@ -46,7 +46,7 @@ class Code:
 
 
 class Tokens:
-    """Every kind of secret, and whom it lets in."""
+    """Makes secrets, and finds the credential that a secret belongs to."""
 
     def __init__(
         self, home: str, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
@@ -106,10 +106,10 @@ class Tokens:
         return hello.hub_nonce, encoded(self._verifier(name).proof(hello))
 
     def sign_in(self, hub_nonce: str, proof: bytes) -> Credential | None:
-        """Whom a proof lets in; once for each challenge, whatever comes of it.
+        """The credential that a page's proof belongs to. A challenge takes one proof, right or wrong.
 
-        A launch code is used up, and its browser is known from now on: that waits for the disk. One that cannot be
-        written down lasts as long as the hub.
+        A launch code is used up, and its browser gets a credential of its own; that waits for the disk. One that cannot
+        be written down lasts as long as the hub.
         """
         until, hello = self._challenges.pop(hub_nonce, (0.0, None))
         if hello is None or self.clock() >= until or not self._verifier(hello.id).accepts(hello, proof):
@@ -128,7 +128,7 @@ class Tokens:
         return credential
 
     def _verifier(self, name: str) -> Verifier:
-        """What a proof with this id is checked by. Nobody has the secret of an id that is not known."""
+        """What checks a proof with this id. For an unknown id it is one whose secret nobody has."""
         verifier = Verifier.of(hmac.digest(self._nobody, name.encode(), "sha256"))
         code, credential = self._codes.get(name), self.find(name)
         if code is not None and self.clock() < code.until:
@@ -138,7 +138,7 @@ class Tokens:
         return verifier
 
     def sign_out(self, key: str) -> None:
-        """Raises what writing raises: nobody is to believe that a browser is signed out which is not."""
+        """Raises what writing raises: a browser that is still signed in must not be reported as signed out."""
         if self._unwritten.pop(key, None) is None:
             self.file.remove(key)
         self._pages = {page: owner for page, owner in self._pages.items() if owner != key}
@@ -162,7 +162,7 @@ class Tokens:
         return script if script is not None and hmac.compare_digest(script.key, key) else None
 
     def new_ticket(self, key: str) -> str:
-        """For one WebSocket within half a minute, as long as whoever asked for it is known."""
+        """For one WebSocket within half a minute, while the credential holds."""
         now = self.clock()
         self._tickets = {kept: item for kept, item in self._tickets.items() if item[0] > now}
         ticket = secrets.token_urlsafe(24)
