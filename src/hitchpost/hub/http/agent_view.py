@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
 
 from hitchpost.agents import catalog
 from hitchpost.hub.session import HubSession
@@ -13,15 +18,40 @@ from hitchpost.store.index import agent_state_of
 from hitchpost.text import readable
 
 
-def agent_view(session: HubSession | Row) -> dict[str, Any]:
+class AgentViews:
+    """The titles of the catalog's agents are read once, in a thread: they are files of the package."""
+
+    def __init__(self) -> None:
+        self._titles: dict[str, str] | None = None
+
+    async def of(self, session: HubSession | Row) -> dict[str, Any]:
+        return (await self.of_all([session]))[0]
+
+    async def of_all(self, sessions: Iterable[HubSession | Row]) -> list[dict[str, Any]]:
+        if self._titles is None:
+            self._titles = await asyncio.to_thread(_read_titles)
+        return [_view(session, self._titles) for session in sessions]
+
+
+async def agent_views_of(connection: HTTPConnection) -> AgentViews:
+    views: AgentViews = connection.app.state.agent_views
+    return views
+
+
+Views = Annotated[AgentViews, Depends(agent_views_of)]
+
+
+def _read_titles() -> dict[str, str]:
+    return {name: catalog.load(name).title for name in catalog.names()}
+
+
+def _view(session: HubSession | Row, titles: dict[str, str]) -> dict[str, Any]:
     shape = session.shape
-    agent = shape["agent"]
     has_container = shape["runtime"] not in (*WITHOUT_SANDBOX, "") and shape["sandbox_alive"] is not False
-    title = catalog.load(agent).title if agent in catalog.names() else agent
     return {
         "id": session.id,
         "name": shape["name"],
-        "display_name": readable(title),
+        "display_name": readable(titles.get(shape["agent"], shape["agent"])),
         "state": agent_state_of(session.line),
         "session_alive": shape["session_alive"],
         "sandbox_alive": shape["sandbox_alive"],

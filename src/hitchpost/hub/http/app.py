@@ -13,6 +13,7 @@ import hitchpost
 from hitchpost.errors import HitchpostError
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http import ws
+from hitchpost.hub.http.agent_view import AgentViews
 from hitchpost.hub.http.errors import as_dict, status_and_body
 from hitchpost.hub.http.metrics import Metrics
 from hitchpost.hub.http.needs import check_needs
@@ -71,7 +72,7 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, SignIn]:
         responses=ERRORS,
     )
     sign_in = SignIn(tokens)
-    app.state.hub, app.state.sign_in = hub, sign_in
+    app.state.hub, app.state.sign_in, app.state.agent_views = hub, sign_in, AgentViews()
     app.state.metrics = metrics = Metrics(hub)
     app.state.websockets = ws.WebSockets(hub, metrics)
     for router in ROUTERS:

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 import hitchpost
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http import schemas
-from hitchpost.hub.http.agent_view import agent_view
+from hitchpost.hub.http.agent_view import Views
 from hitchpost.hub.http.depends import CallersGrant, TheHub
 from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.metrics import Metrics
@@ -42,14 +42,14 @@ async def health(hub: TheHub, grant: CallersGrant) -> dict[str, Any]:
 
 
 @router.get("/api/status", response_model=schemas.Status)
-async def status(hub: TheHub, grant: CallersGrant) -> dict[str, Any]:
+async def status(hub: TheHub, grant: CallersGrant, views: Views) -> dict[str, Any]:
     rows = await listed_for(grant, hub)
     observations = (row.latest for row in rows if isinstance(row, HubSession) and row.latest)
     return {
         "hub": health_of(hub, grant),
         "counts": counts(row.line for row in rows),
         "containers": containers(observations, is_up=True),
-        "agents": [agent_view(row) for row in rows],
+        "agents": await views.of_all(rows),
         "sessions": [row.shape for row in rows],
     }
 
