@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hitchpost.hub.http.ws import MESSAGES
+from hitchpost.hub.http.ws_connection import MESSAGES
 from script.shapes import FILE, interface, messages, type_of, whole
 
 

@@ -6,11 +6,14 @@ import os
 
 from hitchpost.errors import BadSettings
 from hitchpost.store import files
-from hitchpost.values import fields, replace, value
+from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    Check = Callable[[object], object]
+    """Returns the value as ``Settings`` has it. Raises ``_Unexpected``."""
 
 NOTHING: Mapping[str, str] = {}
 IDLE_TIMEOUT = "AGENT_SESSION_IDLE_TIMEOUT"
@@ -45,10 +48,8 @@ class Settings:
     pass_env: tuple[str, ...] = ()
 
 
-CHOICES = {"survivors": ("keep", "kill"), "on_shutdown": ("keep", "suspend"), "restart": ("never", "on-failure")}
-LISTS = {"env_files": "paths", "pass_env": "names"}
 YEAR_S, MANY = 366 * 86400, 1 << 30
-BOUNDS = {
+BOUNDS: Mapping[str, tuple[float, float]] = {
     "grace_s": (0, YEAR_S),
     "quiet_s": (0, YEAR_S),
     "idle_after_s": (0, YEAR_S),
@@ -59,6 +60,8 @@ BOUNDS = {
     "reap_idle_minutes": (0, YEAR_S // 60),
     "reap_every_minutes": (0.001, YEAR_S // 60),
 }
+ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
+"""In double quotes, after a backslash."""
 
 
 def config_path() -> str:
@@ -69,7 +72,7 @@ def config_path() -> str:
 
 
 def load(path: str | None = None) -> Settings:
-    """The file and what the environment says. No file means the defaults. Raises ``BadSettings`` with what is wrong."""
+    """The file and what the environment says. Without a file the defaults hold. Raises ``BadSettings``."""
     settings = _read(path)
     minutes = os.environ.get(IDLE_TIMEOUT, "").strip()
     if not minutes:
@@ -79,7 +82,7 @@ def load(path: str | None = None) -> Settings:
     except ValueError:
         number = minutes
     key = "reap_idle_minutes"
-    return replace(settings, **{key: _number("the environment", IDLE_TIMEOUT, number, BOUNDS[key])})
+    return replace(settings, **{key: _checked("the environment", IDLE_TIMEOUT, number, CHECKS[key])})
 
 
 def _read(path: str | None) -> Settings:
@@ -95,72 +98,160 @@ def _read(path: str | None) -> Settings:
         raise BadSettings(f"cannot read {path}: {(error.strerror or '').lower()}") from None
     except (ValueError, RecursionError) as error:
         raise BadSettings(f"cannot read {path}: {error}") from None
-    known = set(fields(Settings))
     values: dict[str, object] = {}
     for key, item in table.items():
-        if key not in known:
-            raise BadSettings(f"{path} has an unknown key {key!r}; known are: {', '.join(sorted(known))}")
-        values[key] = _checked(path, key, item)
+        if key not in CHECKS:
+            raise BadSettings(f"{path} has an unknown key {key!r}; known are: {', '.join(sorted(CHECKS))}")
+        values[key] = _checked(path, key, item, CHECKS[key])
     return Settings(**values)  # type: ignore[arg-type]
 
 
-def _checked(path: str, key: str, value: object) -> object:
-    def wrong(expected: str) -> BadSettings:
-        return BadSettings(f"{path}: expected {key} to be {expected}, but got {value!r}")
+class _Unexpected(Exception):
+    """Raised by a check with what it expected; in a table, of which item, and what that is."""
 
-    if key == "env":
-        if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-            raise BadSettings(f"{path}: expected env to be a table of texts")
-        if any(not name or "=" in name or "\0" in name + text for name, text in value.items()):
-            raise BadSettings(f"{path}: expected env to be names without =, and texts without NUL")
-        return value
-    if key in LISTS:
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise wrong(f"a list of {LISTS[key]}")
-        return tuple(value)
-    if key == "idle_after":
-        if not isinstance(value, dict):
-            raise wrong("a table of seconds")
-        return {
-            **IDLE_AFTER,
-            **{name: _number(path, f"{key}.{name}", item, BOUNDS["idle_after_s"]) for name, item in value.items()},
-        }
-    if key in CHOICES:
-        if value not in CHOICES[key]:
-            raise wrong(" or ".join(CHOICES[key]))
-        return value
-    if key in BOUNDS:
-        return _number(path, key, value, BOUNDS[key], whole=not key.endswith(("_s", "_minutes")))
+    def __init__(self, expected: str, item: str = "", value: object = None) -> None:
+        super().__init__(expected)
+        self.item, self.value = item, value
+
+
+def _checked(where: str, name: str, value: object, check: Check) -> object:
+    """The value as ``Settings`` has it. Raises ``BadSettings``; the values of variables are not named."""
+    try:
+        return check(value)
+    except _Unexpected as expected:
+        if expected.item:
+            name, value = f"{name}.{expected.item}", expected.value
+        got = "" if name == "env" else f", but got {value!r}"
+        raise BadSettings(f"{where}: expected {name} to be {expected}{got}") from None
+
+
+def _text(value: object) -> object:
     if not isinstance(value, str):
-        raise wrong("a text")
+        raise _Unexpected("a text")
     return value
 
 
-def _number(path: str, key: str, value: object, bounds: tuple[float, float], *, whole: bool = False) -> float:
+def _choice(*choices: str) -> Check:
+    def check(value: object) -> object:
+        if value not in choices:
+            raise _Unexpected(" or ".join(choices))
+        return value
+
+    return check
+
+
+def _list_of(items: str) -> Check:
+    def check(value: object) -> object:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise _Unexpected(f"a list of {items}")
+        return tuple(value)
+
+    return check
+
+
+def _number(bounds: tuple[float, float], *, whole: bool = False) -> Check:
     least, most = bounds
     kinds = int if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
-        expected = f"a {'whole ' if whole else ''}number from {least} to {most}"
-        raise BadSettings(f"{path}: expected {key} to be {expected}, but got {value!r}")
+
+    def check(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
+            raise _Unexpected(f"a {'whole ' if whole else ''}number from {least} to {most}")
+        return value
+
+    return check
+
+
+def _variables(value: object) -> object:
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+        raise _Unexpected("a table of texts")
+    if any(not name or "=" in name or "\0" in name + text for name, text in value.items()):
+        raise _Unexpected("names without =, and texts without NUL")
     return value
+
+
+def _idle_after(value: object) -> object:
+    if not isinstance(value, dict):
+        raise _Unexpected("a table of seconds")
+    for name, seconds in value.items():
+        try:
+            CHECKS["idle_after_s"](seconds)
+        except _Unexpected as expected:
+            raise _Unexpected(str(expected), name, seconds) from None
+    return {**IDLE_AFTER, **value}
+
+
+CHECKS: dict[str, Check] = {
+    **{key: _number(bounds, whole=not key.endswith(("_s", "_minutes"))) for key, bounds in BOUNDS.items()},
+    "survivors": _choice("keep", "kill"),
+    "on_shutdown": _choice("keep", "suspend"),
+    "restart": _choice("never", "on-failure"),
+    "detach_key": _text,
+    "image": _text,
+    "network": _text,
+    "memory": _text,
+    "idle_after": _idle_after,
+    "env": _variables,
+    "env_files": _list_of("paths"),
+    "pass_env": _list_of("names"),
+}
+"""For every key of the file: what it has to be."""
 
 
 def environment(settings: Settings) -> dict[str, str]:
     """The variables that ``env_files`` and ``[env]`` add to a run's environment. Values are never stored or shown."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for path in settings.env_files:
         try:
-            lines = files.read_bytes(os.path.expanduser(path), follow=True).decode().splitlines()
+            text = files.read_bytes(os.path.expanduser(path), follow=True).decode()
         except OSError as error:
             raise BadSettings(f"cannot read the env file {path}: {(error.strerror or '').lower()}") from None
         except ValueError as error:
             raise BadSettings(f"cannot read the env file {path!r}: {error}") from None
-        for number, line in enumerate(lines, 1):
-            text = line.strip().removeprefix("export ")
-            if not text or text.startswith("#"):
-                continue
-            name, equals, value = text.partition("=")
-            if not equals or not name.strip() or "\0" in text:
-                raise BadSettings(f"{path}, line {number}: expected NAME=value")
-            found[name.strip()] = value.strip().strip("\"'")
-    return {**found, **settings.env}
+        for number, line in enumerate(text.split("\n"), 1):
+            try:
+                variables.update(env_line(line))
+            except ValueError as error:
+                raise BadSettings(f"{path}, line {number}: {error}") from None
+    return {**variables, **settings.env}
+
+
+def env_line(line: str) -> dict[str, str]:
+    """The variable of a line in an env file; none in a comment. Raises ``ValueError`` without the line's text.
+
+    The syntax is Docker Compose's, without variables in values and without values over several lines.
+    """
+    text = line.strip().removeprefix("export ")
+    if not text or text.startswith("#"):
+        return {}
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or "\0" in text:
+        raise ValueError("expected NAME=value")
+    quoted = value.lstrip()
+    return {name.strip(): _quoted(quoted) if quoted[:1] in ("'", '"') else _unquoted(value)}
+
+
+def _unquoted(text: str) -> str:
+    """Up to a comment: a # after white space."""
+    for at in range(1, len(text)):
+        if text[at] == "#" and text[at - 1].isspace():
+            return text[:at].strip()
+    return text.strip()
+
+
+def _quoted(text: str) -> str:
+    """What is between the quotes. A backslash escapes the quote; double quotes have ``ESCAPES`` too."""
+    quote, value, at = text[0], "", 1
+    escapes = {quote: quote, **(ESCAPES if quote == '"' else {})}
+    while at < len(text) and text[at] != quote:
+        if text[at] == "\\" and text[at + 1 : at + 2] in escapes:
+            at += 1
+            value += escapes[text[at]]
+        else:
+            value += text[at]
+        at += 1
+    after = text[at + 1 :]
+    if at >= len(text):
+        raise ValueError(f"the value has no closing {quote}")
+    if after.strip() and not (after[0].isspace() and after.lstrip().startswith("#")):
+        raise ValueError(f"the value goes on after the closing {quote}")
+    return value

@@ -656,7 +656,7 @@ ROWS = (
     Row("hub/http/gate.py", "hitch up prints", 2, refused_by_the_hub("/", Host="elsewhere"), shows="#code="),
     Row("hub/http/gate.py", "hitch up prints a URL that signs you in", 2, refused_by_the_hub("/api/me"), shows="#c"),
     Row("hub/http/gate.py", "hitch token create makes one", 3, refused_by_the_hub("/api/me", Authorization="Bearer x")),
-    Row("hub/http/app.py", "hitch attach {}", 3, started_twice, shows="ready"),
+    Row("hub/http/routes/agents.py", "hitch attach {}", 3, started_twice, shows="ready"),
     Row("hub/http/static.py", "hitch ps lists", 2, no_page, shows="dev"),
     Row("hub/http/static.py", "hitch attach SESSION enters one", 3, no_page, shows="ready"),
     Row("ops/sessions/launch.py", "hitch run AGENT", 3, nothing_to_run),
@@ -673,7 +673,7 @@ ROWS = (
 
 ELSEWHERE = {
     ("cli/attachment.py", "hitch logs {} has them"): "tests/cli/test_attach.py",
-    ("hub/registry.py", "hitch doctor"): "tests/faults/test_hub_on_disks.py",
+    ("hub/run_ends.py", "hitch doctor"): "tests/faults/test_hub_on_disks.py",
 }
 """What takes a scene that another file has: there it is followed."""
 

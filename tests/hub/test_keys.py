@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
 
 from hitchpost import lightjson, wire
 from hitchpost.hub.screens import Screens
 from hitchpost.hub.streams import OUTPUT, Keys, Viewer
 from hitchpost.hub.watching import Watch
+from hitchpost.terminal import output
 from hitchpost.terminal.emulators import Emulators
 from hitchpost.terminal.screen import Losses
 
@@ -94,3 +99,23 @@ def test_a_view_ends_with_its_run_although_the_last_bytes_were_lost(tmp_path: Pa
 
     asyncio.run(scene())
     assert b"".join(shown) == b"all that there was room for"
+
+
+def test_a_watch_that_fails_leaves_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    events: list[dict[str, object]] = []
+
+    def fail(folder: str) -> tuple[int, int]:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(output, "bounds", fail)
+
+    async def scene() -> None:
+        watch = Watch(str(tmp_path), 1, events.append)
+        async with asyncio.timeout(PATIENCE_S):
+            assert not await watch.beyond(0)
+        watch.close()
+
+    with capture_logs() as lines:
+        asyncio.run(scene())
+    assert events == [{"event": "closed"}]
+    assert [line["owner"] for line in lines] == ["watch"]

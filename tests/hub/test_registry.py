@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from hitchpost.hub import registry
+from hitchpost.hub import adoption
+from hitchpost.hub.looks import is_late
 from hitchpost.hub.registry import Registry
 from hitchpost.model import run as runs
 from hitchpost.model.record import ALL
@@ -31,16 +32,16 @@ def test_adoption_that_takes_too_long_goes_on_and_tells_nobody_of_old_ends(
 ) -> None:
     for number in range(3):
         ground.begin_sh(f"exit {number}", name=f"s{number}").ended()
-    monkeypatch.setattr(registry, "ADOPTION_BUDGET_S", 0.0)
+    monkeypatch.setattr(adoption, "BUDGET_S", 0.0)
     told: list[dict[str, Any]] = []
 
     async def scene() -> list[str]:
-        known = Registry(str(ground.home))
-        known.subscribe(told.append)
-        await known.open()
-        await asyncio.to_thread(eventually, lambda: len(known.listed()) == 3, what="the rest of the adoption")
-        labels = [one.shape["label"] for one in known.listed()]
-        await known.close()
+        registry = Registry(str(ground.home))
+        registry.events.subscribe(told.append)
+        await registry.open()
+        await asyncio.to_thread(eventually, lambda: len(registry.listed()) == 3, what="the rest of the adoption")
+        labels = [session.shape["label"] for session in registry.listed()]
+        await registry.close()
         return labels
 
     assert asyncio.run(scene()) == [
@@ -126,28 +127,29 @@ def test_an_end_is_told_by_its_keepers_word_and_a_look_finds_the_same(ground: Gr
         return [event["type"] for event in told] == ["terminal.exit", "session.status"]
 
     async def scene() -> None:
-        known, held_up = Registry(str(ground.home)), threading.Event()
-        await known.open()
-        one = known.get(dev.id)
+        registry, held_up = Registry(str(ground.home)), threading.Event()
+        await registry.open()
+        session = registry.get(dev.id)
         alive = look(str(ground.home), dev.id)
         try:
-            await asyncio.to_thread(eventually, lambda: one.watch is not None and one.watch.end > 0, what="the watch")
-            await known.look_at(dev.id)
-            known.subscribe(told.append)
+            await asyncio.to_thread(
+                eventually, lambda: session.watch is not None and session.watch.end > 0, what="the watch"
+            )
+            await registry.look_at(dev.id)
+            registry.events.subscribe(told.append)
             for _ in range(8):
-                known._threads.submit(held_up.wait)
+                registry.looks.threads.submit(held_up.wait)
             await asyncio.to_thread(ground.hitch, "send", "dev", "3")
             await asyncio.to_thread(eventually, is_told, what="the end to be told")
-            by_word = one.seen
+            reported = session.latest
         finally:
             held_up.set()
         await asyncio.to_thread(dev.ended)
-        assert registry._is_late(one, alive)
-        await known.look_at(dev.id)
-        assert by_word is not None
-        assert one.seen is not None
-        assert replace(by_word.facts, last_alive_at=None) == replace(one.seen.facts, last_alive_at=None)
-        await known.close()
+        assert is_late(session, alive)
+        await registry.look_at(dev.id)
+        assert reported is not None
+        assert replace(reported.facts, last_alive_at=None) == replace(session.observation.facts, last_alive_at=None)
+        await registry.close()
 
     asyncio.run(scene())
     assert is_told()

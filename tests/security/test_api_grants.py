@@ -14,7 +14,7 @@ from hitchpost.hub.http.app import build
 from hitchpost.hub.http.grants import Need
 from hitchpost.hub.http.needs import NEEDS
 from hitchpost.hub.http.tokens import Tokens, create_bearer
-from hitchpost.hub.http.ws import MESSAGES
+from hitchpost.hub.http.ws_connection import MESSAGES
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.repos import Repo

@@ -14,7 +14,7 @@ from websockets.typing import Origin
 
 from hitchpost.hub.http.grants import OWNER, VIEWER, Grant
 from hitchpost.hub.http.proof import Verifier
-from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, MOST_BROWSERS, SCRIPT, Known, TokenFile
+from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, MOST_BROWSERS, SCRIPT, Credential, TokenFile
 from hitchpost.hub.http.tokens import USED_EVERY_S, Tokens, create_bearer
 from tests.ground import Ground
 from tests.hubs import HubProcess, hub_of
@@ -29,11 +29,11 @@ def socket_of(page: Page) -> ClientConnection:
     return connect(address, origin=Origin(page.hub.url))
 
 
-def signed_in(tokens: Tokens) -> Known:
+def signed_in(tokens: Tokens) -> Credential:
     exchange = asked(tokens, *taken_apart(tokens.new_code()))
-    known = tokens.sign_in(exchange.hub_nonce, decoded(exchange.page_proof))
-    assert known is not None
-    return known
+    credential = tokens.sign_in(exchange.hub_nonce, decoded(exchange.page_proof))
+    assert credential is not None
+    return credential
 
 
 def closed_with(socket: ClientConnection) -> int:
@@ -121,15 +121,15 @@ def test_two_hubs_on_one_machine_know_their_own_browsers_only(
         assert Page(second_hub, "", first.name, first.secret).again() is None
 
 
-def browser(name: str, ends: TokenFile) -> Known:
-    return Known(name, BROWSER, Grant(OWNER, None, ends.in_s(BROWSER_S)), verifier=Verifier(b"x", b"y"))
+def browser(name: str, ends: TokenFile) -> Credential:
+    return Credential(name, BROWSER, Grant(OWNER, None, ends.in_s(BROWSER_S)), verifier=Verifier(b"x", b"y"))
 
 
 @pytest.mark.ids("S1")
 def test_expired_sign_ins_are_swept_and_their_number_is_bounded(home: Path) -> None:
     now = 1.8e9
     kept = TokenFile(str(home), wall=lambda: now)
-    kept.add(Known("for scripts", SCRIPT, Grant(VIEWER), "backup"))
+    kept.add(Credential("for scripts", SCRIPT, Grant(VIEWER), "backup"))
     kept.add(browser("early", kept))
     now += BROWSER_S
     assert kept.find("early") is None
@@ -154,10 +154,10 @@ def test_a_sign_in_is_renewed_by_use_and_a_token_is_not(home: Path) -> None:
     script = tokens.of_bearer(create_bearer(str(home), "test", OWNER, None, ends))
     assert script is not None
     now += BROWSER_S - 1
-    for known in (page, script):
-        assert tokens.is_use_due(known)
-        assert not tokens.is_use_due(known), "one use in ten minutes is enough"
-        tokens.note_use(known.key)
+    for credential in (page, script):
+        assert tokens.is_use_due(credential)
+        assert not tokens.is_use_due(credential), "one use in ten minutes is enough"
+        tokens.note_use(credential.key)
     used = [one.used_at[:19] for one in tokens.file.all()]
     assert used == [used[0]] * 2 != [""] * 2
     now += 2
@@ -187,12 +187,12 @@ def test_a_file_that_makes_no_sense_knows_nobody_and_does_not_keep_a_person_out(
     kept.write_text(text)
     tokens = Tokens(str(home))
     assert tokens.find("a") is None
-    known = signed_in(tokens)
-    assert tokens.find(known.key) is not None
+    credential = signed_in(tokens)
+    assert tokens.find(credential.key) is not None
     if '"schema": 1' not in text:
         assert kept.read_text() == text
-    tokens.sign_out(known.key)
-    assert tokens.find(known.key) is None
+    tokens.sign_out(credential.key)
+    assert tokens.find(credential.key) is None
 
 
 @pytest.mark.ids("S1")

@@ -1,4 +1,4 @@
-"""Changes that other processes make to the sessions, told by the kernel (inotify)."""
+"""Changes that other processes make to the sessions, reported by the kernel (inotify)."""
 
 from __future__ import annotations
 
@@ -21,29 +21,28 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Changes:
-    """Calls ``tell(folder, name)`` for each entry that came, went or was replaced in a watched folder; see ``mask``.
+    """Calls ``on_change(folder, name)`` for each entry that came, went or was replaced in a watched folder (``mask``).
 
-    ``tell("", "")`` says that something was missed, and everything has to be looked at. ``unwatched`` are the folders
-    that the kernel refused to watch, and which of its limits that was.
+    The kernel's queue is bounded. When it was full, ``on_change("", "")`` says so: look at everything.
+    ``unwatched`` has the folders that the kernel refused to watch, and which of its limits was reached.
     """
 
-    def __init__(self, tell: Callable[[str, str], None], mask: int = ENTRIES) -> None:
-        self.tell, self.mask = tell, mask | IN_ONLYDIR
+    def __init__(self, on_change: Callable[[str, str], None], mask: int = ENTRIES) -> None:
+        self.on_change, self.mask = on_change, mask | IN_ONLYDIR
         self.unwatched: dict[str, str] = {}
         self._fd = -1
         self._folders: dict[int, str] = {}
         self._watches: dict[str, int] = {}
-        self.open()
 
     def open(self) -> None:
-        """Have an inotify of our own, unless there is one already or a user's are used up."""
+        """Open an inotify, unless it is open already or the user's are used up."""
         if self._fd < 0:
             self._fd = _libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
             if self._fd >= 0:
                 asyncio.get_running_loop().add_reader(self._fd, self.read)
 
     def watch(self, folder: str) -> bool:
-        """Whether the folder is watched from now on: the kernel allows only so many."""
+        """Watch the folder. False when it is gone, or when the kernel allows no more watches."""
         number = _libc.inotify_add_watch(self._fd, os.fsencode(folder), self.mask)
         if number < 0:
             if (why := ctypes.get_errno()) not in (errno.ENOENT, errno.ENOTDIR):
@@ -64,9 +63,10 @@ class Changes:
         if self._fd >= 0:
             asyncio.get_running_loop().remove_reader(self._fd)
             os.close(self._fd)
+            self._fd = -1
 
     def read(self) -> None:
-        """Tell all that the kernel knows by now. It is called when there is something, and may be called before."""
+        """Report all changes so far. The event loop calls it, and who cannot wait for that may call it too."""
         while self._fd >= 0 and self._read():
             continue
 
@@ -81,7 +81,7 @@ class Changes:
             name = data[at + HEADER.size : at + HEADER.size + length].rstrip(b"\0")
             at += HEADER.size + length
             if mask & IN_Q_OVERFLOW:
-                self.tell("", "")
+                self.on_change("", "")
             elif number in self._folders and not mask & IN_IGNORED:
-                self.tell(self._folders[number], os.fsdecode(name))
+                self.on_change(self._folders[number], os.fsdecode(name))
         return True

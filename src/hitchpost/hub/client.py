@@ -74,9 +74,9 @@ def is_up(home: str) -> bool:
 
 def pid_of(home: str) -> int | None:
     """The hub's process: by the lock that it holds, by what it wrote down, or by who listens on its socket."""
-    for known in (_in_lock, _in_file):
+    for identity in (_in_lock, _in_file):
         try:
-            pid, start, boot = known(home)
+            pid, start, boot = identity(home)
         except (OSError, ValueError, KeyError, TypeError, files.Unreadable, files.NewerSchema):
             continue
         if boot == process.boot_id() and process.start_time(pid) == start:
@@ -135,6 +135,6 @@ def ask(home: str, method: str, path: str, body: object = None, *, timeout_s: fl
         connection.close()
     value = json.loads(text) if text else None
     if answer.status >= 400:
-        told = value["error"] if isinstance(value, dict) else {"message": f"HTTP {answer.status}"}
-        raise HubRefused(answer.status, told["message"], told.get("hint", ""))
+        error = value["error"] if isinstance(value, dict) else {"message": f"HTTP {answer.status}"}
+        raise HubRefused(answer.status, error["message"], error.get("hint", ""))
     return value

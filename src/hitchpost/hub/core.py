@@ -1,4 +1,4 @@
-"""What the hub can do for its clients: the sessions it knows, the operations on them, and their streams."""
+"""What the hub can do for its clients: sessions, operations on them, and their streams."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import structlog
 
 from hitchpost import settings as config
 from hitchpost.errors import Refused
-from hitchpost.hub.containers import Boxes
+from hitchpost.hub.containers import Containers
 from hitchpost.hub.pools import ENDS, GIT, LOOKS, STARTS, Pools
-from hitchpost.hub.registry import Registry, Tracked
+from hitchpost.hub.registry import Registry
 from hitchpost.hub.screens import Screens
+from hitchpost.hub.session import HubSession
 from hitchpost.hub.streams import Keys, Viewer
 from hitchpost.hub.trees import Trees
 from hitchpost.model import run as runs
@@ -33,6 +34,8 @@ from hitchpost.terminal.screen import Losses
 
 log = structlog.get_logger()
 T = TypeVar("T")
+ACTOR = "hub"
+"""Who did it, in the story of a session, when the hub acted by itself."""
 SPARE_DESCRIPTORS = 32
 WARM_UP_AFTER_S = 0.3
 MOST_SCREENS, MOST_REPLAYS = 16, 4
@@ -52,7 +55,7 @@ def check_room() -> None:
             os.close(fd)
 
 
-def _tell_of_loss(output_folder: str, count: int, why: str) -> None:
+def _log_loss(output_folder: str, count: int, why: str) -> None:
     session, run = output_folder.split(os.sep)[-4:-1:2]
     log.warning("screen lost", session_id=session, run=int(run), losses=count, why=why)
 
@@ -61,8 +64,9 @@ class Hub:
     def __init__(self, home: str) -> None:
         self.home = home
         self.registry = Registry(home)
+        self.containers = Containers(self.registry)
         self.emulators = Emulators()
-        self.lost_screens = Losses(_tell_of_loss)
+        self.lost_screens = Losses(_log_loss)
         self.screens = Screens("screen", MOST_SCREENS, self.emulators, self.lost_screens)
         self.replays = Screens("replay", MOST_REPLAYS, self.emulators, self.lost_screens)
         self.trees = Trees(home, self.look_at_files)
@@ -75,13 +79,12 @@ class Hub:
 
     async def open(self) -> None:
         await self.registry.open()
-        self.boxes = Boxes(self.registry)
-        self.boxes.start()
+        self.containers.start()
 
     async def close(self) -> None:
         if self._warm_up is not None:
             self._warm_up.cancel()
-        self.boxes.close()
+        await self.containers.close()
         for keys in self._keys.values():
             keys.close()
         self.trees.close()
@@ -118,15 +121,15 @@ class Hub:
         """What asks git, in threads of its own: agents decide how long that takes, and nothing else waits for it."""
         return await self._pools.do(GIT, call, *args, **named)
 
-    async def after(self, session: str) -> Tracked:
+    async def after(self, session: str) -> HubSession:
         """The session as it is at this moment, after an operation or before it. Raises ``NoSuchSession``."""
         await self.registry.look_at(session)
         return self.registry.get(session)
 
-    async def create(self, spec: SessionSpec, *, actor: str) -> tuple[Tracked, list[str]]:
+    async def create(self, spec: SessionSpec, *, actor: str) -> tuple[HubSession, list[str]]:
         check_room()
         most = (await self.do(config.load)).sessions_max
-        live = sum(one.watch is not None for one in self.registry.sessions.values())
+        live = sum(session.watch is not None for session in self.registry.by_id.values())
         if live >= most:
             raise Refused(f"{live} sessions run already; the setting sessions_max allows {most}")
         seen, notes = await self._pools.do(STARTS, launch, self.home, spec, actor=actor, caller=os.environ)
@@ -134,10 +137,9 @@ class Hub:
 
     async def prompt(
         self, session: str, text: str, *, actor: str, enter: bool, force: bool
-    ) -> tuple[Tracked, dict[str, Any]]:
+    ) -> tuple[HubSession, dict[str, Any]]:
         """Deliver a prompt. What rests is started again for it."""
-        one = self.registry.get(session)
-        if one.seen is not None and rests(one.seen.facts):
+        if rests(self.registry.get(session).observation.facts):
             check_room()
         how = {"enter": enter, "force": force}
         done = await self._start(session, prompt, text, actor=actor, caller=os.environ, **how)
@@ -145,27 +147,27 @@ class Hub:
 
     async def stop(
         self, session: str, *, actor: str, run: int | None = None, by: str = runs.USER, reason: str = ""
-    ) -> Tracked:
+    ) -> HubSession:
         await self._end(session, stop, actor=actor, run=run, by=by, reason=reason)
         return await self.after(session)
 
-    async def restart(self, session: str, *, actor: str) -> tuple[Tracked, list[str]]:
+    async def restart(self, session: str, *, actor: str) -> tuple[HubSession, list[str]]:
         check_room()
         settings = await self.do(config.load)
         begun = await self._start(session, restart, settings, actor=actor, caller=os.environ)
         return await self.after(session), list(begun.notes)
 
-    async def resume(self, session: str, *, actor: str) -> tuple[Tracked, list[str]]:
+    async def resume(self, session: str, *, actor: str) -> tuple[HubSession, list[str]]:
         check_room()
         settings = await self.do(config.load)
         begun = await self._start(session, resume, settings, actor=actor, caller=os.environ)
         return await self.after(session), list(begun.notes)
 
-    async def cancel(self, session: str, *, actor: str) -> Tracked:
+    async def cancel(self, session: str, *, actor: str) -> HubSession:
         await self._end(session, cancel, actor=actor)
         return await self.after(session)
 
-    async def archive(self, session: str, *, actor: str) -> Tracked:
+    async def archive(self, session: str, *, actor: str) -> HubSession:
         await self._end(session, archive, actor=actor)
         return await self.after(session)
 
@@ -177,19 +179,18 @@ class Hub:
 
     def viewer(self, session: str, cols: int, rows: int) -> Viewer:
         """A view of the session's current run. Raises ``NoSuchSession``, or ``Refused`` when it has had none."""
-        one = self.registry.get(session)
-        assert one.seen is not None
-        if one.seen.facts.state == runs.CREATED:
-            raise Refused(f"{one.seen.record.name} has not been started")
-        return Viewer(one.watch, one.seen.run_folder, self.screens, cols, rows)
+        viewed = self.registry.get(session)
+        seen = viewed.observation
+        if seen.facts.state == runs.CREATED:
+            raise Refused(f"{seen.record.name} has not been started")
+        return Viewer(viewed.watch, seen.run_folder, self.screens, cols, rows)
 
     def keys(self, session: str) -> Keys:
         """Where viewers of the session's current run type."""
-        one = self.registry.get(session)
-        assert one.seen is not None
-        key = (session, one.seen.facts.run)
+        seen = self.registry.get(session).observation
+        key = (session, seen.facts.run)
         if key not in self._keys:
             for old in [old for old in self._keys if old[0] == session]:
                 self._keys.pop(old).close()
-            self._keys[key] = Keys(one.seen.run_folder)
+            self._keys[key] = Keys(seen.run_folder)
         return self._keys[key]

@@ -15,8 +15,8 @@ from hitchpost.system.shortpath import ShortPath
 TIMEOUT_S = 5.0
 MOST_UNSENT_BYTES = 1 << 20
 
-Heard = Callable[[bytes, bytes], None]
-"""Hears a frame: its kind and its payload."""
+OnFrame = Callable[[bytes, bytes], None]
+"""Takes a frame: its kind and its payload."""
 
 
 class KeeperGone(HitchpostError):
@@ -31,37 +31,46 @@ class KeeperBusy(KeeperGone):
 
 
 class KeeperLink(asyncio.Protocol):
-    """One connection. ``heard`` is called with each frame, before anything else in the event loop has its turn."""
+    """A connection. ``on_frame`` is called with each frame, before anything else in the event loop has its turn.
 
-    def __init__(self, heard: Heard) -> None:
-        self._heard = heard
+    What a keeper does not read waits here, up to ``MOST_UNSENT_BYTES`` and one frame; then ``send`` refuses more.
+    """
+
+    _transport: asyncio.Transport
+    _fd: int
+
+    def __init__(self, on_frame: OnFrame) -> None:
+        self._on_frame = on_frame
         self._inbox = bytearray()
         loop = asyncio.get_running_loop()
         self._greeted: asyncio.Future[dict[str, Any]] = loop.create_future()
         self._lost: asyncio.Future[None] = loop.create_future()
-        self._transport: asyncio.Transport | None = None
 
     @classmethod
     async def connect(
-        cls, run_folder: str, heard: Heard, *, role: str = "control", cols: int = 0, rows: int = 0
+        cls, run_folder: str, on_frame: OnFrame, *, role: str = "control", cols: int = 0, rows: int = 0
     ) -> KeeperLink:
         """Raises ``KeeperGone``."""
-        link: KeeperLink | None = None
+        hello = {"v": wire.VERSION, "role": role, "cols": cols, "rows": rows, "read_only": False}
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                loop = asyncio.get_running_loop()
                 with await asyncio.to_thread(ShortPath, run_folder, wire.SOCKET) as path:
-                    _, link = await loop.create_unix_connection(lambda: cls(heard), path)
-                hello = {"v": wire.VERSION, "role": role, "cols": cols, "rows": rows, "read_only": False}
-                link.send(wire.HELLO, json.dumps(hello).encode())
-                await asyncio.wait((link._greeted, link._lost), return_when=asyncio.FIRST_COMPLETED)
-                if link._greeted.done():
-                    return link
+                    loop = asyncio.get_running_loop()
+                    _, link = await loop.create_unix_connection(lambda: cls(on_frame), path)
+                try:
+                    await link._greet(hello)
+                except BaseException:
+                    link.close()
+                    raise
         except (OSError, TimeoutError) as error:
-            if link is not None:
-                link.close()
             raise KeeperGone(str(error)) from None
-        raise KeeperGone("the keeper closed the connection")
+        return link
+
+    async def _greet(self, hello: dict[str, object]) -> None:
+        self.send(wire.HELLO, json.dumps(hello).encode())
+        await asyncio.wait((self._greeted, self._lost), return_when=asyncio.FIRST_COMPLETED)
+        if not self._greeted.done():
+            raise KeeperGone("the keeper closed the connection")
 
     @property
     def welcome(self) -> dict[str, Any]:
@@ -77,7 +86,7 @@ class KeeperLink(asyncio.Protocol):
             if kind == wire.WELCOME:
                 self._greeted.set_result(json.loads(payload))
             else:
-                self._heard(kind, payload)
+                self._on_frame(kind, payload)
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self._lost.done():
@@ -88,11 +97,10 @@ class KeeperLink(asyncio.Protocol):
         await asyncio.shield(self._lost)
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
-        """At once, where nothing waits to be sent: the event loop would first let everybody else have their turn.
+        """Send at once where nothing waits to be sent: the event loop would let everybody else go first.
 
-        Raises ``KeeperBusy``, and sends nothing, when too much waits already: what is typed would fill the memory.
+        Raises ``KeeperBusy``, and sends nothing, when too much waits already.
         """
-        assert self._transport is not None
         data = wire.frame(kind, payload)
         if self._transport.get_write_buffer_size() > MOST_UNSENT_BYTES:
             raise KeeperBusy("the session does not take input now: its keeper does not read it")
@@ -105,12 +113,11 @@ class KeeperLink(asyncio.Protocol):
             self._transport.write(data)
 
     def follow(self, offset: int) -> None:
-        """Ask to be told once the log reaches further than ``offset``."""
+        """Ask for one POKE as soon as the log reaches further than ``offset``."""
         self.send(wire.FOLLOW, offset.to_bytes(8, "big"))
 
     def resize(self, cols: int, rows: int) -> None:
         self.send(wire.RESIZE, cols.to_bytes(2, "big") + rows.to_bytes(2, "big"))
 
     def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
+        self._transport.close()

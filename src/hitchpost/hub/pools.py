@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 LOOKS, GIT, STARTS, ENDS = "looks", "git", "starts", "ends"
@@ -19,14 +20,21 @@ AT_ONCE = 2
 """Operations of one kind on one session; more of them wait, without a thread."""
 
 
+async def run_in(threads: Executor, call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    return await asyncio.get_running_loop().run_in_executor(threads, partial(call, *args, **named))
+
+
 class Pools:
+    """What is too much for a pool's threads waits in its queue, in the order of its coming. Only clients, whose number
+    is bounded, and the sessions' own jobs put something there."""
+
     def __init__(self) -> None:
         self._pools = {name: ThreadPoolExecutor(size, name) for name, size in SIZES.items()}
         self._turns: dict[tuple[str, str], asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
         self._waiting: dict[tuple[str, str], int] = defaultdict(int)
 
     async def do(self, pool: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pools[pool], partial(call, *args, **named))
+        return await run_in(self._pools[pool], call, *args, **named)
 
     async def do_for(self, session: str, pool: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
         """As ``do``, in the session's turn."""

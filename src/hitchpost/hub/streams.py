@@ -1,7 +1,7 @@
-"""Viewers of a session's terminal: each reads the log at its own offset, so a slow one costs nothing and slows nobody.
+"""Viewers of a session's terminal. Each reads the log at its own offset, so a slow viewer slows nobody else.
 
-A viewer that has fallen too far behind gets the screen as it is now instead of what it missed. One connection to the
-keeper types for all viewers of a session and has the size of the one that typed last.
+Nothing is queued for a viewer: one that falls too far behind gets the screen as it is now instead of what it missed.
+All viewers of a session type through one connection to the keeper, which has the size of the viewer that typed last.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from hitchpost import wire
 from hitchpost.hub.keepers import KeeperGone, KeeperLink
 from hitchpost.hub.screens import Screens
+from hitchpost.hub.tasks import Tasks
 from hitchpost.hub.watching import Watch
 from hitchpost.terminal import output
 
@@ -28,15 +29,15 @@ Send = Callable[[int, int, bytes], Awaitable[None]]
 
 
 class Keys:
-    """What the viewers of one run type, through one connection that comes with the first and goes with the last."""
+    """What the viewers of a run type, through one connection: the first viewer opens it, the last one closes it."""
 
     def __init__(self, run_folder: str) -> None:
         self.run_folder = run_folder
         self.viewers: list[Viewer] = []
         self._link: KeeperLink | None = None
-        self._end: asyncio.Task[None] | None = None
-        self._told: tuple[Viewer, int, int] | None = None
-        """Who has the size, as the keeper was told last. Who goes on typing has nothing else to say."""
+        self._tasks = Tasks("keys")
+        self._sent_size: tuple[Viewer, int, int] | None = None
+        """The size that the keeper has, and whose it is: while the same viewer types, only keys are sent."""
         self._lock = asyncio.Lock()
 
     @property
@@ -44,7 +45,7 @@ class Keys:
         return self._link is not None and not self._lock.locked()
 
     async def join(self, viewer: Viewer) -> None:
-        """The last of the viewers has the size: who joins is the first of them, until it types or is the only one."""
+        """The last of the viewers has the size. Who joins comes first, and moves to the end when it types."""
         self.viewers.insert(0, viewer)
         if len(self.viewers) == 1:
             await self._own(viewer)
@@ -59,7 +60,7 @@ class Keys:
     async def type(self, viewer: Viewer, data: bytes) -> None:
         """Raises ``KeeperGone`` when the run is over."""
         link = self._link
-        if link is None or self._told != (viewer, viewer.cols, viewer.rows) or self._lock.locked():
+        if link is None or self._sent_size != (viewer, viewer.cols, viewer.rows) or self._lock.locked():
             link = await self._own(viewer)
         link.send(wire.INPUT, data)
 
@@ -83,30 +84,29 @@ class Keys:
             if self._link is None:
                 cols, rows = viewer.cols, viewer.rows
                 self._link = await KeeperLink.connect(self.run_folder, _ignore, role="attach", cols=cols, rows=rows)
-                self._end = asyncio.get_running_loop().create_task(self._forget(self._link))
+                self._tasks.start(self._forget(self._link))
             self._link.resize(viewer.cols, viewer.rows)
-            self._told = (viewer, viewer.cols, viewer.rows)
+            self._sent_size = (viewer, viewer.cols, viewer.rows)
             return self._link
 
     async def _forget(self, link: KeeperLink) -> None:
         await link.lost()
         if self._link is link:
-            self._link = self._told = None
+            self._link = self._sent_size = None
 
     def close(self) -> None:
-        if self._end is not None:
-            self._end.cancel()
+        self._tasks.cancel()
         if self._link is not None:
             self._link.close()
-        self._link = self._told = self._end = None
+        self._link = self._sent_size = None
 
 
 def _ignore(kind: bytes, payload: bytes) -> None:
-    """What a keeper says to those who type, the watch hears too."""
+    """The run's watch gets the same frames."""
 
 
 class Viewer:
-    """One client's view of one run."""
+    """A client's view of a run."""
 
     def __init__(self, watch: Watch | None, run_folder: str, screens: Screens, cols: int, rows: int) -> None:
         self.watch, self.screens = watch, screens
@@ -156,9 +156,9 @@ class Viewer:
                     if await self.end() - reader.offset > MOST_BEHIND_BYTES:
                         reader.offset = await self._screen(send)
                     look_at = reader.offset + LOOK_EVERY_BYTES
-                told = self.watch.end if self.watch is not None else 0
+                reported_end = self.watch.end if self.watch is not None else 0
                 chunk = reader.read_at_once(TURN_BYTES)
-                if chunk is None or not (chunk.data or self._is_all(told, reader.offset)):
+                if chunk is None or not (chunk.data or self._is_all(reported_end, reader.offset)):
                     chunk = await self._read(reader)
                 if chunk.lost:
                     # what follows a gap means nothing without what came before it
@@ -167,7 +167,7 @@ class Viewer:
                 elif chunk.data:
                     await send(OUTPUT, chunk.offset, chunk.data)
                     await asyncio.sleep(0)  # now it goes out, and others have their turn
-                elif not await self._more(max(reader.offset, told)):
+                elif not await self._more(max(reader.offset, reported_end)):
                     return
         finally:
             if self._reading is None or self._reading.done():
@@ -175,9 +175,9 @@ class Viewer:
             else:
                 self._reading.add_done_callback(lambda _: reader.close())
 
-    def _is_all(self, told: int, offset: int) -> bool:
-        """Whether the log ends at ``offset``, as the keeper tells it. It tells as soon as that is not so any more."""
-        return told <= offset and self.watch is not None and not self.watch.over
+    def _is_all(self, reported_end: int, offset: int) -> bool:
+        """Whether the log ends at ``offset``, as the keeper reports it. It reports as soon as that changes."""
+        return reported_end <= offset and self.watch is not None and not self.watch.over
 
     async def _read(self, reader: output.Reader) -> output.Chunk:
         """In a thread: it may have to look for the next segment, or wait for the disk, or for a descriptor."""

@@ -1,8 +1,10 @@
-"""What goes on for somebody ends when they are not known any more, also where nobody tells of it."""
+"""What goes on with a credential ends when it holds no more, also where nobody reports that."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,61 +12,147 @@ import pytest
 
 from hitchpost.hub.http.grants import OWNER, Grant
 from hitchpost.hub.http.live import Held, Live
-from hitchpost.hub.http.tokenfile import SCRIPT, Known
+from hitchpost.hub.http.tokenfile import FILE, SCRIPT, Credential, TokenFile, digest
+from hitchpost.hub.http.tokens import Tokens, create_bearer
+from hitchpost.store import files
 
-KNOWN = Known("key", SCRIPT, Grant(OWNER))
+CREDENTIAL = Credential("key", SCRIPT, Grant(OWNER))
 
 
-async def ended(live: Live, home: Path, then: Callable[[Live], None]) -> bool:
+async def nothing() -> None:
+    """There is no file to read again."""
+
+
+async def is_ended(live: Live, credential: Credential, then: Callable[[], object]) -> bool:
     """Whether work that would never end was ended after ``then``."""
     task = asyncio.current_task()
     assert task is not None
-    held = Held(KNOWN, task.cancel)
-    live.open(str(home))
-    try:
-        asyncio.get_running_loop().call_soon(then, live)
-        async with asyncio.timeout(20):
-            await live.serve(held, asyncio.sleep(1000))
-    finally:
-        live.close()
+    held = Held(credential, task.cancel)
+    asyncio.get_running_loop().call_soon(then)
+    async with asyncio.timeout(20):
+        await live.serve(held, asyncio.sleep(1000))
     return held.gone
 
 
-def test_a_file_that_cannot_be_read_is_looked_at_again(home: Path) -> None:
-    answers: list[Known | OSError] = [OSError("too many open files"), OSError("still"), KNOWN]
+def test_a_file_that_cannot_be_read_is_looked_at_again() -> None:
+    answers: list[Credential | OSError] = [OSError("too many open files"), OSError("still"), CREDENTIAL]
 
-    def find(key: str) -> Known | None:
+    def find(key: str) -> Credential | None:
         answer = answers.pop(0) if answers else None
         if isinstance(answer, OSError):
             raise answer
         return answer
 
-    def again(live: Live) -> None:
-        live.check()
-        asyncio.get_running_loop().call_later(3, live.check)
+    async def scene() -> bool:
+        live = Live(find, nothing, lambda: True)
 
-    assert asyncio.run(ended(Live(find), home, again))
+        def check() -> None:
+            live.request_check()
+            asyncio.get_running_loop().call_later(3, live.request_check)
 
+        try:
+            return await is_ended(live, CREDENTIAL, check)
+        finally:
+            await live.close()
 
-def test_where_the_kernel_does_not_tell_of_changes_the_file_is_looked_at(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Editors may have used up the watches that a user has."""
-    monkeypatch.setattr("hitchpost.hub.changes._libc.inotify_init1", lambda flags: -1)
-    known = [KNOWN]
-
-    def forget(live: Live) -> None:
-        known.clear()
-
-    assert asyncio.run(ended(Live(lambda key: known[0] if known else None), home, forget))
+    assert asyncio.run(scene())
 
 
-def test_a_cancelled_request_of_somebody_who_is_known_is_cancelled(home: Path) -> None:
+def test_a_cancelled_request_of_a_credential_that_holds_is_cancelled() -> None:
     async def scene() -> None:
-        work = asyncio.create_task(Live(lambda key: KNOWN).serve(Held(KNOWN, lambda: None), asyncio.sleep(1000)))
+        live = Live(lambda key: CREDENTIAL, nothing, lambda: True)
+        work = asyncio.create_task(live.serve(Held(CREDENTIAL, lambda: None), asyncio.sleep(1000)))
         await asyncio.sleep(0)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_token_that_is_taken_back_ends_what_goes_on_with_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, watched: bool
+) -> None:
+    """Editors may have used up the watches that a user has: then the file is looked at."""
+    if not watched:
+        monkeypatch.setattr("hitchpost.hub.changes._libc.inotify_init1", lambda flags: -1)
+    token = create_bearer(str(home), "", OWNER)
+
+    async def scene() -> bool:
+        tokens = Tokens(str(home))
+        tokens.open()
+        await tokens.refresh()
+        credential = tokens.of_bearer(token)
+        assert credential is not None
+        try:
+            return await is_ended(tokens.live, credential, lambda: TokenFile(str(home)).remove(digest(token)))
+        finally:
+            await tokens.close()
+
+    assert asyncio.run(scene())
+
+
+def test_tokens_are_read_once_for_each_change_and_never_in_the_event_loop(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = os.path.join(str(home), FILE)
+    readers: list[int] = []
+
+    def watched(call: Callable[..., object]) -> Callable[..., object]:
+        def reads(where: object, *args: object, **named: object) -> object:
+            if where == path:
+                readers.append(threading.get_ident())
+            return call(where, *args, **named)
+
+        return reads
+
+    first, second = (create_bearer(str(home), "", OWNER) for _ in range(2))
+
+    async def scene() -> None:
+        tokens = Tokens(str(home))
+        tokens.open()
+        monkeypatch.setattr(files, "read_object", watched(files.read_object))
+        monkeypatch.setattr(os, "stat", watched(os.stat))
+        try:
+            for _ in range(3):
+                await tokens.refresh()
+                assert tokens.of_bearer(first) is not None
+            assert len(readers) == 2, "a stat and a read"
+            assert threading.get_ident() not in readers
+            readers.clear()
+            await asyncio.to_thread(TokenFile(str(home)).remove, digest(first))
+            readers.clear()
+            await tokens.refresh()
+            assert (tokens.of_bearer(first), tokens.of_bearer(second) is not None) == (None, True)
+            assert threading.get_ident() not in readers
+        finally:
+            await tokens.close()
+
+    asyncio.run(scene())
+
+
+def test_who_asks_while_the_tokens_are_read_waits_for_them(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, read = create_bearer(str(home), "", OWNER), files.read_object
+    may_read = threading.Event()
+
+    def slowly(path: str) -> dict[str, object]:
+        may_read.wait(20)
+        return read(path)
+
+    async def scene() -> None:
+        tokens = Tokens(str(home))
+        tokens.open()
+        monkeypatch.setattr(files, "read_object", slowly)
+        try:
+            first, second = (asyncio.create_task(tokens.refresh()) for _ in range(2))
+            await asyncio.sleep(0.05)
+            assert not second.done()
+            may_read.set()
+            await second
+            assert tokens.of_bearer(token) is not None
+            await first
+        finally:
+            await tokens.close()
 
     asyncio.run(scene())

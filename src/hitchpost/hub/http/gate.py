@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, MutableMapping
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
@@ -17,13 +17,14 @@ from hitchpost.hub.http.connections import STRANGER, recognise
 from hitchpost.hub.http.errors import error_body
 from hitchpost.hub.http.grants import OWNER, Grant
 from hitchpost.hub.http.live import Held
-from hitchpost.hub.http.tokenfile import BROWSER, Known
+from hitchpost.hub.http.tokenfile import BROWSER, Credential
 from hitchpost.hub.http.tokens import GUESS_S, Tokens
+from hitchpost.hub.tasks import Tasks
 
 SAFE_METHODS = ("GET", "HEAD")
 MOST_BODY_BYTES = 4 << 20
 MOST_SIGN_IN_BYTES = 4096
-"""Of somebody who is not known yet."""
+"""Of somebody who has not signed in yet."""
 CHALLENGE, SIGN_IN_PATH = "/api/sign-in/challenge", "/api/sign-in"
 SIGN_IN = (CHALLENGE, SIGN_IN_PATH)
 OPEN_PATHS = ("/", "/favicon.svg", "/manifest.webmanifest", "/sw.js")
@@ -61,7 +62,7 @@ class Refusal(HitchpostError):
 
 
 class Trusted:
-    """For the Unix socket: whoever could open it is the owner, unless it is a process that may not speak there."""
+    """For the Unix socket: its peer is the owner, unless the kernel says that the process may not speak here."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -78,32 +79,36 @@ class Trusted:
 
 
 class Gate:
-    """For TCP. ``hosts`` are the exact values of Host, ``origins`` of Origin, that are ours."""
+    """For TCP. ``hosts`` and ``origins`` are the exact values of Host and Origin that are ours."""
 
     def __init__(self, app: App, tokens: Tokens) -> None:
         self.app, self.tokens = app, tokens
         self.hosts: frozenset[str] = frozenset()
         self.origins: frozenset[str] = frozenset()
-        self._notes: set[asyncio.Future[None]] = set()
+        self._tasks = Tasks("gate")
 
     def serve_at(self, port: int, names: Iterable[str] = ("127.0.0.1", "localhost", "[::1]")) -> None:
         self.hosts = frozenset(f"{name}:{port}" for name in names)
         self.origins = frozenset(f"http://{host}" for host in self.hosts)
 
+    async def close(self) -> None:
+        await self._tasks.close()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
+        await self.tokens.refresh()
         try:
-            known = self._who(scope, Headers(scope))
+            credential = self._who(scope, Headers(scope))
         except Refusal as refusal:
             await refuse(scope, receive, send, refusal)
             return
         except OSError as error:
-            # who asks cannot be known now, which is not the same as not being known
+            # nobody can tell now who asks, which is not the same as a wrong secret
             await refuse(scope, receive, send, Refusal(503, "system", f"cannot read the tokens: {error.strerror}"))
             return
-        if known is not None:
+        if credential is not None:
             recognise(scope)
         state = {"grant": NOBODY, "local": False, "actor": "", "held": None, "origins": self.origins}
         scope["state"] = {**scope.get("state", {}), **state}
@@ -113,30 +118,29 @@ class Gate:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                said = message.get("headers", [])
-                cached = scope["path"].startswith(CACHED) and any(key == b"cache-control" for key, _ in said)
-                message["headers"] = [*said, *(one for one in HEADERS if not (cached and one[0] == b"cache-control"))]
+                headers = message.get("headers", [])
+                cached = scope["path"].startswith(CACHED) and any(name == b"cache-control" for name, _ in headers)
+                ours = [header for header in HEADERS if not (cached and header[0] == b"cache-control")]
+                message["headers"] = [*headers, *ours]
             await send(message)
 
-        taken = bounded(receive, MOST_BODY_BYTES if known is not None else MOST_SIGN_IN_BYTES)
+        taken = bounded(receive, MOST_BODY_BYTES if credential is not None else MOST_SIGN_IN_BYTES)
         work = self.app(scope, taken, with_headers if scope["type"] == "http" else send)
-        if known is None:
+        if credential is None:
             await work
             return
-        self._note_use(known)
-        task = asyncio.current_task()
-        assert task is not None
-        held = Held(known, task.cancel)
-        scope["state"] |= {"grant": known.grant, "actor": _actor(known), "held": held}
+        self._note_use(credential)
+        held = Held(credential, cast("asyncio.Task[None]", asyncio.current_task()).cancel)
+        scope["state"] |= {"grant": credential.grant, "actor": _actor(credential), "held": held}
         await self.tokens.live.serve(held, work)
         if held.gone and not started and scope["type"] == "http":
             await refuse(scope, receive, send, Refusal(401, "not_signed_in", "signed out meanwhile"))
 
-    def _who(self, scope: Scope, headers: Headers) -> Known | None:
-        """Who asks; None where anybody may. Raises ``Refusal``. The order is the order of suspicion."""
-        if headers.all(b"host") != 1 or headers.one(b"host") not in self.hosts:
+    def _who(self, scope: Scope, headers: Headers) -> Credential | None:
+        """The caller's credential; None where nobody needs one. Raises ``Refusal``. Host and Origin come first."""
+        if headers.count(b"host") != 1 or headers.value(b"host") not in self.hosts:
             raise Refusal(403, "forbidden_host", "this host name is not ours", "open the URL that hitch up prints")
-        origin = headers.one(b"origin")
+        origin = headers.value(b"origin")
         if origin is not None and origin not in self.origins:
             raise Refusal(403, "forbidden_origin", "requests from other pages are refused")
         path, method = scope["path"], scope.get("method", "GET")
@@ -147,56 +151,54 @@ class Gate:
         if path in SIGN_IN and method == "POST":
             self._check_body(headers, MOST_SIGN_IN_BYTES)
             return None
-        known = self._bearer(headers)
-        if known is None:
+        credential = self._bearer(headers)
+        if credential is None:
             raise Refusal(401, "not_signed_in", "sign in first", "hitch up prints a URL that signs you in")
         if method not in SAFE_METHODS:
             self._check_body(headers)
-        return known
+        return credential
 
-    def _who_connects(self, scope: Scope, headers: Headers, origin: str | None) -> Known:
+    def _who_connects(self, scope: Scope, headers: Headers, origin: str | None) -> Credential:
         """A script has its token; a page cannot send one with a WebSocket, and has a ticket."""
-        known = self._bearer(headers)
-        if known is None:
+        credential = self._bearer(headers)
+        if credential is None:
             if origin is None:
                 raise Refusal(403, "forbidden_origin", "a WebSocket needs an Origin")
             tickets = parse_qs(scope.get("query_string", b"").decode("ascii", "replace")).get("ticket", [])
             ticket = tickets[0] if len(tickets) == 1 else ""
-            known = self.tokens.of_ticket(ticket)
-            if known is None:
+            credential = self.tokens.of_ticket(ticket)
+            if credential is None:
                 raise self._wrong(ticket, "a WebSocket needs a ticket", "POST /api/ws-ticket gives one")
-        return known
+        return credential
 
-    def _bearer(self, headers: Headers) -> Known | None:
-        """Who has the bearer token; None when there is none. A wrong one is refused, whatever else is there."""
-        text = headers.one(b"authorization")
+    def _bearer(self, headers: Headers) -> Credential | None:
+        """The credential of the bearer token; None without a token. A wrong one is refused, whatever else is there."""
+        text = headers.value(b"authorization")
         if text is None:
             return None
         kind, _, token = text.partition(" ")
-        known = self.tokens.of_bearer(token.strip()) if kind.lower() == "bearer" else None
-        if known is None:
+        credential = self.tokens.of_bearer(token.strip()) if kind.lower() == "bearer" else None
+        if credential is None:
             raise self._wrong(token.strip(), "this token is not known", "hitch token create makes one")
-        return known
+        return credential
 
     def _wrong(self, secret: str, message: str, hint: str) -> Refusal:
-        """The answer to a secret that is not known. No secret is no guess."""
+        """The answer to a wrong secret. None at all does not count as a guess."""
         if secret and self.tokens.guessed(secret):
             return Refusal(429, "too_many_guesses", "too many wrong secrets", "try again in a minute")
         return Refusal(401, "not_signed_in", message, hint)
 
-    def _note_use(self, known: Known) -> None:
-        """In a thread, now and then: nobody waits for it."""
-        if self.tokens.is_use_due(known):
-            note = asyncio.get_running_loop().run_in_executor(None, self.tokens.note_use, known.key)
-            self._notes.add(note)
-            note.add_done_callback(self._notes.discard)
+    def _note_use(self, credential: Credential) -> None:
+        """In a thread, at most every ten minutes: nobody waits for it."""
+        if self.tokens.is_use_due(credential):
+            self._tasks.start(asyncio.to_thread(self.tokens.note_use, credential.key))
 
     @staticmethod
     def _check_body(headers: Headers, most: int = MOST_BODY_BYTES) -> None:
         """Forms of other sites can be sent without asking; JSON cannot."""
-        kind = (headers.one(b"content-type") or "").partition(";")[0].strip(" \t").lower()
-        length = headers.one(b"content-length") or "0"
-        empty = length == "0" and headers.one(b"transfer-encoding") is None
+        kind = (headers.value(b"content-type") or "").partition(";")[0].strip(" \t").lower()
+        length = headers.value(b"content-length") or "0"
+        empty = length == "0" and headers.value(b"transfer-encoding") is None
         if kind != "application/json" and not (kind == "" and empty):
             raise Refusal(415, "not_json", "the body has to be application/json")
         if not length.isdecimal() or int(length[:20]) > most:
@@ -207,18 +209,18 @@ class Headers:
     def __init__(self, scope: Scope) -> None:
         self._items: list[tuple[bytes, bytes]] = scope["headers"]
 
-    def all(self, name: bytes) -> int:
+    def count(self, name: bytes) -> int:
         return sum(key == name for key, _ in self._items)
 
-    def one(self, name: bytes) -> str | None:
-        """The header's value; None when it is missing. Said twice, it counts as something that nobody means."""
-        found = [item for key, item in self._items if key == name]
-        return None if not found else found[0].decode("latin-1") if len(found) == 1 else "\0"
+    def value(self, name: bytes) -> str | None:
+        """The header's value; None when it is missing. One that is sent twice is as good as wrong."""
+        values = [item for key, item in self._items if key == name]
+        return None if not values else values[0].decode("latin-1") if len(values) == 1 else "\0"
 
 
-def _actor(known: Known) -> str:
+def _actor(credential: Credential) -> str:
     """Who was let in, as the story of a session names it."""
-    return "browser" if known.kind == BROWSER else f"token {known.name}".strip()
+    return "browser" if credential.kind == BROWSER else f"token {credential.name}".strip()
 
 
 def bounded(receive: Receive, most: int = MOST_BODY_BYTES) -> Receive:

@@ -1,4 +1,4 @@
-"""What somebody who is let in may do: one type, and one check for every route and every WebSocket message."""
+"""What a caller may do: one type, and one check for every route and every WebSocket message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OWNER, VIEWER = "owner", "viewer"
 
 
 class Forbidden(HitchpostError):
-    """Raised when who asks is known, and may not do that."""
+    """Raised when a caller may not do what it asks for."""
 
     exit_code = 4
     http_status = 403
@@ -26,8 +26,8 @@ class Need(StrEnum):
     """What a browser needs before it is signed in."""
     SOCKET = "socket"
     """The hub's own Unix socket."""
-    KNOWN = "known"
-    """Anybody who is let in: it is about the caller alone, or shows what the caller may see."""
+    SIGNED_IN = "signed in"
+    """Any sign-in or token: it is about the caller alone, or shows what the caller may see."""
     LOOK = "look"
     """To see the session."""
     LOOK_AT_ALL = "look at all"
@@ -40,7 +40,7 @@ class Need(StrEnum):
 
 CHANGES = (Need.CHANGE, Need.CHANGE_ALL)
 WHOLE = (Need.LOOK_AT_ALL, Need.CHANGE_ALL)
-ONE_SESSION = (Need.LOOK, Need.CHANGE)
+A_SESSION = (Need.LOOK, Need.CHANGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +65,5 @@ class Grant:
             raise Forbidden("only the owner may do that")
         if need in WHOLE and self.sessions is not None:
             raise Forbidden("this sign-in is for some sessions only")
-        if need in ONE_SESSION and self.sessions is not None and not is_covered:
+        if need in A_SESSION and self.sessions is not None and not is_covered:
             raise Forbidden("this sign-in is for some sessions only")

@@ -1,61 +1,57 @@
 """What is going on over TCP, by who asked for it: requests, downloads and WebSockets.
 
-When somebody is not known any more, all of theirs ends at once: the file of tokens has changed, a browser was signed
-out, or time is up. Nobody has to ask again and again.
+When a credential is taken back or expires, all that goes on with it ends at once. Nobody has to ask again and again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
-from hitchpost.hub.changes import ENTRIES, Changes
-from hitchpost.hub.http.tokenfile import FILE, Known
+from hitchpost.hub.http.tokenfile import Credential
+from hitchpost.hub.tasks import Tasks
 
-IN_CLOSE_WRITE = 0x8
 AGAIN_S = 1.0
-"""Until the next look at the file where the kernel does not tell of its changes, or where it cannot be read now."""
+"""Until the next check where the kernel does not report changes of the file, or where it cannot be read now."""
 SHORTEST_S, LONGEST_S = 0.05, 3600.0
-"""Until the next look at what expires. A browser's sign-in may have been renewed by then."""
+"""Until the next check of what expires. A browser's sign-in may have been renewed by then."""
 
 
 class Held:
-    """Something that goes on for somebody. ``end`` ends it."""
+    """Something that goes on with a credential. ``end`` ends it; ``gone`` says that it was ended so."""
 
-    __slots__ = ("end", "gone", "known")
+    __slots__ = ("credential", "end", "gone")
 
-    def __init__(self, known: Known, end: Callable[[], object]) -> None:
-        self.known, self.end, self.gone = known, end, False
+    def __init__(self, credential: Credential, end: Callable[[], object]) -> None:
+        self.credential, self.end, self.gone = credential, end, False
 
 
 class Live:
-    """``find`` tells who has a key now."""
+    """``find`` has the credential of a key now, after ``refresh``. ``is_watched`` says whether changes are reported."""
 
-    def __init__(self, find: Callable[[str], Known | None]) -> None:
-        self.find = find
+    def __init__(
+        self,
+        find: Callable[[str], Credential | None],
+        refresh: Callable[[], Awaitable[None]],
+        is_watched: Callable[[], bool],
+    ) -> None:
+        self._find, self._refresh, self._is_watched = find, refresh, is_watched
         self._held: set[Held] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._changes: Changes | None = None
-        self._home = ""
+        self._tasks = Tasks("credentials")
+        self._is_check_due = False
 
-    def open(self, home: str) -> None:
-        """Hear of every change of the tokens from now on."""
-        self._home = home
-        self._changes = Changes(self._changed, ENTRIES | IN_CLOSE_WRITE)
-        self._changes.watch(home)
-
-    def close(self) -> None:
-        if self._changes is not None:
-            self._changes.close()
+    async def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        await self._tasks.close()
 
     async def serve(self, held: Held, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work while whoever asked for it is known; ``held.gone`` tells that it was cut off."""
+        """Do the work while the credential holds; ``held.gone`` says that it was cut off."""
         self._held.add(held)
-        self._arm(held.known)
+        self._arm(held.credential)
         try:
             await work
         except asyncio.CancelledError:
@@ -65,53 +61,54 @@ class Live:
             self._held.discard(held)
 
     def let_go(self, held: Held) -> None:
-        """This one goes on, whatever becomes of who asked for it."""
+        """Let this go on, whatever becomes of its credential."""
         self._held.discard(held)
 
-    def check(self) -> None:
-        """End all that goes on for those who are not known any more."""
+    def request_check(self) -> None:
+        """Check soon. A check that has not begun sees every change so far: at most one waits."""
+        if not self._is_check_due:
+            self._is_check_due = True
+            self._tasks.start(self.check())
+
+    async def check(self) -> None:
+        """End all that goes on with credentials that hold no more."""
+        self._is_check_due = False
+        await self._refresh()
         for held in list(self._held):
             try:
-                known = self.find(held.known.key)
+                credential = self._find(held.credential.key)
             except OSError:
-                self._look_in(AGAIN_S)  # it cannot be told now
+                self._check_in(AGAIN_S)  # nobody can tell now
                 continue
-            if known is None:
+            if credential is None:
                 self._held.discard(held)
                 held.gone = True
                 held.end()
             else:
-                held.known = known
+                held.credential = credential
 
-    def _changed(self, folder: str, name: str) -> None:
-        if name in (FILE, ""):
-            self.check()
-
-    def _arm(self, known: Known) -> None:
-        """See to it that somebody looks when time is up."""
-        ends = known.grant.expires_at
-        if ends is None and not self._is_unwatched():
+    def _arm(self, credential: Credential) -> None:
+        """See to it that there is a check when time is up."""
+        ends = credential.grant.expires_at
+        if ends is None and self._is_watched():
             return
-        after_s = AGAIN_S if self._is_unwatched() else LONGEST_S
+        after_s = LONGEST_S if self._is_watched() else AGAIN_S
         if ends is not None:
             after_s = min(after_s, max(SHORTEST_S, (ends - datetime.now(UTC)).total_seconds()))
-        self._look_in(after_s)
+        self._check_in(after_s)
 
-    def _look_in(self, after_s: float) -> None:
+    def _check_in(self, after_s: float) -> None:
         loop = asyncio.get_running_loop()
         if self._timer is None or self._timer.when() > loop.time() + after_s:
             if self._timer is not None:
                 self._timer.cancel()
             self._timer = loop.call_later(after_s, self._time_is_up)
 
-    def _is_unwatched(self) -> bool:
-        return self._changes is not None and self._home in self._changes.unwatched
-
     def _time_is_up(self) -> None:
         self._timer = None
-        if self._changes is not None and self._is_unwatched():
-            self._changes.open()
-            self._changes.watch(self._home)
-        self.check()
+        self._tasks.start(self._check_and_arm())
+
+    async def _check_and_arm(self) -> None:
+        await self.check()
         for held in self._held:
-            self._arm(held.known)
+            self._arm(held.credential)

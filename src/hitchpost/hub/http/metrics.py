@@ -12,11 +12,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 import hitchpost
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.grants import Grant
-from hitchpost.hub.http.needs import seen_by
+from hitchpost.hub.http.needs import visible_to
 
 
 class Metrics:
-    """Collected at every scrape: nothing is counted twice, and nothing is kept up to date for nobody."""
+    """Collected at every scrape, from what the hub knows anyway."""
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
@@ -29,30 +29,30 @@ class Metrics:
         return generate_latest(registry)
 
     def collect(self, grant: Grant) -> Iterator[Metric]:
-        sessions = seen_by(grant, self.hub.registry.listed())
+        sessions = visible_to(grant, self.hub.registry.listed())
         by_status = GaugeMetricFamily("hitchpost_sessions", "Sessions by status.", labels=["status"])
-        for word, count in Counter(one.shape["status"] for one in sessions).items():
+        for word, count in Counter(session.shape["status"] for session in sessions).items():
             by_status.add_metric([word], count)
         yield by_status
         wants = GaugeMetricFamily("hitchpost_attention", "Live sessions by what they want.", labels=["attention"])
-        live = [one for one in sessions if one.watch is not None]
-        for word, count in Counter(one.shape["attention"] for one in live).items():
+        live = [session for session in sessions if session.watch is not None]
+        for word, count in Counter(session.shape["attention"] for session in live).items():
             wants.add_metric([word], count)
         yield wants
         uptime_s = time.monotonic() - self.hub.began
         yield GaugeMetricFamily("hitchpost_hub_uptime_seconds", "How long the hub has been up.", uptime_s)
         if grant.sessions is None:
-            yield from self._of_all()
+            yield from self._for_all()
         info = GaugeMetricFamily("hitchpost_build", "The version.", labels=["version"])
         info.add_metric([hitchpost.__version__], 1)
         yield info
 
-    def _of_all(self) -> Iterator[Metric]:
+    def _for_all(self) -> Iterator[Metric]:
         """What is counted for all sessions together."""
         yield GaugeMetricFamily("hitchpost_ws_clients", "WebSocket connections.", self.clients)
         yield CounterMetricFamily("hitchpost_ws_sent_bytes", "Terminal bytes sent to clients.", self.sent_bytes)
         ended = CounterMetricFamily("hitchpost_runs_ended", "Runs that ended since the hub is up.", labels=["state"])
-        for state, count in self.hub.registry.ended.items():
+        for state, count in self.hub.registry.announcements.ended.items():
             ended.add_metric([state], count)
         yield ended
         losses = self.hub.lost_screens.by_run
@@ -60,7 +60,7 @@ class Metrics:
 
 
 class Scrape:
-    """One collection, for who asks."""
+    """A collection for one caller."""
 
     def __init__(self, metrics: Metrics, grant: Grant) -> None:
         self.metrics, self.grant = metrics, grant

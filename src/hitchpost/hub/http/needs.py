@@ -1,8 +1,8 @@
-"""What every route needs of who asks, and the one place that asks for it. A route that is not here answers nobody."""
+"""What every route needs of its caller, and the check of it. A route that is not here answers nobody."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from starlette.requests import HTTPConnection
@@ -10,6 +10,9 @@ from starlette.requests import HTTPConnection
 from hitchpost.errors import HitchpostError, NoSuchSession
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.grants import Forbidden, Grant, Need
+from hitchpost.hub.session import HubSession
+from hitchpost.model.record import LISTED
+from hitchpost.ops.views.listing import Row
 
 SESSION, AGENT, WORKSPACES = "/api/sessions/{session}", "/api/agents/{agent}", "/api/workspaces"
 NEEDS: dict[tuple[str, str], Need] = {
@@ -22,18 +25,18 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("POST", "/api/sign-in"): Need.NOTHING,
     ("POST", "/api/launch-code"): Need.SOCKET,
     ("GET", "/api/sessions/table"): Need.SOCKET,
-    ("GET", "/api/me"): Need.KNOWN,
-    ("POST", "/api/sign-out"): Need.KNOWN,
-    ("POST", "/api/ws-ticket"): Need.KNOWN,
-    ("WS", "/ws"): Need.KNOWN,
-    ("GET", "/api/openapi.json"): Need.KNOWN,
-    ("GET", "/api/health"): Need.KNOWN,
-    ("GET", "/api/status"): Need.KNOWN,
-    ("GET", "/metrics"): Need.KNOWN,
-    ("GET", "/api/agents"): Need.KNOWN,
-    ("GET", "/api/sessions"): Need.KNOWN,
-    ("GET", "/api/sessions/export"): Need.KNOWN,
-    ("GET", WORKSPACES): Need.KNOWN,
+    ("GET", "/api/me"): Need.SIGNED_IN,
+    ("POST", "/api/sign-out"): Need.SIGNED_IN,
+    ("POST", "/api/ws-ticket"): Need.SIGNED_IN,
+    ("WS", "/ws"): Need.SIGNED_IN,
+    ("GET", "/api/openapi.json"): Need.SIGNED_IN,
+    ("GET", "/api/health"): Need.SIGNED_IN,
+    ("GET", "/api/status"): Need.SIGNED_IN,
+    ("GET", "/metrics"): Need.SIGNED_IN,
+    ("GET", "/api/agents"): Need.SIGNED_IN,
+    ("GET", "/api/sessions"): Need.SIGNED_IN,
+    ("GET", "/api/sessions/export"): Need.SIGNED_IN,
+    ("GET", WORKSPACES): Need.SIGNED_IN,
     ("GET", "/api/catalog"): Need.LOOK_AT_ALL,
     ("GET", SESSION): Need.LOOK,
     ("GET", f"{SESSION}/story"): Need.LOOK,
@@ -70,38 +73,36 @@ class HasId(Protocol):
 T = TypeVar("T", bound=HasId)
 
 
-def admit(hub: Hub, grant: Grant, need: Need, wanted: str = "", *, local: bool = False) -> None:
-    """Raises ``Forbidden``, or ``NoSuchSession`` when the grant does not cover the session that ``wanted`` means."""
-    if wanted and grant.sessions is not None:
+def admit(hub: Hub, grant: Grant, need: Need, session: str = "", *, local: bool = False) -> None:
+    """Raises ``Forbidden``, or ``NoSuchSession`` when the grant does not cover what ``session`` names."""
+    if session and grant.sessions is not None:
         try:
-            session = hub.registry.find(wanted).id
+            session_id = hub.registry.find(session).id
         except HitchpostError:
-            raise NoSuchSession(wanted) from None
-        if not grant.sees(session):
-            raise NoSuchSession(wanted)
-    grant.check(need, is_covered=bool(wanted), local=local)
+            raise NoSuchSession(session) from None
+        if not grant.sees(session_id):
+            raise NoSuchSession(session)
+    grant.check(need, is_covered=bool(session), local=local)
 
 
-def admission(hub: Hub) -> Callable[[HTTPConnection], Awaitable[None]]:
-    """What comes before every route: the session of its path is looked up, and who asks may do that."""
-
-    async def check(connection: HTTPConnection) -> None:
-        wanted = connection.path_params.get("session") or connection.path_params.get("agent") or ""
-        if wanted:
-            await hub.registry.ready(wanted)
-        need = NEEDS.get((connection.scope.get("method", "WS"), connection.scope["route"].path))
-        if need is None:
-            raise Forbidden("nobody may ask that")
-        admit(hub, connection.state.grant, need, wanted, local=connection.state.local)
-
-    return check
+async def check_needs(connection: HTTPConnection) -> None:
+    """Before every route: load the session that its path names, and check that the caller may do what it does."""
+    hub: Hub = connection.app.state.hub
+    session = connection.path_params.get("session") or connection.path_params.get("agent") or ""
+    if session:
+        await hub.registry.load(session)
+    need = NEEDS.get((connection.scope.get("method", "WS"), connection.scope["route"].path))
+    if need is None:
+        raise Forbidden("nobody may ask that")
+    admit(hub, connection.state.grant, need, session, local=connection.state.local)
 
 
-def grant_of(connection: HTTPConnection) -> Grant:
-    grant: Grant = connection.state.grant
-    return grant
-
-
-def seen_by(grant: Grant, some: Iterable[T]) -> list[T]:
+def visible_to(grant: Grant, rows: Iterable[T]) -> list[T]:
     """Those that the grant covers."""
-    return [one for one in some if grant.sees(one.id)]
+    return [row for row in rows if grant.sees(row.id)]
+
+
+async def listed_for(grant: Grant, hub: Hub) -> Sequence[HubSession | Row]:
+    """The sessions that ``hitch ps`` lists, of those that the grant covers."""
+    await hub.registry.refresh()
+    return visible_to(grant, hub.registry.rows(records=LISTED))

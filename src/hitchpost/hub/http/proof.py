@@ -49,12 +49,12 @@ class Verifier:
         mask = _mac(self.stored_key, hello.text("page"))
         if len(proof) != len(mask):
             return False
-        page_key = bytes(one ^ other for one, other in zip(proof, mask, strict=True))
+        page_key = bytes(left ^ right for left, right in zip(proof, mask, strict=True))
         return hmac.compare_digest(hashlib.sha256(page_key).digest(), self.stored_key)
 
 
 def browser_secret(code_secret: bytes, hello: Hello) -> bytes:
-    """What a browser is known by after a launch code has signed it in. Both sides work it out."""
+    """The secret of a browser that a launch code has signed in. Both sides compute it."""
     return _mac(code_secret, hello.text("browser"))
 
 

@@ -418,6 +418,10 @@ class Input(Message):
     type: Literal["terminal.input", "terminal.answer"]
     data: str = Field(max_length=MOST_INPUT_BYTES)
 
+    @property
+    def encoded(self) -> bytes:
+        return self.data.encode("utf-8", "surrogatepass")
+
 
 class Resize(Message):
     type: Literal["terminal.resize"]

@@ -95,46 +95,53 @@ def take_locks(home: str) -> list[int]:
 
 
 async def serve(home: str, address: Address) -> int:
-    hub = Hub(home)
-    tokens = Tokens(home)
+    """Serve until a signal comes. A server that fails ends the hub: nobody could reach it any more."""
+    hub, tokens = Hub(home), Tokens(home)
     app, sign_in = build(hub, tokens)
     gate = Gate(app, tokens)
     tcp = listen(address.port)
     port = tcp[0].getsockname()[1]
     gate.serve_at(port)
     sign_in.url = f"http://{NAMES[address.host]}:{port}/"
-    ends = asyncio.Event()
+    is_asked_to_leave = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ends.set)
+        loop.add_signal_handler(number, is_asked_to_leave.set)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
     await hub.open()
-    janitor = Janitor(hub, config.load())
+    janitor = Janitor(hub, await hub.do(config.load))
     janitor.start()
     local = _listen_locally(home)
-    tokens.live.open(home)
-    servers = [(_server(gate, limited()), tcp), (_server(Trusted(app), LocalConnection), [local])]
-    serving = [asyncio.create_task(server.serve(sockets=sockets)) for server, sockets in servers]
-    pid = os.getpid()
-    identity = {"pid": pid, "start": process.start_time(pid), "boot_id": process.boot_id()}
-    files.write_object(
-        os.path.join(home, FILE), {"schema": files.SCHEMA, "url": sign_in.url, **identity, "at": files.stamp()}
-    )
-    gc.freeze()  # what the hub is made of is not looked through again: that would be a pause of tens of milliseconds
-    gc.enable()
-    log.info("hub is up", url=sign_in.url, pid=os.getpid())
-    await ends.wait()
-    log.info("hub is leaving")
-    files.discard(os.path.join(home, FILE))
-    files.discard(os.path.join(home, SOCKET))
-    await janitor.shut_down()
-    for server, _ in servers:
-        server.should_exit = True
-        server.force_exit = True
-    await asyncio.wait(serving, timeout=LEAVE_S)
-    tokens.live.close()
+    tokens.open()
+    async with asyncio.TaskGroup() as group:
+        servers = [(_server(gate, limited()), tcp), (_server(Trusted(app), LocalConnection), [local])]
+        serving = [group.create_task(server.serve(sockets=sockets)) for server, sockets in servers]
+        await hub.do(_write_address, home, sign_in.url)
+        gc.freeze()  # do not look through what the hub is made of again: that takes tens of milliseconds
+        gc.enable()
+        log.info("hub is up", url=sign_in.url, pid=os.getpid())
+        await is_asked_to_leave.wait()
+        log.info("hub is leaving")
+        files.discard(os.path.join(home, FILE))
+        files.discard(os.path.join(home, SOCKET))
+        await janitor.shut_down()
+        for server, _ in servers:
+            server.should_exit = True
+            server.force_exit = True
+        _, late = await asyncio.wait(serving, timeout=LEAVE_S)
+        for task in late:
+            task.cancel()
+    await tokens.close()
+    await gate.close()
     await hub.close()
     return 0
+
+
+def _write_address(home: str, url: str) -> None:
+    """Write ``hub.json``: where the hub is, and which process."""
+    pid = os.getpid()
+    identity = {"pid": pid, "start": process.start_time(pid), "boot_id": process.boot_id()}
+    files.write_object(os.path.join(home, FILE), {"schema": files.SCHEMA, "url": url, **identity, "at": files.stamp()})
 
 
 def _server(app: object, protocol: type[H11Protocol]) -> Server:

@@ -1,13 +1,11 @@
-"""``tokens.json``: who is known after the hub has died too. Scripts by their tokens, browsers by their sign-ins.
+"""``tokens.json``: the credentials that outlive the hub. Scripts have tokens, browsers have sign-ins.
 
-It has digests only, and nothing in it signs anybody in. It is read again when it has changed, so what is taken out of
-it is worth nothing from then on.
+It has digests only, and nothing in it signs anybody in. What is taken out of it is worth nothing from then on.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,8 +25,8 @@ ID_LENGTH = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """Somebody who is let in. ``key`` is its name in the file: a token's digest, or a browser's id."""
+class Credential:
+    """What lets somebody in. ``key`` is its name in the file: a token's digest, or a browser's id."""
 
     key: str
     kind: str
@@ -66,55 +64,51 @@ class Known:
 class TokenFile:
     def __init__(self, home: str, wall: Callable[[], float] = time.time) -> None:
         self.path, self.wall = os.path.join(home, FILE), wall
-        self._seen: tuple[tuple[int, ...], dict[str, Known]] = ((), {})
+        self._seen: tuple[tuple[int, ...], dict[str, Credential]] = ((), {})
 
-    def find(self, key: str) -> Known | None:
+    def find(self, key: str) -> Credential | None:
         """Who has the key; None when nobody has it any more. Raises ``OSError`` when that cannot be told now."""
-        known = self._look().get(key)
-        return known if known is not None and known.grant.holds(self.now()) else None
+        credential = self.read_if_changed().get(key)
+        return credential if credential is not None and credential.grant.holds(self.now()) else None
 
-    def script(self, token: str) -> Known | None:
-        """Who has a script's token."""
-        wanted = digest(token)
-        known = self.find(wanted)
-        return known if known is not None and hmac.compare_digest(known.key, wanted) else None
-
-    def all(self) -> list[Known]:
+    def all(self) -> list[Credential]:
         """Raises ``Unreadable`` or ``NewerSchema`` when the file is not as it should be."""
         return list(self._read(strict=True).values())
 
-    def add(self, known: Known) -> None:
+    def add(self, credential: Credential) -> None:
         """Durable when it returns. The browser that was used longest ago goes when there are ``MOST_BROWSERS``."""
         with files.Lock(f"{self.path}.lock"):
-            found = self._read(strict=True)
-            found[known.key] = replace(known, created_at=files.stamp(self.wall()))
-            browsers = [one for one in found.values() if one.kind == BROWSER]
-            browsers.sort(key=lambda one: one.used_at or one.created_at)
-            for one in browsers[:-MOST_BROWSERS]:
-                del found[one.key]
-            self._write(found)
+            credentials = self._read(strict=True)
+            credentials[credential.key] = replace(credential, created_at=files.stamp(self.wall()))
+            browsers = [browser for browser in credentials.values() if browser.kind == BROWSER]
+            browsers.sort(key=lambda browser: browser.used_at or browser.created_at)
+            for browser in browsers[:-MOST_BROWSERS]:
+                del credentials[browser.key]
+            self._write(credentials)
 
-    def remove(self, *beginnings: str) -> list[Known]:
+    def remove(self, *beginnings: str) -> list[Credential]:
         """Take out everyone whose key begins so."""
         with files.Lock(f"{self.path}.lock"):
-            found = self._read(strict=True)
-            gone = [one for one in found.values() if beginnings and one.key.startswith(beginnings)]
-            for one in gone:
-                del found[one.key]
-            if gone:
-                self._write(found)
-        return gone
+            credentials = self._read(strict=True)
+            removed = [entry for entry in credentials.values() if beginnings and entry.key.startswith(beginnings)]
+            for credential in removed:
+                del credentials[credential.key]
+            if removed:
+                self._write(credentials)
+        return removed
 
     def note_use(self, key: str) -> None:
         """Write down that it is used now, which renews a browser's sign-in."""
         with files.Lock(f"{self.path}.lock"):
-            found = self._read(strict=True)
-            if key not in found:
+            credentials = self._read(strict=True)
+            if key not in credentials:
                 return
-            known = found[key]
-            grant = replace(known.grant, expires_at=self.in_s(BROWSER_S)) if known.kind == BROWSER else known.grant
-            found[key] = replace(known, grant=grant, used_at=files.stamp(self.wall()))
-            self._write(found)
+            credential = credentials[key]
+            grant = credential.grant
+            if credential.kind == BROWSER:
+                grant = replace(grant, expires_at=self.in_s(BROWSER_S))
+            credentials[key] = replace(credential, grant=grant, used_at=files.stamp(self.wall()))
+            self._write(credentials)
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.wall(), UTC)
@@ -122,20 +116,20 @@ class TokenFile:
     def in_s(self, seconds: float) -> datetime:
         return self.now() + timedelta(seconds=seconds)
 
-    def _look(self) -> dict[str, Known]:
-        """Those that the file tells of. It is read again only if it is another one than the last time."""
+    def read_if_changed(self) -> dict[str, Credential]:
+        """The credentials by key. The file is read only if it is another one than the last time."""
         try:
             there = os.stat(self.path, follow_symlinks=False)
         except FileNotFoundError:
             return {}
         now = (there.st_ino, there.st_size, there.st_mtime_ns, there.st_ctime_ns)
-        before, found = self._seen
+        before, credentials = self._seen
         if before != now:
-            found = self._read()
-            self._seen = (now, found)
-        return found
+            credentials = self._read()
+            self._seen = (now, credentials)
+        return credentials
 
-    def _read(self, *, strict: bool = False) -> dict[str, Known]:
+    def _read(self, *, strict: bool = False) -> dict[str, Credential]:
         """Those that have not expired, by key. Unless ``strict``, a file that makes no sense knows nobody."""
         try:
             value = files.read_object(self.path)
@@ -146,12 +140,12 @@ class TokenFile:
                 raise
             value = {}
         now = self.now()
-        found = (one for kind, section in SECTIONS.items() for one in _entries(kind, value.get(section)))
-        return {one.key: one for one in found if one.grant.holds(now)}
+        entries = (entry for kind, section in SECTIONS.items() for entry in _entries(kind, value.get(section)))
+        return {entry.key: entry for entry in entries if entry.grant.holds(now)}
 
-    def _write(self, found: Mapping[str, Known]) -> None:
+    def _write(self, credentials: Mapping[str, Credential]) -> None:
         sections: dict[str, object] = {
-            section: {one.key: _entry(one) for one in found.values() if one.kind == kind}
+            section: {each.key: _entry(each) for each in credentials.values() if each.kind == kind}
             for kind, section in SECTIONS.items()
         }
         files.write_object(self.path, {"schema": files.SCHEMA, **sections})
@@ -165,29 +159,30 @@ def stamp_of(moment: datetime) -> str:
     return files.stamp(moment.timestamp())
 
 
-def _entry(known: Known) -> dict[str, object]:
-    entry: dict[str, object] = {"name": known.name, "role": known.grant.role, "created_at": known.created_at}
-    if known.grant.sessions is not None:
-        entry["sessions"] = sorted(known.grant.sessions)
-    if known.grant.expires_at is not None:
-        entry["expires_at"] = known.expires_at
-    if known.used_at:
-        entry["used_at"] = known.used_at
-    if known.verifier is not None:
-        entry |= {"stored_key": known.verifier.stored_key.hex(), "hub_key": known.verifier.hub_key.hex()}
+def _entry(credential: Credential) -> dict[str, object]:
+    texts = {"name": credential.name, "role": credential.grant.role, "created_at": credential.created_at}
+    entry: dict[str, object] = {**texts}
+    if credential.grant.sessions is not None:
+        entry["sessions"] = sorted(credential.grant.sessions)
+    if credential.grant.expires_at is not None:
+        entry["expires_at"] = credential.expires_at
+    if credential.used_at:
+        entry["used_at"] = credential.used_at
+    if credential.verifier is not None:
+        entry |= {"stored_key": credential.verifier.stored_key.hex(), "hub_key": credential.verifier.hub_key.hex()}
     return entry
 
 
-def _entries(kind: str, value: object) -> Iterator[Known]:
+def _entries(kind: str, value: object) -> Iterator[Credential]:
     """What does not make sense in every part lets nobody in."""
     for key, entry in value.items() if isinstance(value, dict) else ():
         try:
-            yield _known(kind, str(key), entry)
+            yield _credential(kind, str(key), entry)
         except (KeyError, TypeError, ValueError, AttributeError):
             continue
 
 
-def _known(kind: str, key: str, entry: dict[str, object]) -> Known:
+def _credential(kind: str, key: str, entry: dict[str, object]) -> Credential:
     texts = {word: str(entry.get(word, "")) for word in ("name", "created_at", "used_at")}
     ends, sessions = entry.get("expires_at"), entry.get("sessions")
     grant = Grant(
@@ -198,4 +193,4 @@ def _known(kind: str, key: str, entry: dict[str, object]) -> Known:
     verifier = None
     if kind == BROWSER:
         verifier = Verifier(bytes.fromhex(str(entry["stored_key"])), bytes.fromhex(str(entry["hub_key"])))
-    return Known(key, kind, grant, verifier=verifier, **texts)
+    return Credential(key, kind, grant, verifier=verifier, **texts)

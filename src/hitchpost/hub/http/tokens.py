@@ -1,4 +1,4 @@
-"""Who may ask: launch codes, signed-in browsers, scripts' tokens, and tickets for WebSockets.
+"""Every secret that lets somebody in: launch codes, browsers' sign-ins, scripts' tokens, tickets for WebSockets.
 
 Codes, challenges, tickets and the tokens of signed-in pages are kept in memory and die with the hub: whoever takes its
 port afterwards hears nothing that the next hub knows. Browsers and scripts are in a file, by their digests.
@@ -19,7 +19,8 @@ from hitchpost.errors import HitchpostError
 from hitchpost.hub.http.grants import OWNER, Grant
 from hitchpost.hub.http.live import Live
 from hitchpost.hub.http.proof import SECRET_BYTES, Hello, Verifier, browser_secret, encoded
-from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, ID_LENGTH, SCRIPT, Known, TokenFile, digest
+from hitchpost.hub.http.tokencache import TokenCache
+from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, ID_LENGTH, SCRIPT, Credential, TokenFile, digest
 from hitchpost.store import files
 
 CODE_S = 60.0
@@ -45,27 +46,43 @@ class Code:
 
 
 class Tokens:
-    """Every kind of secret, and whom it lets in."""
+    """Makes secrets, and finds the credential that a secret belongs to."""
 
     def __init__(
         self, home: str, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
     ) -> None:
         self.clock = clock
         self.file = TokenFile(home, wall)
-        self.live = Live(self.find)
+        self.cache = TokenCache(self.file, self._file_changed)
+        self.live = Live(self.find, self.cache.refresh, lambda: self.cache.is_watched)
         self._codes: dict[str, Code] = {}
         self._challenges: dict[str, tuple[float, Hello]] = {}
         self._pages: dict[str, str] = {}
         """Digests of pages' tokens, and the keys of their browsers."""
         self._tickets: dict[str, tuple[float, str]] = {}
-        self._unwritten: dict[str, Known] = {}
+        self._unwritten: dict[str, Credential] = {}
         self._guesses: dict[str, float] = {}
         self._noted: dict[str, float] = {}
         self._nobody = secrets.token_bytes(SECRET_BYTES)
 
-    def find(self, key: str) -> Known | None:
-        """Who has the key now. Raises ``OSError`` when that cannot be told."""
-        return self._unwritten.get(key) or self.file.find(key)
+    def open(self) -> None:
+        """Hear of every change of the file from now on. Until then, and in commands, each look reads the file."""
+        self.cache.open()
+
+    async def close(self) -> None:
+        await self.live.close()
+        self.cache.close()
+
+    async def refresh(self) -> None:
+        """Call it before you ask for a credential: then ``find`` does not wait for the disk."""
+        await self.cache.refresh()
+
+    def find(self, key: str) -> Credential | None:
+        """The credential that has the key now. Raises ``OSError`` when that cannot be told."""
+        return self._unwritten.get(key) or self.cache.find(key)
+
+    def _file_changed(self) -> None:
+        self.live.request_check()
 
     # signing in -------------------------------------------------------------------------------------------------
 
@@ -88,11 +105,11 @@ class Tokens:
         self._challenges[hello.hub_nonce] = (now + CHALLENGE_S, hello)
         return hello.hub_nonce, encoded(self._verifier(name).proof(hello))
 
-    def sign_in(self, hub_nonce: str, proof: bytes) -> Known | None:
-        """Whom a proof lets in; once for each challenge, whatever comes of it.
+    def sign_in(self, hub_nonce: str, proof: bytes) -> Credential | None:
+        """The credential that a page's proof belongs to. A challenge takes one proof, right or wrong.
 
-        A launch code is used up, and its browser is known from now on: that waits for the disk. One that cannot be
-        written down lasts as long as the hub.
+        A launch code is used up, and its browser gets a credential of its own; that waits for the disk. One that cannot
+        be written down lasts as long as the hub.
         """
         until, hello = self._challenges.pop(hub_nonce, (0.0, None))
         if hello is None or self.clock() >= until or not self._verifier(hello.id).accepts(hello, proof):
@@ -102,29 +119,29 @@ class Tokens:
             return self.find(hello.id)
         verifier = Verifier.of(browser_secret(code.secret, hello))
         grant = replace(code.grant, expires_at=self.file.in_s(BROWSER_S))
-        known = Known(secrets.token_hex(ID_LENGTH), BROWSER, grant, verifier=verifier)
+        credential = Credential(secrets.token_hex(ID_LENGTH), BROWSER, grant, verifier=verifier)
         try:
-            self.file.add(known)
+            self.file.add(credential)
         except (HitchpostError, OSError) as error:
             log.warning("a sign-in could not be written down", why=str(error))
-            self._unwritten[known.key] = known
-        return known
+            self._unwritten[credential.key] = credential
+        return credential
 
     def _verifier(self, name: str) -> Verifier:
-        """What a proof with this id is checked by. Nobody has the secret of an id that is not known."""
-        found = Verifier.of(hmac.digest(self._nobody, name.encode(), "sha256"))
-        code, known = self._codes.get(name), self.find(name)
+        """What checks a proof with this id. For an unknown id it is one whose secret nobody has."""
+        verifier = Verifier.of(hmac.digest(self._nobody, name.encode(), "sha256"))
+        code, credential = self._codes.get(name), self.find(name)
         if code is not None and self.clock() < code.until:
-            found = code.verifier
-        elif known is not None and known.verifier is not None:
-            found = known.verifier
-        return found
+            verifier = code.verifier
+        elif credential is not None and credential.verifier is not None:
+            verifier = credential.verifier
+        return verifier
 
     def sign_out(self, key: str) -> None:
-        """Raises what writing raises: nobody is to believe that a browser is signed out which is not."""
+        """Raises what writing raises: a browser that is still signed in must not be reported as signed out."""
         if self._unwritten.pop(key, None) is None:
             self.file.remove(key)
-        self._pages = {page: whose for page, whose in self._pages.items() if whose != key}
+        self._pages = {page: owner for page, owner in self._pages.items() if owner != key}
 
     # asking -----------------------------------------------------------------------------------------------------
 
@@ -132,23 +149,27 @@ class Tokens:
         """For a page of a browser that has signed in; the oldest of too many goes."""
         token = secrets.token_urlsafe(32)
         self._pages[digest(token)] = key
-        for old in [one for one, whose in self._pages.items() if whose == key][:-MOST_TOKENS]:
+        for old in [page for page, owner in self._pages.items() if owner == key][:-MOST_TOKENS]:
             del self._pages[old]
         return token
 
-    def of_bearer(self, token: str) -> Known | None:
-        key = self._pages.get(digest(token))
-        return self.file.script(token) if key is None else self.find(key)
+    def of_bearer(self, token: str) -> Credential | None:
+        key = digest(token)
+        browser = self._pages.get(key)
+        if browser is not None:
+            return self.find(browser)
+        script = self.cache.find(key)
+        return script if script is not None and hmac.compare_digest(script.key, key) else None
 
     def new_ticket(self, key: str) -> str:
-        """For one WebSocket within half a minute, as long as whoever asked for it is known."""
+        """For one WebSocket within half a minute, while the credential holds."""
         now = self.clock()
-        self._tickets = {one: item for one, item in self._tickets.items() if item[0] > now}
+        self._tickets = {kept: item for kept, item in self._tickets.items() if item[0] > now}
         ticket = secrets.token_urlsafe(24)
         self._tickets[digest(ticket)] = (now + TICKET_S, key)
         return ticket
 
-    def of_ticket(self, ticket: str) -> Known | None:
+    def of_ticket(self, ticket: str) -> Credential | None:
         until, key = self._tickets.pop(digest(ticket), (0.0, ""))
         return self.find(key) if self.clock() < until else None
 
@@ -169,13 +190,13 @@ class Tokens:
 
     # being used -------------------------------------------------------------------------------------------------
 
-    def is_use_due(self, known: Known) -> bool:
+    def is_use_due(self, credential: Credential) -> bool:
         """Whether this use is to be written down: every ten minutes one is."""
-        noted = self._noted.get(known.key)
-        if known.key in self._unwritten or (noted is not None and self.clock() < noted + USED_EVERY_S):
+        noted = self._noted.get(credential.key)
+        if credential.key in self._unwritten or (noted is not None and self.clock() < noted + USED_EVERY_S):
             return False
-        self._noted[known.key] = self.clock()
-        return known.used_at < files.stamp(self.file.wall() - USED_EVERY_S)
+        self._noted[credential.key] = self.clock()
+        return credential.used_at < files.stamp(self.file.wall() - USED_EVERY_S)
 
     def note_use(self, key: str) -> None:
         """It waits for the disk; what cannot be written now is written the next time."""
@@ -194,5 +215,5 @@ def create_bearer(
 ) -> str:
     """A new token for scripts. It is shown once; the file has its digest."""
     token = secrets.token_urlsafe(32)
-    TokenFile(home).add(Known(digest(token), SCRIPT, Grant(role, sessions, expires_at), name))
+    TokenFile(home).add(Credential(digest(token), SCRIPT, Grant(role, sessions, expires_at), name))
     return token

@@ -13,7 +13,7 @@ from typing import Any
 
 from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
-from hitchpost.model.facts import WITHOUT_SANDBOX
+from hitchpost.model.facts import has_sandbox
 from hitchpost.model.status import container_name, cr070, rests, session_alive, status
 from hitchpost.ops.views.listing import listing
 from hitchpost.ops.views.observe import Seen, look
@@ -28,7 +28,7 @@ RESTS_NOTE = "(container running, session ended because it was idle)"
 def overview(home: str) -> dict[str, Any]:
     """Without a hub: ``counts``, ``containers`` and ``sessions``, as ``/api/status`` has them."""
     rows = listing(home, shapes=True)
-    boxed = [row.id for row in rows if row.shape["runtime"] not in (*WITHOUT_SANDBOX, "")]
+    boxed = [row.id for row in rows if row.shape["runtime"] and has_sandbox(row.shape["runtime"])]
     return {
         "counts": counts(row.line for row in rows),
         "containers": containers(_present(home, boxed), is_up=False),

@@ -7,18 +7,19 @@ from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from hitchpost import wire
-from hitchpost.hub.core import Hub
-from hitchpost.ops.sessions.create import LONGEST_NAME
+from hitchpost.hub.http.depends import PathSession, TheHub
+from hitchpost.hub.http.needs import SESSION
+from hitchpost.hub.session import HubSession
 from hitchpost.ops.views.find import chosen_run
 from hitchpost.ops.views.session_json import rfc3339
 from hitchpost.store.home import run_folder
 from hitchpost.terminal import output, playback
 
-SessionId = Annotated[str, Path(max_length=LONGEST_NAME, description="An id, a name, an index, or how an id begins.")]
+router = APIRouter()
 Run = Annotated[int | None, Query(ge=1, le=1 << 31, description="The newest one when it is missing.")]
 Seconds = Annotated[float, Query(ge=0, le=1e10, allow_inf_nan=False, description="Since the beginning.")]
 Offset = Annotated[
@@ -69,40 +70,43 @@ class ReplayPart(BaseModel):
     events: list[ReplayEvent]
 
 
-def serve_replays(app: FastAPI, hub: Hub) -> None:
-    def find(session: str, run: int | None) -> tuple[int, str]:
-        seen = hub.registry.find(session).seen
-        assert seen is not None
-        number = chosen_run(seen, run)
-        return number, os.path.join(run_folder(seen.folder, number), wire.OUTPUT)
+@router.get(f"{SESSION}/replay", response_model=ReplayOutline)
+async def replay_outline(hub: TheHub, session: PathSession, run: Run = None) -> dict[str, Any]:
+    """How long the recording is, and where it stands still."""
+    number, folder = _output_of(session, run)
+    outline = await hub.do(playback.outline, folder)
+    began = None if outline.began is None else rfc3339(datetime.fromtimestamp(outline.began, UTC))
+    idle = [{"from_s": start, "to_s": end} for start, end in outline.idle]
+    return {"run": number, "began_at": began, "length_s": outline.length_s, "idle": idle}
 
-    @app.get("/api/sessions/{session}/replay", response_model=ReplayOutline)
-    async def outline(session: SessionId, run: Run = None) -> dict[str, Any]:
-        """How long the recording is, and where it stands still."""
-        number, folder = find(session, run)
-        found = await hub.do(playback.outline, folder)
-        began = None if found.began is None else rfc3339(datetime.fromtimestamp(found.began, UTC))
-        idle = [{"from_s": start, "to_s": end} for start, end in found.idle]
-        return {"run": number, "began_at": began, "length_s": found.length_s, "idle": idle}
 
-    @app.get("/api/sessions/{session}/replay/part", response_model=ReplayPart)
-    async def part(session: SessionId, run: Run = None, at: Seconds = 0.0, start: Offset = None) -> dict[str, Any]:
-        """The screen at a moment and what followed it; or what follows the last part."""
-        number, folder = find(session, run)
-        screen = None
-        if start is None:
-            offset = await hub.do(playback.offset_at, folder, at)
-            shown = await hub.replays.shown(folder, offset, history=False)
-            start = shown.offset
-            screen = {"cols": shown.cols, "rows": shown.rows, "data": b64encode(shown.data).decode()}
-        found = await hub.do(playback.part, folder, start)
-        return {
-            "run": number,
-            "offset": found.offset,
-            "next": found.next,
-            "screen": screen,
-            "events": [_event(one) for one in found.events],
-        }
+@router.get(f"{SESSION}/replay/part", response_model=ReplayPart)
+async def replay_part(
+    hub: TheHub, session: PathSession, run: Run = None, at: Seconds = 0.0, start: Offset = None
+) -> dict[str, Any]:
+    """The screen at a moment and what followed it; or what follows the last part."""
+    number, folder = _output_of(session, run)
+    screen = None
+    if start is None:
+        offset = await hub.do(playback.offset_at, folder, at)
+        shown = await hub.replays.shown(folder, offset, history=False)
+        start = shown.offset
+        screen = {"cols": shown.cols, "rows": shown.rows, "data": b64encode(shown.data).decode()}
+    part = await hub.do(playback.part, folder, start)
+    return {
+        "run": number,
+        "offset": part.offset,
+        "next": part.next,
+        "screen": screen,
+        "events": [_event(event) for event in part.events],
+    }
+
+
+def _output_of(session: HubSession, run: int | None) -> tuple[int, str]:
+    """The run, and the folder of its output."""
+    seen = session.observation
+    number = chosen_run(seen, run)
+    return number, os.path.join(run_folder(seen.folder, number), wire.OUTPUT)
 
 
 def _event(event: playback.Size | playback.Written) -> dict[str, Any]:

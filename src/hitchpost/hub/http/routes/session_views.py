@@ -1,0 +1,118 @@
+"""``/api/sessions/{session}``: what can be read about a session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import APIRouter, Response
+from fastapi.responses import StreamingResponse
+
+from hitchpost import wire
+from hitchpost.hub.http import schemas
+from hitchpost.hub.http.depends import PathSession, TheHub
+from hitchpost.hub.http.needs import SESSION
+from hitchpost.ops.views.diff import changed, diff_shape
+from hitchpost.ops.views.explain import explain
+from hitchpost.ops.views.find import chosen_run
+from hitchpost.ops.views.session_json import rfc3339
+from hitchpost.store import files, runfiles, story
+from hitchpost.store.home import run_folder
+from hitchpost.terminal import output
+from hitchpost.terminal.recording import asciicast
+from hitchpost.text import readable
+
+PART_CHARS = 256 * 1024
+router = APIRouter()
+
+
+class Asciicast(StreamingResponse):
+    media_type = "application/x-asciicast"
+
+
+@router.get(SESSION, response_model=schemas.Session)
+async def get_session(session: PathSession) -> dict[str, Any]:
+    return session.shape
+
+
+@router.get(f"{SESSION}/story", response_model=list[schemas.StoryLine])
+async def get_story(hub: TheHub, session: PathSession) -> list[dict[str, Any]]:
+    return readable(await hub.do(story.read, session.observation.folder))
+
+
+@router.get(f"{SESSION}/runs", response_model=list[schemas.Run])
+async def get_runs(hub: TheHub, session: PathSession) -> list[dict[str, Any]]:
+    seen = session.observation
+    return readable(await hub.do(_runs, seen.folder, seen.facts.run, session.shape["state"]))
+
+
+@router.get(f"{SESSION}/screen", response_model=schemas.Screen)
+async def get_screen(hub: TheHub, session: PathSession) -> dict[str, Any]:
+    folder = os.path.join(session.observation.run_folder, wire.OUTPUT)
+    end = (await hub.do(output.bounds, folder))[1]
+    return {"text": await hub.screens.text(folder, end), "offset": end}
+
+
+@router.get(f"{SESSION}/recording", response_class=Asciicast)
+async def get_recording(hub: TheHub, session: PathSession, run: int | None = None) -> Response:
+    seen = session.observation
+    folder = os.path.join(run_folder(seen.folder, chosen_run(seen, run)), wire.OUTPUT)
+    lines = asciicast(folder, session.shape["name"])
+
+    async def parts() -> AsyncIterator[str]:
+        while part := await hub.do(_next_part, lines):
+            yield part
+
+    return Asciicast(parts())
+
+
+@router.get(f"{SESSION}/diff", response_model=schemas.Difference)
+async def get_diff(hub: TheHub, session: PathSession) -> dict[str, Any]:
+    record = session.observation.record
+    return await hub.look_at_files(lambda: diff_shape(changed(hub.home, record)))
+
+
+@router.get(f"{SESSION}/explain", response_model=schemas.Explanation)
+async def explain_session(hub: TheHub, session: PathSession) -> dict[str, Any]:
+    """Why the session has its status, as ``hitch explain --json`` prints it."""
+    explanation = await hub.do(explain, session.observation, datetime.now(UTC))
+    facts = [
+        {"fact": fact.fact, "value": fact.value, "source": fact.source, "at": rfc3339(fact.at)}
+        for fact in explanation.facts
+    ]
+    return {
+        "session": explanation.session,
+        "at": rfc3339(explanation.at),
+        "rule": explanation.rule,
+        "facts": readable(facts),
+    }
+
+
+def _next_part(lines: Iterator[str]) -> str:
+    """The next lines together: as much as is worth the way to a thread and back."""
+    part: list[str] = []
+    size = 0
+    for line in lines:
+        part.append(line)
+        size += len(line)
+        if size >= PART_CHARS:
+            break
+    return "".join(part)
+
+
+def _runs(folder: str, current_run: int, current_state: str) -> list[dict[str, Any]]:
+    """Every run of a session, the first one first, with its exit."""
+    entries = []
+    for number in range(1, current_run + 1):
+        where = run_folder(folder, number)
+        entry: dict[str, Any] = {"run": number, "state": current_state if number == current_run else "unknown"}
+        for name, path in (("run_file", wire.RUN), ("exit", wire.EXIT), ("state_file", files.STATE)):
+            entry[name] = runfiles.read(where, path) or None
+        if entry["exit"] is not None and isinstance(lost := entry["exit"].get("lost_output_bytes"), int):
+            entry["exit"]["lost_output_bytes"] = output.counted(lost)  # older files have a number for what nobody knows
+        if entry["state_file"] is not None:
+            entry["state"] = entry["state_file"]["state"]
+        entries.append(entry)
+    return entries

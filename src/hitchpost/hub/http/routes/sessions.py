@@ -1,0 +1,77 @@
+"""``/api/sessions``: listing sessions, and creating them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import PlainTextResponse
+
+from hitchpost.hub.http import schemas
+from hitchpost.hub.http.depends import Actor, CallersGrant, TheHub
+from hitchpost.hub.http.needs import visible_to
+from hitchpost.model.record import chosen
+from hitchpost.ops.sessions.spec import SandboxOptions, SessionSpec
+from hitchpost.ops.views.listing import as_json
+from hitchpost.ops.views.session_json import exported
+from hitchpost.ops.views.table import as_table
+from hitchpost.store import files
+from hitchpost.text import readable
+
+Everything = Annotated[bool, Query(alias="all", description="Archived and error records too.")]
+Records = Annotated[
+    Sequence[schemas.RecordNames], Query(description="Only sessions with such records; more than one with commas.")
+]
+router = APIRouter()
+
+
+@router.get("/api/sessions", response_model=list[schemas.Session])
+async def list_sessions(
+    hub: TheHub, grant: CallersGrant, everything: Everything = False, record: Records = ()
+) -> Response:
+    """As text that is ready: thousands of sessions are not taken apart and put together again."""
+    records = chosen(record, everything=everything)
+    await hub.registry.refresh()
+    texts = [row.text for row in visible_to(grant, hub.registry.rows(records=records))]
+    return Response(as_json(texts), media_type="application/json")
+
+
+@router.post("/api/sessions", response_model=schemas.SessionWithNotes, status_code=201)
+async def create_session(hub: TheHub, body: schemas.NewSession, actor: Actor) -> dict[str, Any]:
+    fields = body.model_dump()
+    size = (fields.pop("cols"), fields.pop("rows"))
+    fields["command"] = tuple(fields["command"])
+    sandbox = fields.pop("sandbox") or {}
+    fields["sandbox"] = SandboxOptions(**{**sandbox, "mounts": tuple(sandbox.get("mounts", ()))})
+    session, notes = await hub.create(SessionSpec(**fields, size=size), actor=actor)
+    return {"session": session.shape, "notes": readable(notes)}
+
+
+@router.get("/api/sessions/export", response_model=schemas.Export)
+async def export_sessions(hub: TheHub, grant: CallersGrant) -> dict[str, Any]:
+    """A sessions file: every session that can be read, archived ones too."""
+    await hub.registry.refresh()
+    sessions = visible_to(grant, hub.registry.listed())
+    for session in sessions:
+        await hub.registry.load(session.id)
+    now = datetime.now(UTC)
+    return {
+        "version": 1,
+        "exported_at": files.stamp(),
+        "sessions": [exported(session.latest, now) for session in sessions if session.latest is not None],
+    }
+
+
+@router.get("/api/sessions/table", response_class=PlainTextResponse)
+async def sessions_table(
+    hub: TheHub, everything: Everything = False, record: Records = (), colour: bool = False
+) -> Response:
+    """What ``hitch ps`` prints. It is made in a thread: thousands of lines would hold up the event loop."""
+    records = chosen(record, everything=everything)
+    await hub.registry.refresh()
+    lines = [row.line for row in hub.registry.rows(records=records)]
+    return PlainTextResponse(await asyncio.to_thread(as_table, lines, colour=colour, now_s=time.time()))

@@ -1,0 +1,108 @@
+"""A session as the hub knows it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import datetime
+from typing import Any
+
+from hitchpost import lightjson
+from hitchpost.errors import NoSuchSession
+from hitchpost.hub.watching import Watch
+from hitchpost.model import run as runs
+from hitchpost.model.status import cr070 as agent_state
+from hitchpost.model.status import status
+from hitchpost.ops.views.listing import place_in_list, place_of
+from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.session_json import shape as json_shape
+from hitchpost.store.index import NAME, NUMBER, RECORD, line_of, text_of, total_field
+
+
+class HubSession:
+    """``shape`` and ``text`` are its JSON, ``line`` its line in the index, ``place`` its place in a list.
+
+    An ended session is known from the index alone, until somebody needs more: then ``latest`` is what the last look
+    saw. ``watch`` is there while the keeper of the current run lives.
+    """
+
+    __slots__ = (
+        "_index_row",
+        "_shape",
+        "announced_run",
+        "announced_status",
+        "id",
+        "latest",
+        "line",
+        "lives",
+        "lock",
+        "place",
+        "reported_exit",
+        "text",
+        "watch",
+    )
+
+    def __init__(self, session_id: str) -> None:
+        self.id = session_id
+        self.latest: Seen | None = None
+        self.reported_exit: tuple[int, dict[str, Any]] | None = None
+        """A run, and how it ended, as its keeper reported it."""
+        self.announced_status = ""
+        self.announced_run = 0
+        self.text = ""
+        self.line = ""
+        self.place = 0
+        self.lives = False
+        self.watch: Watch | None = None
+        self.lock = asyncio.Lock()
+        """Held during a look: there is only one at a time."""
+        self._shape: dict[str, Any] | None = None
+        self._index_row: dict[str, Any] | None = None
+
+    @classmethod
+    def from_index(cls, session_id: str, line: str, text: str = "") -> HubSession:
+        session = cls(session_id)
+        session.line, session.text, session.place = line, text, place_in_list(line)
+        return session
+
+    @property
+    def observation(self) -> Seen:
+        """What the last look saw. Raises ``NoSuchSession`` before the first one."""
+        if self.latest is None:
+            raise NoSuchSession(self.id)
+        return self.latest
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        if self._shape is None:
+            self._shape = json.loads(self.text) if self.text else {}
+        return self._shape
+
+    @property
+    def index_row(self) -> dict[str, Any]:
+        """What people find it by: id, index, name and record."""
+        if self._index_row is None:
+            fields = self.line.split("\t", NAME + 1)
+            name, number = text_of(fields[NAME]), int(fields[NUMBER])
+            self._index_row = {"id": self.id, "index": number, "name": name, "record": fields[RECORD]}
+        return self._index_row
+
+    def exit_reported_for(self, run: int) -> dict[str, Any]:
+        """How the run ended, as its keeper reported it; empty when it has not."""
+        if self.reported_exit is None or self.reported_exit[0] != run:
+            return {}
+        return self.reported_exit[1]
+
+    def update(self, observation: Seen, now: datetime) -> None:
+        """Describe the session as it was seen, in the words that hold ``now``."""
+        self.latest = observation
+        words = status(observation.facts, now)
+        self._shape = described = json_shape(observation, now, words)
+        self._index_row = None
+        self.text = lightjson.dumps(described)
+        now_s = now.timestamp()
+        total = total_field(words.total_s, now_s, grows=words.total_grows)
+        state = agent_state(observation.facts)
+        self.line = line_of(described, now_s - words.in_status_s, total, words.colour, state, place_of(described))
+        self.place = place_in_list(self.line)
+        self.lives = observation.facts.state in runs.LIVE
