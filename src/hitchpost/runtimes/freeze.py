@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LOCK, MARK = "frozen.lock", wire.FROZEN
 WAIT_S = 60.0
 """How long to wait for somebody else who holds the same container still."""
-PAUSE_S = 10.0
+PAUSE_S, ROUND_S = 10.0, 0.1
 LATE_S = 600.0
 """How long an engine that has not answered may take to do what it was asked for."""
 DONE = (204, 304)
@@ -121,7 +121,7 @@ def _held(live: Live) -> Iterator[int]:
                 _pause(live)
             held = True
             yield lock.fd
-            if box.alive and not box.paused:
+            if _goes_on(box):
                 raise NotStill(live.name, "somebody has let it go on meanwhile")
         finally:
             if not by_person and (held or box.paused):
@@ -129,17 +129,26 @@ def _held(live: Live) -> Iterator[int]:
 
 
 def _pause(live: Live) -> None:
-    """The mark of an engine that has not answered stays: it may do late what it was asked for."""
-    try:
-        _ask(live.box, "pause", PAUSE_S)
-        why = "its engine says that it is paused, and the kernel does not"
-    except NoAnswer as error:
-        raise NotStill(live.name, str(error)) from None
-    except EngineFailed as error:
-        why = str(error)
-    if live.box.alive and not live.box.paused:
-        files.discard(live.mark)
-        raise NotStill(live.name, why)
+    """A busy container can be hard to pause, so an engine that has failed to is asked again.
+
+    The mark of one that has not answered stays: it may do late what it was asked for.
+    """
+    deadline = time.monotonic() + PAUSE_S
+    while _goes_on(live.box):
+        left_s = deadline - time.monotonic()
+        try:
+            _ask(live.box, "pause", max(left_s, ROUND_S))
+            why = "its engine says that it is paused, and the kernel does not"
+        except NoAnswer as error:
+            raise NotStill(live.name, str(error)) from None
+        except EngineFailed as error:
+            why = str(error)
+        if not _goes_on(live.box):
+            return
+        if left_s <= ROUND_S:
+            files.discard(live.mark)
+            raise NotStill(live.name, why)
+        time.sleep(ROUND_S)
 
 
 def _let_go(box: Box, mark: str) -> None:
@@ -150,6 +159,10 @@ def _let_go(box: Box, mark: str) -> None:
             if _is_frozen(box):
                 raise
     files.discard(mark)
+
+
+def _goes_on(box: Box) -> bool:
+    return box.alive and not box.paused
 
 
 def _is_frozen(box: Box) -> bool:
@@ -256,4 +269,13 @@ def _ask(box: Box, what: str, timeout_s: float) -> None:
     finally:
         link.close()
     if answer.status not in DONE:
-        raise EngineFailed(f"the container engine refused: {text.strip()}")
+        raise EngineFailed(f"the container engine refused: {_message(text)}")
+
+
+def _message(answer: str) -> str:
+    import json
+
+    try:
+        return str(json.loads(answer)["message"])
+    except (ValueError, KeyError, TypeError):
+        return answer.strip()
