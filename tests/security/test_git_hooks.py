@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.errors import Refused
+from hitchpost.ops.sessions.place import choose
 from hitchpost.workspaces import bringing, contained, inside, project, store, worktree
 from hitchpost.workspaces.removal import remove
 from hitchpost.workspaces.restoring import restore
@@ -78,6 +79,8 @@ def test_a_repository_that_appears_where_a_container_could_write_is_none(home: P
     for hooks in (place.path / ".git/hooks", place.path / "sub/hooks"):
         program(hooks / "post-checkout", canary)
     assert discover(str(place.path), str(home)) is None
+    (note,) = choose(str(home), str(place.path)).notes
+    assert note.startswith(f"{place.path}/.git is not used, because an agent in a container could write it; look at it")
     for where in (place.path, place.path / "sub"):
         with pytest.raises(Refused, match="an agent in a container could write"):
             worktree.make(str(home), str(where), "b1")

@@ -72,9 +72,20 @@ def refuse_strange(home: str, folder: str) -> None:
 
 def not_yours(found: str, folder: str) -> Refused:
     return Refused(
-        f"an agent in a container could write {found}, and its settings and hooks would run as you",
-        f"look at it; then hitch workspace trust {shlex.quote(folder)} takes it as yours",
+        f"an agent in a container could write {found}, and its settings and hooks would run as you", _way(folder)
     )
+
+
+def unused(home: str, folder: str) -> list[str]:
+    """A note for who works in a folder with a ``.git`` that is nobody's repository."""
+    link = nearest(folder)
+    if link is None or not could_write(home, link):
+        return []
+    return [f"{link} is not used, because an agent in a container could write it; {_way(os.path.dirname(link))}"]
+
+
+def _way(folder: str) -> str:
+    return f"look at it; then hitch workspace trust {shlex.quote(folder)} takes it as yours"
 
 
 def accept(home: str, path: str) -> None:
