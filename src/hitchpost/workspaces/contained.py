@@ -70,10 +70,11 @@ def refuse_strange(home: str, folder: str) -> None:
         raise not_yours(found, folder)
 
 
-def not_yours(found: str, folder: str) -> Refused:
-    return Refused(
-        f"an agent in a container could write {found}, and its settings and hooks would run as you", _way(folder)
-    )
+def not_yours(found: str, folder: str = "") -> Refused:
+    """``folder`` is where a person finds it, when that is not beside it."""
+    beside = os.path.dirname(found) if os.path.basename(found) == ".git" else found
+    text = f"an agent in a container could write {found}, and its settings and hooks would run as you"
+    return Refused(text, _way(folder or beside))
 
 
 def unused(home: str, folder: str) -> list[str]:
