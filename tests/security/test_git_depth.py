@@ -12,6 +12,7 @@ from hitchpost.errors import Refused
 from hitchpost.workspaces import folders, store, worktree
 from hitchpost.workspaces.changes import changes
 from hitchpost.workspaces.overview import overview
+from hitchpost.workspaces.removal import remove
 from tests.ground import Ground
 from tests.repos import Repo
 from tests.support import LeakWatch
@@ -57,6 +58,16 @@ def test_a_pipe_below_deep_folders_is_still_found(home: Path, repo: Repo) -> Non
     with pytest.raises(Refused, match=r"\.gitignore is a pipe"):
         changes(store.tree(str(home), made))
     assert overview(str(home), made)["state"] == "unknown"
+
+
+@pytest.mark.ids("F53")
+def test_a_worktree_with_deep_folders_goes_and_its_work_is_kept(home: Path, repo: Repo) -> None:
+    made = worktree.make(str(home), str(repo.path), "fix").workspace
+    nested(Path(made.path, "deep"), PATH_DEPTH, "d")
+    gone = remove(str(home), made, force=True)
+    assert gone.snapshot is not None
+    assert repo.git("ls-tree", "-r", "--name-only", gone.snapshot).endswith("/d/file")
+    assert not Path(made.path).exists()
 
 
 @pytest.mark.ids("S12")

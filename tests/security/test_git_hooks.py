@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.errors import Refused
+from hitchpost.ops.sessions.place import choose
 from hitchpost.workspaces import bringing, contained, inside, project, store, worktree
 from hitchpost.workspaces.removal import remove
 from hitchpost.workspaces.restoring import restore
@@ -78,6 +79,8 @@ def test_a_repository_that_appears_where_a_container_could_write_is_none(home: P
     for hooks in (place.path / ".git/hooks", place.path / "sub/hooks"):
         program(hooks / "post-checkout", canary)
     assert discover(str(place.path), str(home)) is None
+    (note,) = choose(str(home), str(place.path)).notes
+    assert note.startswith(f"{place.path}/.git is not used, because an agent in a container could write it; look at it")
     for where in (place.path, place.path / "sub"):
         with pytest.raises(Refused, match="an agent in a container could write"):
             worktree.make(str(home), str(where), "b1")
@@ -198,3 +201,21 @@ def test_setup_does_not_run_what_a_container_has_committed_until_somebody_has_lo
     hitch("workspace", "trust", "--yes", "fix")
     assert project.set_up(str(home), made)[1] == []
     assert canary.exists()
+
+
+@pytest.mark.ids("S7")
+def test_trust_takes_a_repository_of_any_kind_as_yours(home: Path, hitch: Hitch, repo: Repo) -> None:
+    top = repo.path.parent
+    repo.git("clone", "-q", "--bare", repo.path, top / "bare.git")
+    made = worktree.make(str(home), str(top / "bare.git"), "fix").workspace
+    apart = Repo(top / "place")
+    repo.git("init", "-q", "--separate-git-dir", top / "place-git", apart.path)
+    apart.commit("f")
+    contained.note_folders(str(home), str(top))
+    with pytest.raises(Refused, match="could write") as raised:
+        store.tree(str(home), made)
+    assert raised.value.hint == f"look at it; then hitch workspace trust {top}/bare.git takes it as yours"
+    hitch("workspace", "trust", "--yes", top / "bare.git")
+    store.tree(str(home), made)
+    hitch("workspace", "trust", "--yes", apart.path)
+    worktree.make(str(home), str(apart.path), "other")

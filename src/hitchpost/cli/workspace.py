@@ -174,17 +174,19 @@ def trust_command(folder: str | None, yes: bool) -> None:
         where = folder or current_folder()
     else:
         where = store.find(home, folder).path
-    if strange := contained.strange(home, where):
+    taken = False
+    while strange := contained.strange(home, where):  # a .git, then the git folder that it names
         click.echo(f"An agent in a container could write {visible(strange)}: settings and hooks in it run as you.")
         if not yes and not click.confirm("Take it as your own?"):
             raise Refused("not trusted; nothing was changed")
         contained.accept(home, strange)
         click.echo("It is yours, until a container can write it again.")
+        taken = True
     repository = git.repository(where)
     looked_at = _looked_at(home, repository.common, git.head(where), yes)
     told = project.read(repository.top or where)
     if told is None or not (told.setup or told.teardown):
-        if strange or looked_at:
+        if taken or looked_at:
             return
         raise Refused(f"{repository.top or where} has no {project.FILE} with commands; there is nothing to trust")
     click.echo(f"{project.FILE} of {visible(repository.common)} runs:")

@@ -70,11 +70,23 @@ def refuse_strange(home: str, folder: str) -> None:
         raise not_yours(found, folder)
 
 
-def not_yours(found: str, folder: str) -> Refused:
-    return Refused(
-        f"an agent in a container could write {found}, and its settings and hooks would run as you",
-        f"look at it; then hitch workspace trust {shlex.quote(folder)} takes it as yours",
-    )
+def not_yours(found: str, folder: str = "") -> Refused:
+    """``folder`` is where a person finds it, when that is not beside it."""
+    beside = os.path.dirname(found) if os.path.basename(found) == ".git" else found
+    text = f"an agent in a container could write {found}, and its settings and hooks would run as you"
+    return Refused(text, _way(folder or beside))
+
+
+def unused(home: str, folder: str) -> list[str]:
+    """A note for who works in a folder with a ``.git`` that is nobody's repository."""
+    link = nearest(folder)
+    if link is None or not could_write(home, link):
+        return []
+    return [f"{link} is not used, because an agent in a container could write it; {_way(os.path.dirname(link))}"]
+
+
+def _way(folder: str) -> str:
+    return f"look at it; then hitch workspace trust {shlex.quote(folder)} takes it as yours"
 
 
 def accept(home: str, path: str) -> None:

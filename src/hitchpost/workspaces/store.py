@@ -93,7 +93,7 @@ def tree(home: str, workspace: Workspace) -> Tree:
     if repo is None or not own or not os.path.isdir(repo):
         raise Refused(f"git knows nothing of {workspace.path} any more")
     if contained.could_write(home, repo):
-        raise contained.not_yours(repo, os.path.dirname(repo))
+        raise contained.not_yours(repo)
     ids = [workspace.repo_id or files.folder_id(repo), workspace.objects_id or files.folder_id(f"{repo}/objects")]
     inside = workspace.inside if os.path.isdir(workspace.inside) else ""
     top_id = f"{workspace.dev:x}-{workspace.ino:x}"

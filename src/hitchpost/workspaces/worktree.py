@@ -159,7 +159,7 @@ def add(
     """
     repo = str(workspace.repo)
     if contained.could_write(home, repo):
-        raise contained.not_yours(repo, os.path.dirname(repo))
+        raise contained.not_yours(repo)
     made = contained.made_inside(home, repo, start.commit)
     bare = workspace.contained or made is not None
     hooks, notes = (None, [_bare(made)]) if bare else _hooks(home, folder, repo)

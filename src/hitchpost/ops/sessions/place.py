@@ -100,13 +100,14 @@ def _ready(home: str, known: Workspace, notes: tuple[str, ...], share: bool, ses
 def _in_folder(home: str, place: Place) -> Place:
     """With the worktree that the folder is in, if it is in one, and the commit that is checked out there."""
     from hitchpost.workspaces import tree
+    from hitchpost.workspaces.contained import unused
 
     found = tree.discover(place.folder, home)
     try:
         base = None if found is None else found.head().commit
     except HitchpostError:
         base = None
-    return replace(place, base=base, git=tree.stored(found))
+    return replace(place, base=base, git=tree.stored(found), notes=(*place.notes, *unused(home, place.folder)))
 
 
 def _named(home: str, wanted: str) -> Workspace | None:

@@ -34,7 +34,7 @@ def tree_of(home: str, record: Record) -> Tree | None:
     if known is None:
         return None
     if contained.could_write(home, known.common):
-        raise contained.not_yours(known.common, known.top)
+        raise contained.not_yours(known.common)
     folder = session_folder(home, record.id)
     inside = os.path.join(folder, FOLDER)
     return replace(known, keep=folder, inside=inside if os.path.isdir(inside) else "")
