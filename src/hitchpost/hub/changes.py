@@ -12,6 +12,8 @@ from collections.abc import Callable
 IN_MODIFY, IN_ATTRIB = 0x2, 0x4
 IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE = 0x40, 0x80, 0x100, 0x200
 ENTRIES = IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE
+IN_SELF = 0x400 | 0x800
+"""The folder itself was deleted or moved. It has no name."""
 IN_IGNORED, IN_Q_OVERFLOW, IN_ONLYDIR = 0x8000, 0x4000, 0x01000000
 IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
 HEADER = struct.Struct("iIII")
@@ -58,6 +60,11 @@ class Changes:
         if number is not None:
             self._folders.pop(number, None)
             _libc.inotify_rm_watch(self._fd, number)
+
+    def lose(self, folder: str) -> None:
+        """What is watched is not at this path any more: count it as unwatched until ``watch`` finds it again."""
+        self.forget(folder)
+        self.unwatched[folder] = os.strerror(errno.ENOENT).lower()
 
     def close(self) -> None:
         if self._fd >= 0:

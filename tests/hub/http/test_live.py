@@ -156,3 +156,29 @@ def test_who_asks_while_the_tokens_are_read_waits_for_them(home: Path, monkeypat
             await tokens.close()
 
     asyncio.run(scene())
+
+
+def test_a_home_that_is_moved_away_lets_nobody_in_until_it_is_back(home: Path) -> None:
+    token, away = create_bearer(str(home), "", OWNER), home.with_name("away")
+
+    async def scene() -> None:
+        tokens = Tokens(str(home))
+        tokens.open()
+
+        async def is_let_in() -> bool:
+            await tokens.refresh()
+            return tokens.of_bearer(token) is not None
+
+        try:
+            assert await is_let_in()
+            os.rename(home, away)
+            assert not await is_let_in()
+            os.rename(away, home)
+            assert await is_let_in()
+            assert tokens.cache.is_watched
+            await asyncio.to_thread(TokenFile(str(home)).remove, digest(token))
+            assert not await is_let_in()
+        finally:
+            await tokens.close()
+
+    asyncio.run(scene())

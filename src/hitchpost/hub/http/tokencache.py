@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from hitchpost.hub.changes import ENTRIES, Changes
+from hitchpost.hub.changes import ENTRIES, IN_SELF, Changes
 from hitchpost.hub.http.tokenfile import FILE, Credential, TokenFile
 
 IN_CLOSE_WRITE = 0x8
@@ -22,7 +22,7 @@ class TokenCache:
     def __init__(self, file: TokenFile, on_change: Callable[[], None]) -> None:
         self.file, self.on_change = file, on_change
         self._home = os.path.dirname(file.path)
-        self._changes = Changes(self._changed, ENTRIES | IN_CLOSE_WRITE)
+        self._changes = Changes(self._changed, ENTRIES | IN_CLOSE_WRITE | IN_SELF)
         self._credentials: dict[str, Credential] | OSError = {}
         self._is_open = False
         self._is_stale = True
@@ -52,6 +52,8 @@ class TokenCache:
 
     async def refresh(self) -> None:
         """Read the file if it has changed: what others have written by now is reported by now."""
+        if not self._is_open:
+            return
         self._changes.read()
         if not self._is_stale and self.is_watched and not self._reading.locked():
             return
@@ -76,6 +78,8 @@ class TokenCache:
             return error
 
     def _changed(self, folder: str, name: str) -> None:
+        if folder and not name:
+            self._changes.lose(folder)
         if name in (FILE, ""):
             self._is_stale = True
             self.on_change()
