@@ -187,7 +187,7 @@ class RootlessPodman(Podman):
 
     def close(self) -> None:
         Podman.close(self)
-        end_somebodys()
+        end_somebodys(self.folder)
 
 
 @dataclass(slots=True)
@@ -203,7 +203,7 @@ class RootlessDocker(Engine):
 
     def close(self) -> None:
         Engine.close(self)
-        end_somebodys()
+        end_somebodys(self.folder)
 
 
 def somebodys(folder: Path) -> list[str]:
@@ -217,10 +217,10 @@ def somebodys(folder: Path) -> list[str]:
     return [*seen_with(folder), *places, *as_user(SOMEBODY)]
 
 
-def end_somebodys() -> None:
-    """Of an engine that is gone: what held the namespaces of its user."""
+def end_somebodys(folder: Path) -> None:
+    """Of an engine that is gone: what held the namespaces of its user. Other tests have processes of this user, too."""
     for process in Process.all():
-        if owner(process.pid) == SOMEBODY:
+        if owner(process.pid) == SOMEBODY and process.belongs_to(folder):
             os.kill(process.pid, signal.SIGKILL)
 
 
