@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 
 from bench.stage import Stage, percentile
 from bench.table import Row, at_most
-from hitchpost.model.status import cr070, status
+from hitchpost.model.compat import agent_state
+from hitchpost.model.status import status
 from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
@@ -48,7 +49,7 @@ def until(stage: Stage, session: str, word: str, cr070_word: str) -> float:
     began = time.perf_counter()
     while True:
         facts = look(stage.home, session).facts
-        if status(facts, datetime.now(UTC)).word == word or (cr070_word and cr070(facts) == cr070_word):
+        if status(facts, datetime.now(UTC)).word == word or (cr070_word and agent_state(facts) == cr070_word):
             return (time.perf_counter() - began) * 1000
         time.sleep(0.0005)
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitchpost.model import record, run
+from hitchpost.model.compat import agent_state
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import DOCKER, LOCAL, TMUX, Exit, Facts
 from hitchpost.model.status import (
@@ -15,7 +16,6 @@ from hitchpost.model.status import (
     Status,
     as_seen,
     attention,
-    cr070,
     is_stale,
     rests,
     session_alive,
@@ -546,7 +546,7 @@ def test_a_sandbox_that_a_person_tore_down_after_a_crash_leaves_a_stopped_sessio
 def test_a_session_whose_keeper_and_sandbox_are_gone_failed_as_the_runtime_tells(why: str) -> None:
     facts = running(runtime=DOCKER, keeper_alive=False, sandbox_alive=False, lost=why)
     words = status(facts, NOW)
-    assert (words.label, cr070(facts)) == (f"failed: {why}", "stopped")
+    assert (words.label, agent_state(facts)) == (f"failed: {why}", "stopped")
 
 
 def test_how_a_session_ended_whose_sandbox_is_gone_is_its_keepers_to_say() -> None:

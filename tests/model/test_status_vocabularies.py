@@ -10,21 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitchpost.model import record, run
+from hitchpost.model.compat import AGENT_STATES, agent_state, container_name, event_reason, event_status
 from hitchpost.model.facts import DOCKER, TMUX, Exit, Facts
-from hitchpost.model.status import (
-    CR070_WORDS,
-    adr22,
-    adr31,
-    as_told,
-    container_name,
-    cr070,
-    settle,
-    status,
-    story29,
-    story29_reason,
-)
+from hitchpost.model.status import as_told, settle, status
 from hitchpost.values import replace
 from tests.model.made import NOW, STATES, ago, ended, facts_with, moments, reported, running
+from tests.model.seed_words import adr22, adr31
 
 
 class Words(NamedTuple):
@@ -32,9 +23,9 @@ class Words(NamedTuple):
 
     adr22: str
     adr31: str
-    cr070: str
+    agent_state: str
     record: str
-    story29: str
+    event_status: str
     reason: str = ""
 
 
@@ -42,9 +33,9 @@ def words(facts: Facts, now: datetime = NOW) -> Words:
     return Words(
         adr22(facts, now),
         adr31(facts, now),
-        cr070(facts),
+        agent_state(facts),
         settle(facts).record,
-        story29(facts, now),
+        event_status(facts, now),
         status(facts, now).reason,
     )
 
@@ -305,7 +296,7 @@ def test_a_container_is_named_after_its_session() -> None:
 
 
 def test_the_words_of_cr_070_are_in_its_order() -> None:
-    assert CR070_WORDS == ("stopped", "starting", "running", "stale", "stopping", "error")
+    assert AGENT_STATES == ("stopped", "starting", "running", "stale", "stopping", "error")
 
 
 @given(facts_with(state=st.sampled_from(STATES) | st.text(), runtime=st.text()), moments)
@@ -313,8 +304,8 @@ def test_every_seed_has_a_word_of_its_own_for_any_facts(facts: Facts, now: datet
     said = words(facts, now)
     assert said.adr22 in ("", "working", "idle", "completed", "failed")
     assert said.adr31.startswith(as_told(facts).state)
-    assert said.cr070 in CR070_WORDS
-    assert said.story29 in ("active", "waiting", "idle", "error", "stopped")
+    assert said.agent_state in AGENT_STATES
+    assert said.event_status in ("active", "waiting", "idle", "error", "stopped")
 
 
 @given(facts_with(), moments)
@@ -326,7 +317,7 @@ def test_writing_down_what_was_settled_changes_no_word_of_the_seeds(facts: Facts
 @given(facts_with(state=st.sampled_from(run.LIVE), keeper_alive=st.just(True), sandbox_alive=st.none()), moments)
 def test_story_2_9_never_calls_a_live_process_idle(facts: Facts, now: datetime) -> None:
     facts = replace(facts, workspace_missing=False)
-    assert story29(facts, now) != "idle"
+    assert event_status(facts, now) != "idle"
 
 
 @pytest.mark.ids("X2")
@@ -336,13 +327,13 @@ def test_story_2_9_never_calls_a_live_process_idle(facts: Facts, now: datetime) 
 def test_story_2_9_calls_a_session_idle_that_the_system_ended_even_while_its_record_is_active(
     intent: str, word: str
 ) -> None:
-    assert story29(ended(run.STOPPED, Exit(code=143, intent=intent)), NOW) == word
+    assert event_status(ended(run.STOPPED, Exit(code=143, intent=intent)), NOW) == word
 
 
 @pytest.mark.ids("X3")
 @given(facts_with(exit=st.just(CODE_0), state=st.just(run.COMPLETED)), moments)
 def test_story_2_9_never_calls_exit_0_an_error(facts: Facts, now: datetime) -> None:
-    assert story29(facts, now) != "error"
+    assert event_status(facts, now) != "error"
 
 
 @pytest.mark.ids("E-3")
@@ -361,4 +352,4 @@ def test_story_2_9_never_calls_exit_0_an_error(facts: Facts, now: datetime) -> N
     ],
 )
 def test_story_2_9_gives_the_code_or_says_that_the_process_crashed(facts: Facts, text: str) -> None:
-    assert story29_reason(facts) == text
+    assert event_reason(facts) == text

@@ -1,4 +1,4 @@
-"""``hitch ps``: the table of ADR 31. Standard library only: it must answer like a shell builtin.
+"""``hitch ps``: the table of sessions. Standard library only: it must answer like a shell builtin.
 
 A hub that is there has the whole text ready. What makes it of the files is imported only when there is none.
 """

@@ -1,4 +1,4 @@
-"""``hitch services``: the containers of the sessions, CR-070's view."""
+"""``hitch services``: the containers of the sessions."""
 
 from __future__ import annotations
 

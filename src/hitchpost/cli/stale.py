@@ -1,4 +1,4 @@
-"""CR-070's menu: a container that runs, and no agent in it."""
+"""The menu for a container that runs without an agent in it."""
 
 from __future__ import annotations
 

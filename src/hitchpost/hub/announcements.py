@@ -10,10 +10,9 @@ import structlog
 from hitchpost.hub.events import Event, Events
 from hitchpost.hub.session import HubSession
 from hitchpost.model import run as runs
+from hitchpost.model.compat import event_reason, event_status
 from hitchpost.model.facts import Facts
 from hitchpost.model.status import never_ran, settle
-from hitchpost.model.status import story29 as event_status
-from hitchpost.model.status import story29_reason as event_status_reason
 from hitchpost.ops.views.observe import Seen
 
 log = structlog.get_logger()
@@ -51,7 +50,7 @@ class Announcements:
         if ended and facts.state != runs.ORPHANED:
             self._exit(session, facts)
         if begun and (status != old_status or (old_shape and announced_run != facts.run)):
-            reason = {"reason": event_status_reason(observation.facts)} if status == "error" else {}
+            reason = {"reason": event_reason(observation.facts)} if status == "error" else {}
             self._publish("session.status", session.id, status=status, session=session.shape, **reason)
         elif old_shape and old_shape != session.shape:
             self._publish("session.updated", session.id, session=session.shape)

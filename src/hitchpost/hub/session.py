@@ -11,7 +11,7 @@ from hitchpost import lightjson
 from hitchpost.errors import NoSuchSession
 from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
-from hitchpost.model.status import cr070 as agent_state
+from hitchpost.model.compat import agent_state
 from hitchpost.model.status import status
 from hitchpost.ops.views.listing import place_in_list, place_of
 from hitchpost.ops.views.observe import Seen

@@ -258,6 +258,8 @@ def _on_started(run: Run, event: AgentStarted) -> tuple[Run, Effects]:
 
 
 def _on_start_failed(run: Run, event: StartFailed) -> tuple[Run, Effects]:
+    if run.state != STARTING:
+        return run, ()  # it runs: whatever fails now is no start
     steps = _steps(run.state, FAILED, event.why, {"error": event.why})
     return replace(run, state=FAILED, over=True), (WriteExit(event.why), *steps)
 

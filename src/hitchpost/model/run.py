@@ -1,4 +1,4 @@
-"""A run: one life of an agent's process. ADR 31's states and transition map, and what an exit means.
+"""A run: one life of an agent's process. Its states, the map of transitions, and what an exit means.
 
 The keeper imports this module, so it imports nothing but errors: states are plain strings.
 """
@@ -77,7 +77,7 @@ class InvalidTransition(HitchpostError):
 
 
 def check(old: str, new: str) -> None:
-    """Raise ``InvalidTransition`` unless ADR 31's map leads from ``old`` to ``new``."""
+    """Raise ``InvalidTransition`` unless the map leads from ``old`` to ``new``."""
     if new not in TRANSITIONS.get(old, ()):
         raise InvalidTransition(old, new)
 
@@ -109,7 +109,7 @@ def exit_text(code: int | None, signal: str | None, out_of_memory: bool = False)
 
 
 def exit_status(code: int | None, signal_number: int | None) -> str:
-    """The content of ADR 22's ``exit_status`` file: the code, or 128 + signal, or nothing when nobody saw it."""
+    """The content of the file ``exit_status``: the code, or 128 + signal, or nothing when nobody saw it."""
     if signal_number is not None:
         return f"{128 + signal_number}\n"
     return "" if code is None else f"{code}\n"

@@ -1,7 +1,7 @@
 """``status(facts, now)``: the one place where facts become words.
 
-The CLI, the API, the page and notifications all read its result, so no two of them can disagree. The five seed
-vocabularies are projections of the same facts, at the end of this module.
+The CLI, the API, the page and notifications all read its result, so no two of them can disagree. Other vocabularies for
+the same facts are in ``compat.py``.
 """
 
 from __future__ import annotations
@@ -216,16 +216,16 @@ def never_ran(facts: Facts) -> bool:
     return facts.exit is not None and facts.exit.error is not None and facts.started_at is None
 
 
-def _interrupted(facts: Facts) -> bool:
+def interrupted(facts: Facts) -> bool:
     return facts.exit is not None and facts.exit.error == run.REBOOT
 
 
-def _sandbox_gone(facts: Facts) -> bool:
+def sandbox_gone(facts: Facts) -> bool:
     return facts.has_sandbox and facts.sandbox_alive is False and not never_ran(facts)
 
 
 def is_stale(facts: Facts) -> bool:
-    """CR-070: the sandbox is up, the agent that ran in it is gone, and nobody asked for that."""
+    """Whether the sandbox is up, the agent that ran in it is gone, and nobody asked for that."""
     if not facts.has_sandbox or facts.sandbox_paused or never_ran(facts):
         return False
     if facts.state in (run.CREATED, run.STARTING, run.STOPPING, run.STOPPED):
@@ -342,78 +342,3 @@ def status(facts: Facts, now: datetime) -> Status:
         rank=rank(facts.record, word, wants, live=live),
         quiet_since=last_output_at if _quiet_word(facts, word, wants, idle_s) else None,
     )
-
-
-# The seeds' vocabularies ----------------------------------------------------------------------------------------
-
-
-def adr22(facts: Facts, now: datetime) -> str:
-    """ADR 22's word: working, idle, completed or failed; empty where it has none."""
-    facts = replace(as_told(facts), probe_failed=False)
-    if facts.record == record.ARCHIVED:
-        return ""
-    if facts.state == run.RUNNING and not facts.sandbox_paused:
-        return IDLE if attention(facts, now) in QUIET else WORKING
-    unseen = facts.exit is None or (facts.exit.code is None and facts.exit.signal is None)
-    if unseen and _sandbox_gone(facts) and not _interrupted(facts):
-        return ""
-    return facts.state if facts.state in (run.COMPLETED, run.FAILED) else ""
-
-
-def adr31(facts: Facts, now: datetime) -> str:
-    """ADR 31's word with its idle attribute: ``running (idle 2m 15s)``."""
-    facts = as_told(facts)
-    if facts.state != run.RUNNING:
-        return facts.state
-    if facts.sandbox_paused:
-        return "running (paused)"
-    idle_s = seconds_between(facts.last_activity_at or facts.started_at, now)
-    return f"running (idle {duration(idle_s)})" if idle_s >= facts.idle_after_s else run.RUNNING
-
-
-CR070_WORDS = ("stopped", "starting", "running", "stale", "stopping", "error")
-
-
-def cr070(facts: Facts) -> str:
-    """CR-070's agent state. Clients must take words that they do not know."""
-    facts = as_told(facts)
-    if facts.record == record.ARCHIVED:
-        return "stopped"
-    if is_stale(facts):
-        return STALE
-    if facts.state in run.LIVE:
-        return facts.state
-    crashed = facts.state == run.FAILED and not _interrupted(facts) and not _sandbox_gone(facts)
-    return "error" if crashed or facts.state == run.ORPHANED else "stopped"
-
-
-def container_name(session: str) -> str:
-    """CR-070's name for the container of an agent."""
-    return f"agent-{session}"
-
-
-def story29(facts: Facts, now: datetime) -> str:
-    """Story 2.9's word: active, waiting, idle, error or stopped. ``idle`` means that no process exists."""
-    facts = replace(as_told(facts), probe_failed=False)
-    if facts.record == record.ARCHIVED:
-        return "stopped"
-    asked_by = facts.exit.intent if facts.exit is not None else None
-    reaped = facts.state == run.STOPPED and asked_by in (run.SHUTDOWN, run.REAPER)
-    suspended = facts.record == record.SUSPENDED and facts.state not in run.LIVE
-    if suspended or reaped:
-        return "idle"
-    if facts.state in (run.FAILED, run.ORPHANED):
-        return "error"
-    if facts.state in run.TERMINAL:
-        return "stopped"
-    return WAITING if attention(facts, now) in WANTS_A_PERSON else "active"
-
-
-def story29_reason(facts: Facts) -> str:
-    """The short reason that goes with the word ``error``: ``Exit code 1``, ``Process crashed``, or why none started."""
-    facts = as_told(facts)
-    if facts.exit is not None and never_ran(facts):
-        return f"Failed to start: {facts.exit.error}"
-    if facts.exit is None or facts.exit.code is None:
-        return "Process crashed"
-    return f"Exit code {facts.exit.code}"

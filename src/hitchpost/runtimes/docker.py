@@ -14,8 +14,8 @@ from typing import Any
 
 from hitchpost import wire
 from hitchpost.errors import HitchpostError, RuntimeMissing, UsageError
+from hitchpost.model.compat import container_name
 from hitchpost.model.facts import Exit
-from hitchpost.model.status import container_name
 from hitchpost.runspec import ContainerSource, RunSpec
 from hitchpost.runtimes import engine, local, sources
 from hitchpost.runtimes.base import GitFolder, Health, Sandbox, Started

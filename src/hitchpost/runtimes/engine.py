@@ -223,7 +223,7 @@ async def exit_code(docker: Any, container: str, argv: list[str], *, user: str) 
 
 
 async def session_is_alive(docker: Any, box: Box) -> bool:
-    """CR-070's probe, to the letter. Raises ``EngineFailed`` when tmux has not said anything: it could not be run."""
+    """Whether tmux's session ``agent`` is there. Raises ``EngineFailed`` when tmux could not be run."""
     code = await exit_code(docker, box.id, ["tmux", "has-session", "-t", "agent"], user=box.user)
     if code not in (0, 1):
         raise EngineFailed(f"tmux could not be asked in the container (exit code {code})")

@@ -81,7 +81,7 @@ class Tmux(local.Local):
             os.close(ready)
 
     def health(self, session_folder: str, run: int, *, session: str) -> Health:
-        """ADR 22's order: the session first, then its shell. Nothing is forked: a connection tells of the server."""
+        """The session is looked at first, then its shell. Nothing is forked: a connection tells of the server."""
         seen = super().health(session_folder, run, session=session)
         if seen.keeper_alive is not False:
             return seen

@@ -238,7 +238,7 @@ HEAD_BYTES = len(_head(b"", b""))
 
 
 def agent_state_of(line: str) -> str:
-    """CR-070's word, of a line with all its fields."""
+    """The word of ``/api/agents``, of a line with all its fields."""
     return line.split("\t", AGENT_STATE + 1)[AGENT_STATE]
 
 

@@ -15,7 +15,7 @@ _MERGED_NAMES = {"status": "state", "status_changed_at": "state_changed_at"}
 
 
 def _state_from_0(value: Object) -> Object:
-    """ADR 31's own file: no schema, no run; the merged version of the document called the state ``status``."""
+    """The first form: no schema, no run; some called the state ``status``."""
     moved = {_MERGED_NAMES.get(key, key): item for key, item in value.items()}
     return {"run": 1, "workspace_id": "", **moved, "schema": 1}
 

@@ -11,8 +11,8 @@ from starlette.requests import HTTPConnection
 
 from hitchpost.agents import catalog
 from hitchpost.hub.session import HubSession
+from hitchpost.model.compat import container_name
 from hitchpost.model.facts import has_sandbox
-from hitchpost.model.status import container_name
 from hitchpost.ops.views.listing import Row
 from hitchpost.store.index import agent_state_of
 from hitchpost.text import readable

@@ -232,7 +232,7 @@ class Health(BaseModel):
 
 
 class AgentView(BaseModel):
-    """CR-070's view of a session. ``state`` may be a word that a client does not know."""
+    """A session as ``/api/agents`` shows it. ``state`` may be a word that a client does not know."""
 
     id: str
     name: str
@@ -323,7 +323,7 @@ class Explanation(BaseModel):
 
 
 class ExportedSession(BaseModel):
-    """In Story 2.9's words: ``status`` is active, waiting, idle, error or stopped; ``session`` is the one shape."""
+    """``status`` is active, waiting, idle, error or stopped; ``session`` is the one shape."""
 
     sessionId: str
     name: str

@@ -123,7 +123,8 @@ def _looked_at(known: Index, session: str, now_s: float) -> tuple[str, ...]:
     """
     from datetime import UTC, datetime
 
-    from hitchpost.model.status import cr070, status
+    from hitchpost.model.compat import agent_state
+    from hitchpost.model.status import status
     from hitchpost.ops.views.observe import look
     from hitchpost.ops.views.session_json import shape
 
@@ -138,7 +139,7 @@ def _looked_at(known: Index, session: str, now_s: float) -> tuple[str, ...]:
     words = status(seen.facts, now)
     made = shape(seen, now, words)
     since_s, total = now_s - words.in_status_s, index.total_field(words.total_s, now_s, grows=words.total_grows)
-    line = index.line_of(made, since_s, total, words.colour, cr070(seen.facts), place_of(made))
+    line = index.line_of(made, since_s, total, words.colour, agent_state(seen.facts), place_of(made))
     return line, lightjson.dumps(made), "" if is_settled(seen) else index.few(session, seen.record)
 
 

@@ -1,4 +1,4 @@
-"""CR-070's view of all sessions: how many agents are in which state, and the containers that are there.
+"""All sessions as services: how many agents are in which state, and the containers that are there.
 
 The hub answers with it; where there is none, ``hitch status`` and ``hitch services`` work it out themselves.
 """
@@ -13,8 +13,9 @@ from typing import Any
 
 from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
+from hitchpost.model.compat import agent_state, container_name
 from hitchpost.model.facts import has_sandbox
-from hitchpost.model.status import container_name, cr070, rests, session_alive, status
+from hitchpost.model.status import rests, session_alive, status
 from hitchpost.ops.views.listing import listing
 from hitchpost.ops.views.observe import Seen, look
 from hitchpost.store.index import agent_state_of
@@ -56,9 +57,9 @@ def containers(sessions: Iterable[Seen], *, is_up: bool) -> list[dict[str, Any]]
 
 
 def _container(seen: Seen, *, is_up: bool) -> dict[str, Any]:
-    """``state`` is CR-070's word, ``status`` the one that ``ps`` has, ``note`` what ``ps`` says behind it."""
+    """``state`` is the word of ``/api/agents``, ``status`` that of ``ps``, ``note`` what ``ps`` says behind it."""
     words = status(replace(seen.facts, idle_after_s=inf), datetime.now(UTC))
-    state, word, note = cr070(seen.facts), words.word, words.label.removeprefix(words.word).lstrip(": ")
+    state, word, note = agent_state(seen.facts), words.word, words.label.removeprefix(words.word).lstrip(": ")
     if not is_up and seen.facts.state in runs.LIVE and session_alive(seen.facts) is None:
         state = word = runs.RUNNING
         note = NOBODY_KNOWS

@@ -6,8 +6,9 @@ import os
 from datetime import UTC, datetime
 
 from hitchpost.model import run as runs
+from hitchpost.model.compat import event_reason, event_status
 from hitchpost.model.facts import Facts
-from hitchpost.model.status import Status, as_told, settle, status, story29, story29_reason, survivors
+from hitchpost.model.status import Status, as_told, settle, status, survivors
 from hitchpost.ops.views.observe import Seen, moment
 from hitchpost.text import readable
 
@@ -53,14 +54,14 @@ def shape(seen: Seen, now: datetime, known: Status | None = None) -> dict[str, A
 
 
 def exported(seen: Seen, now: datetime) -> dict[str, Any]:
-    """A session as Story 2.9's file has it, in that story's words, and our whole shape beside them."""
+    """A session as the exported file has it, with the words of ``session.status``, and the whole shape beside them."""
     made, end = shape(seen, now), as_told(seen.facts).exit
-    word = story29(seen.facts, now)
+    word = event_status(seen.facts, now)
     return {
         "sessionId": made["id"],
         "name": made["name"],
         "status": word,
-        "reason": story29_reason(seen.facts) if word == "error" else None,
+        "reason": event_reason(seen.facts) if word == "error" else None,
         "worktreePath": made["workspace"]["path"],
         "branch": made["workspace"]["branch"],
         "createdAt": made["created_at"],

@@ -1,4 +1,4 @@
-"""The table of ADR 31, for the command and for the hub. It is made column by column: thousands of rows in few steps."""
+"""The table of ``hitch ps``, for the command and for the hub. Column by column: thousands of rows in few steps."""
 
 from __future__ import annotations
 
