@@ -10,6 +10,7 @@ from starlette.requests import HTTPConnection
 from hitchpost.errors import HitchpostError, NoSuchSession
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.grants import Forbidden, Grant, Need
+from hitchpost.ops.views.find import resolve_in
 
 SESSION, AGENT, WORKSPACES = "/api/sessions/{session}", "/api/agents/{agent}", "/api/workspaces"
 NEEDS: dict[tuple[str, str], Need] = {
@@ -70,29 +71,40 @@ class HasId(Protocol):
 T = TypeVar("T", bound=HasId)
 
 
-def admit(hub: Hub, grant: Grant, need: Need, wanted: str = "", *, local: bool = False) -> None:
-    """Raises ``Forbidden``, or ``NoSuchSession`` when the grant does not cover the session that ``wanted`` means."""
-    if wanted and grant.sessions is not None:
-        try:
-            session = hub.registry.find(wanted).id
-        except HitchpostError:
-            raise NoSuchSession(wanted) from None
-        if not grant.sees(session):
-            raise NoSuchSession(wanted)
-    grant.check(need, is_covered=bool(wanted), local=local)
+async def meant(hub: Hub, grant: Grant, wanted: str) -> str:
+    """Which session ``wanted`` means, known in full from now on. Names are looked up here and nowhere after it.
+
+    A grant for some sessions gets the id, looked for among these alone: others' names and ids change nothing. Raises
+    ``NoSuchSession`` when it covers none of that name.
+    """
+    await hub.registry.ready(wanted)
+    if grant.sessions is None:
+        return wanted
+    covered = (hub.registry.sessions.get(session) for session in grant.sessions)
+    try:
+        found = resolve_in({tracked.id: tracked.row for tracked in covered if tracked and tracked.line}, wanted)
+    except HitchpostError:
+        raise NoSuchSession(wanted) from None
+    if found != wanted:
+        await hub.registry.ready(found)
+    return found
 
 
 def admission(hub: Hub) -> Callable[[HTTPConnection], Awaitable[None]]:
-    """What comes before every route: the session of its path is looked up, and who asks may do that."""
+    """What comes before every route: the session of its path is looked up, and who asks may do that.
+
+    The route gets what was found, not what was asked for: a name may belong to another session by then.
+    """
 
     async def check(connection: HTTPConnection) -> None:
-        wanted = connection.path_params.get("session") or connection.path_params.get("agent") or ""
-        if wanted:
-            await hub.registry.ready(wanted)
+        grant: Grant = connection.state.grant
+        names = [name for name in ("session", "agent") if connection.path_params.get(name)]
+        for name in names:
+            connection.path_params[name] = await meant(hub, grant, connection.path_params[name])
         need = NEEDS.get((connection.scope.get("method", "WS"), connection.scope["route"].path))
         if need is None:
             raise Forbidden("nobody may ask that")
-        admit(hub, connection.state.grant, need, wanted, local=connection.state.local)
+        grant.check(need, is_covered=bool(names), local=connection.state.local)
 
     return check
 
@@ -104,4 +116,4 @@ def grant_of(connection: HTTPConnection) -> Grant:
 
 def seen_by(grant: Grant, some: Iterable[T]) -> list[T]:
     """Those that the grant covers."""
-    return [one for one in some if grant.sees(one.id)]
+    return [session for session in some if grant.sees(session.id)]

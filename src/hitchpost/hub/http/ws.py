@@ -20,7 +20,7 @@ from hitchpost.hub.http.gate import Refusal, refuse
 from hitchpost.hub.http.grants import OWNER, Grant, Need
 from hitchpost.hub.http.live import Held
 from hitchpost.hub.http.metrics import Metrics
-from hitchpost.hub.http.needs import admit
+from hitchpost.hub.http.needs import meant
 from hitchpost.hub.http.schemas import Side
 from hitchpost.hub.http.tokenfile import Known
 from hitchpost.hub.keepers import KeeperBusy, KeeperGone
@@ -253,8 +253,8 @@ class Connection:
             return
         try:
             if session not in self.views:
-                await self.hub.registry.ready(session)
-            admit(self.hub, self.grant, need, session)
+                asked.sessionId = await meant(self.hub, self.grant, session)
+            self.grant.check(need, is_covered=bool(session))
             await handle(self, asked)
         except ValueError as error:
             await self._error("bad_input", str(error), session)
