@@ -158,7 +158,11 @@ def admitted(sessions: Sessions, wanted: str, *, role: str = "owner", mine: str)
         "state": {"grant": grant, "local": False},
     }
     hub: Any = SimpleNamespace(registry=sessions)
-    asyncio.run(admission(hub)(HTTPConnection(scope)))
+
+    async def check() -> None:
+        await admission(hub)(HTTPConnection(scope))
+
+    asyncio.run(check())
     return str(scope["path_params"]["session"])
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 import uvicorn
 
-from hitchpost.hub.http import connections
+from hitchpost.hub.http import connections, places
 from hitchpost.hub.logfile import STDERR, LogFile
 from tests.ground import Ground
 from tests.hubs import HubProcess
@@ -60,7 +60,7 @@ def is_closed(sock: socket.socket) -> bool:
 def test_connections_without_credentials_do_not_use_up_the_descriptors(hub: HubProcess, first: bytes) -> None:
     before = descriptors(hub)
     with idle(hub, 400, first) as opened:
-        eventually(lambda: descriptors(hub) <= before + connections.Connection.most_unknown + 8, what="few places")
+        eventually(lambda: descriptors(hub) <= before + places.Places.most_unknown + 8, what="few places")
         assert ask(hub, "GET", "/api/sessions", [bearer(hub)]).status == 200
         eventually(lambda: is_closed(opened[0]), what="the oldest to be closed")
     assert "Traceback" not in hub.log()

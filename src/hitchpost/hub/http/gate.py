@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
+from weakref import WeakValueDictionary
 
 from starlette.exceptions import HTTPException
 
@@ -22,8 +23,9 @@ from hitchpost.hub.http.tokens import GUESS_S, Tokens
 
 SAFE_METHODS = ("GET", "HEAD")
 MOST_BODY_BYTES = 4 << 20
-MOST_SIGN_IN_BYTES = 4096
-"""Of somebody who is not known yet."""
+MOST_SMALL_BYTES = 4096
+"""Of somebody who is not known yet, or changes nothing."""
+MOST_AT_ONCE = 8
 CHALLENGE, SIGN_IN_PATH = "/api/sign-in/challenge", "/api/sign-in"
 SIGN_IN = (CHALLENGE, SIGN_IN_PATH)
 OPEN_PATHS = ("/", "/favicon.svg", "/manifest.webmanifest", "/sw.js")
@@ -85,6 +87,8 @@ class Gate:
         self.hosts: frozenset[str] = frozenset()
         self.origins: frozenset[str] = frozenset()
         self._notes: set[asyncio.Future[None]] = set()
+        self._lines: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        """Of requests, one for each sign-in that is not an owner's of everything."""
 
     def serve_at(self, port: int, names: Iterable[str] = ("127.0.0.1", "localhost", "[::1]")) -> None:
         self.hosts = frozenset(f"{name}:{port}" for name in names)
@@ -104,7 +108,7 @@ class Gate:
             await refuse(scope, receive, send, Refusal(503, "system", f"cannot read the tokens: {error.strerror}"))
             return
         if known is not None:
-            recognise(scope)
+            recognise(scope, known)
         state = {"grant": NOBODY, "local": False, "actor": "", "held": None, "origins": self.origins}
         scope["state"] = {**scope.get("state", {}), **state}
         started = False
@@ -118,19 +122,31 @@ class Gate:
                 message["headers"] = [*said, *(one for one in HEADERS if not (cached and one[0] == b"cache-control"))]
             await send(message)
 
-        taken = bounded(receive, MOST_BODY_BYTES if known is not None else MOST_SIGN_IN_BYTES)
-        work = self.app(scope, taken, with_headers if scope["type"] == "http" else send)
+        taken = bounded(receive, MOST_SMALL_BYTES if known is None else most_body(known))
         if known is None:
-            await work
+            await self.app(scope, taken, with_headers if scope["type"] == "http" else send)
             return
         self._note_use(known)
         task = asyncio.current_task()
         assert task is not None
         held = Held(known, task.cancel)
         scope["state"] |= {"grant": known.grant, "actor": _actor(known), "held": held}
+        if scope["type"] == "http":
+            work = self._in_line(known, scope, taken, with_headers)
+        else:
+            work = self.app(scope, taken, send)
         await self.tokens.live.serve(held, work)
         if held.gone and not started and scope["type"] == "http":
             await refuse(scope, receive, send, Refusal(401, "not_signed_in", "signed out meanwhile"))
+
+    async def _in_line(self, known: Known, scope: Scope, receive: Receive, send: Send) -> None:
+        """Only so many requests of one sign-in are answered at once; the others wait for these."""
+        if known.grant.is_whole:
+            await self.app(scope, receive, send)
+            return
+        line = self._lines.setdefault(known.key, asyncio.Semaphore(MOST_AT_ONCE))
+        async with line:
+            await self.app(scope, receive, send)
 
     def _who(self, scope: Scope, headers: Headers) -> Known | None:
         """Who asks; None where anybody may. Raises ``Refusal``. The order is the order of suspicion."""
@@ -145,13 +161,15 @@ class Gate:
         if method in SAFE_METHODS and (path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)):
             return None
         if path in SIGN_IN and method == "POST":
-            self._check_body(headers, MOST_SIGN_IN_BYTES)
+            self._check_body(headers, MOST_SMALL_BYTES)
+            if headers.one(b"transfer-encoding") is not None:
+                raise Refusal(413, "too_large", f"a body has at most {MOST_SMALL_BYTES} bytes, and says how many")
             return None
         known = self._bearer(headers)
         if known is None:
             raise Refusal(401, "not_signed_in", "sign in first", "hitch up prints a URL that signs you in")
         if method not in SAFE_METHODS:
-            self._check_body(headers)
+            self._check_body(headers, most_body(known))
         return known
 
     def _who_connects(self, scope: Scope, headers: Headers, origin: str | None) -> Known:
@@ -192,7 +210,7 @@ class Gate:
             note.add_done_callback(self._notes.discard)
 
     @staticmethod
-    def _check_body(headers: Headers, most: int = MOST_BODY_BYTES) -> None:
+    def _check_body(headers: Headers, most: int) -> None:
         """Forms of other sites can be sent without asking; JSON cannot."""
         kind = (headers.one(b"content-type") or "").partition(";")[0].strip(" \t").lower()
         length = headers.one(b"content-length") or "0"
@@ -219,6 +237,11 @@ class Headers:
 def _actor(known: Known) -> str:
     """Who was let in, as the story of a session names it."""
     return "browser" if known.kind == BROWSER else f"token {known.name}".strip()
+
+
+def most_body(known: Known) -> int:
+    """A viewer has nothing to say that is long."""
+    return MOST_BODY_BYTES if known.grant.role == OWNER else MOST_SMALL_BYTES
 
 
 def bounded(receive: Receive, most: int = MOST_BODY_BYTES) -> Receive:
