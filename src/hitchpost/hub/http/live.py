@@ -7,6 +7,7 @@ out, or time is up. Nobody has to ask again and again.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
@@ -17,8 +18,8 @@ from hitchpost.hub.http.tokenfile import FILE, Known
 IN_CLOSE_WRITE = 0x8
 AGAIN_S = 1.0
 """Until the next look at the file where the kernel does not tell of its changes, or where it cannot be read now."""
-SHORTEST_S, LONGEST_S = 0.05, 3600.0
-"""Until the next look at what expires. A browser's sign-in may have been renewed by then."""
+SHORTEST_S, LONGEST_S = 0.05, 1.0
+"""Until the next look at the time of day while something is held that expires: clocks are set, and machines sleep."""
 
 
 class Held:
@@ -31,14 +32,16 @@ class Held:
 
 
 class Live:
-    """``find`` tells who has a key now."""
+    """``find`` tells who has a key now, ``wall`` the time of day."""
 
-    def __init__(self, find: Callable[[str], Known | None]) -> None:
-        self.find = find
+    def __init__(self, find: Callable[[str], Known | None], wall: Callable[[], float] = time.time) -> None:
+        self.find, self.wall = find, wall
         self._held: set[Held] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._changes: Changes | None = None
         self._home = ""
+        self._must_look = False
+        """Whether somebody could not be looked up the last time."""
 
     def open(self, home: str) -> None:
         """Hear of every change of the tokens from now on."""
@@ -70,11 +73,13 @@ class Live:
 
     def check(self) -> None:
         """End all that goes on for those who are not known any more."""
+        self._must_look = False
         for held in list(self._held):
             try:
                 known = self.find(held.known.key)
             except OSError:
-                self._look_in(AGAIN_S)  # it cannot be told now
+                self._must_look = True  # it cannot be told now
+                self._look_in(AGAIN_S)
                 continue
             if known is None:
                 self._held.discard(held)
@@ -94,7 +99,7 @@ class Live:
             return
         after_s = AGAIN_S if self._is_unwatched() else LONGEST_S
         if ends is not None:
-            after_s = min(after_s, max(SHORTEST_S, (ends - datetime.now(UTC)).total_seconds()))
+            after_s = min(after_s, max(SHORTEST_S, ends.timestamp() - self.wall()))
         self._look_in(after_s)
 
     def _look_in(self, after_s: float) -> None:
@@ -109,9 +114,13 @@ class Live:
 
     def _time_is_up(self) -> None:
         self._timer = None
+        now = datetime.fromtimestamp(self.wall(), UTC)
+        must_look = self._must_look or not all(held.known.grant.holds(now) for held in self._held)
         if self._changes is not None and self._is_unwatched():
+            must_look = True
             self._changes.open()
             self._changes.watch(self._home)
-        self.check()
+        if must_look:
+            self.check()
         for held in self._held:
             self._arm(held.known)

@@ -25,6 +25,7 @@ from hitchpost.hub.http.schemas import Side
 from hitchpost.hub.http.tokenfile import Known
 from hitchpost.hub.keepers import KeeperBusy, KeeperGone
 from hitchpost.hub.streams import SNAPSHOT, Keys, Viewer
+from hitchpost.ops.sessions.create import LONGEST_NAME
 
 MOST_CLIENTS = 600
 """Over TCP; the hub's own socket always has room."""
@@ -34,6 +35,9 @@ MOST_EVENTS = 2000
 MOST_INPUT_BYTES = 1 << 20
 MOST_WAITING = 256
 """Messages of one connection for one session."""
+MOST_WAITING_CHARS, MOST_HELD_CHARS = 2 << 20, 4 << 20
+"""Of such messages, and of all that wait on one connection: what comes after those is not read before some are done."""
+MOST_DEEDS = 1024
 TRY_AGAIN_LATER = 1013
 NOT_ALLOWED = 1008
 LAST_WORD_S = 0.5
@@ -43,7 +47,7 @@ LAST_LINE_S = 5.0
 class Message(BaseModel):
     model_config = ConfigDict(extra="ignore")
     type: str
-    sessionId: str = ""
+    sessionId: str = Field(default="", max_length=LONGEST_NAME)
 
 
 class Attach(Message):
@@ -126,6 +130,7 @@ class Connection:
         self._lanes: dict[str, asyncio.Task[None]] = {}
         """For each session of which something is asked: the last of that."""
         self._waiting: Counter[str] = Counter()
+        self._waiting_chars: Counter[str] = Counter()
         self._ended: asyncio.Task[None] | None = None
         self._leaving = False
 
@@ -225,16 +230,21 @@ class Connection:
         view = self.views.get(session)
         if session not in self._lanes and isinstance(asked, Input) and view is not None and view.takes_keys_at_once:
             await self._do(asked, need, handle)
-        elif self._waiting[session] >= MOST_WAITING:
+        elif self._waiting[session] >= MOST_WAITING or self._waiting_chars[session] >= MOST_WAITING_CHARS:
             await self._error("busy", "the session does not keep up with what is asked of it", session)
         else:
+            while len(self._deeds) >= MOST_DEEDS or self._waiting_chars.total() >= MOST_HELD_CHARS:
+                await asyncio.wait(self._deeds, return_when=asyncio.FIRST_COMPLETED)
             self._waiting[session] += 1
-            lane = asyncio.create_task(self._in_turn(self._lanes.get(session), asked, need, handle))
+            self._waiting_chars[session] += len(text)
+            lane = asyncio.create_task(self._in_turn(self._lanes.get(session), asked, need, handle, len(text)))
             self._lanes[session] = lane
             self._deeds.add(lane)
             lane.add_done_callback(self._deeds.discard)
 
-    async def _in_turn(self, before: asyncio.Task[None] | None, asked: Message, need: Need, handle: Handle) -> None:
+    async def _in_turn(
+        self, before: asyncio.Task[None] | None, asked: Message, need: Need, handle: Handle, chars: int
+    ) -> None:
         session = asked.sessionId
         try:
             if before is not None:
@@ -244,8 +254,9 @@ class Connection:
             return  # the client is gone; the connection's own loop ends the rest
         finally:
             self._waiting[session] -= 1
+            self._waiting_chars[session] -= chars
             if not self._waiting[session]:
-                del self._waiting[session], self._lanes[session]
+                del self._waiting[session], self._waiting_chars[session], self._lanes[session]
 
     async def _do(self, asked: Message, need: Need, handle: Handle) -> None:
         session = asked.sessionId
