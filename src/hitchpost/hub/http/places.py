@@ -8,6 +8,7 @@ answered goes last.
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections import Counter
 from time import perf_counter
 from typing import Protocol
@@ -19,6 +20,11 @@ OF_UNKNOWN, OF_LIMITED, OF_ONE = 0.3, 0.4, 0.15
 """Parts of the event loop's time: of all who are not known, of all who do not own everything, of one such sign-in."""
 BURST_S = 0.1
 MOST_SHARES = 1000
+
+
+def part_of_descriptors(parts: int) -> int:
+    """One of so many equal parts of the descriptors that this process may have."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // parts
 
 
 class Guest(Protocol):
@@ -60,6 +66,9 @@ class Places:
     """How long a known client may take to send one request."""
 
     def __init__(self, **limits: float) -> None:
+        part = part_of_descriptors(8)
+        self.most_known, self.most_arriving = min(self.most_known, part), min(self.most_arriving, part)
+        self.most_unknown = min(self.most_unknown, part)
         for name, limit in limits.items():
             setattr(self, name, limit)
         self.unknown: dict[Guest, None] = {}

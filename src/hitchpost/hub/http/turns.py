@@ -68,8 +68,9 @@ class Intake:
     def soon(self) -> None:
         """It may be that more can be taken now."""
         if self._turn is None:
-            self._is_paused = True
             self._turn = asyncio.get_running_loop().call_soon(self.go_on)
+        self._is_paused = True
+        self._read_or_pause()
 
     def go_on(self) -> None:
         """Take what one turn has time for."""

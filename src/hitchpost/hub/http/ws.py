@@ -21,6 +21,7 @@ from hitchpost.hub.http.grants import OWNER, Grant, Need
 from hitchpost.hub.http.live import Held
 from hitchpost.hub.http.metrics import Metrics
 from hitchpost.hub.http.needs import meant
+from hitchpost.hub.http.places import part_of_descriptors
 from hitchpost.hub.http.schemas import Side
 from hitchpost.hub.http.tokenfile import Known
 from hitchpost.hub.keepers import KeeperBusy, KeeperGone
@@ -31,6 +32,9 @@ MOST_CLIENTS = 600
 """Over TCP; the hub's own socket always has room."""
 MOST_OF_ONE = 32
 KEPT_FOR_OWNERS = 100
+MOST_VIEWS = 2000
+MOST_VIEWS_OF_ONE = 200
+"""What those look at who do not own everything. Each view holds a file open."""
 MOST_EVENTS = 2000
 MOST_INPUT_BYTES = 1 << 20
 MOST_WAITING = 256
@@ -95,6 +99,7 @@ class WebSockets:
             return
         connection = Connection(self.hub, websocket, self.metrics, websocket.state.grant)
         connection.key = "" if held is None else held.known.key
+        connection.full = partial(self._no_view_for, connection)
         self.open.add(connection)  # before anything is waited for: its place is taken
         self.metrics.clients = len(self.open)
         try:
@@ -112,14 +117,27 @@ class WebSockets:
         taken = [one.key for one in self.open if one.key]
         if taken.count(known.key) >= MOST_OF_ONE:
             return f"{MOST_OF_ONE} clients are connected with this sign-in"
-        most = MOST_CLIENTS if known.grant.role == OWNER else MOST_CLIENTS - KEPT_FOR_OWNERS
+        most = MOST_CLIENTS if known.grant.is_whole else min(MOST_CLIENTS - KEPT_FOR_OWNERS, part_of_descriptors(4))
         return f"{len(taken)} clients are connected" if len(taken) >= most else ""
+
+    def _no_view_for(self, connection: Connection) -> str:
+        """Why this one may look at nothing more: some of the descriptors are kept for the owner and the sessions."""
+        if connection.grant.is_whole:
+            return ""
+        others = [other for other in self.open if not other.grant.is_whole]
+        if sum(len(other.views) for other in others if other.key == connection.key) >= MOST_VIEWS_OF_ONE:
+            return f"{MOST_VIEWS_OF_ONE} terminals are shown with this sign-in; detach from some"
+        most = min(MOST_VIEWS, part_of_descriptors(4))
+        return (
+            f"{most} terminals are shown; try again later" if sum(len(other.views) for other in others) >= most else ""
+        )
 
 
 class Connection:
     def __init__(self, hub: Hub, websocket: WebSocket, metrics: Metrics, grant: Grant) -> None:
         self.hub, self.websocket, self.metrics, self.grant = hub, websocket, metrics, grant
         self.key = ""
+        self.full: Callable[[], str] = str
         self.views: dict[str, View] = {}
         self._trees: dict[str, Callable[[], None]] = {}
         self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_EVENTS)
@@ -275,6 +293,8 @@ class Connection:
     async def _attach(self, asked: Attach) -> None:
         session = self.hub.registry.find(asked.sessionId).id
         await self._detach(session)
+        if full := self.full():
+            raise Refused(full)
         viewer = self.hub.viewer(session, asked.cols, asked.rows)
         one = self.hub.registry.get(session)
         view = View(viewer, self._next_channel, one.shape["run"], asked.readOnly or self.grant.role != OWNER)
