@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from fastapi.routing import APIWebSocketRoute, iter_route_contexts
+from starlette.requests import HTTPConnection
 
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.app import build
-from hitchpost.hub.http.grants import Need
-from hitchpost.hub.http.needs import NEEDS
+from hitchpost.hub.http.grants import Grant, Need
+from hitchpost.hub.http.needs import NEEDS, check_needs
 from hitchpost.hub.http.tokens import Tokens, create_bearer
 from hitchpost.hub.http.ws_connection import MESSAGES
 from tests.ground import Ground
@@ -122,6 +127,84 @@ def test_a_token_for_one_session_hears_and_types_nothing_of_the_others(ground: G
     asyncio.run(scene())
     assert b"evil" not in theirs.output()
     ground.end(mine)
+
+
+class Sessions:
+    """The part of a registry that names are looked up in."""
+
+    def __init__(self, **names: str) -> None:
+        rows = [
+            {"id": key, "name": name, "index": place, "record": "active"}
+            for place, (key, name) in enumerate(names.items(), 1)
+        ]
+        self.by_id = {str(row["id"]): SimpleNamespace(id=row["id"], line="a line", index_row=row) for row in rows}
+
+    async def load(self, name: str) -> None:
+        """All of them are loaded."""
+
+
+def admitted(sessions: Sessions, wanted: str, *, role: str = "owner", mine: str) -> str:
+    """What the route is told to work on."""
+    grant = Grant(role, frozenset([mine]))
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "GET",
+        "route": SimpleNamespace(path="/api/sessions/{session}"),
+        "path_params": {"session": wanted},
+        "state": {"grant": grant, "local": False},
+        "app": SimpleNamespace(state=SimpleNamespace(hub=SimpleNamespace(registry=sessions))),
+    }
+
+    async def check() -> None:
+        await check_needs(HTTPConnection(scope))
+
+    asyncio.run(check())
+    return str(scope["path_params"]["session"])
+
+
+@pytest.mark.ids("S1")
+def test_the_route_works_on_the_session_that_was_admitted_whatever_has_its_name_by_then() -> None:
+    sessions = Sessions(aaaamine="qbjx", qbjxtheirs="theirs")
+    for wanted in ("qbjx", "aaaamine", "aaaa", "1"):
+        assert admitted(sessions, wanted, mine="aaaamine") == "aaaamine"
+
+
+@pytest.mark.ids("S1")
+def test_sessions_of_others_change_nothing_about_what_a_limited_token_finds() -> None:
+    """Not even whether the beginning of an id, or a name, is anybody else's too."""
+    alone, beside = Sessions(aabbmine="dev"), Sessions(aacctheirs="dev", aabbmine="dev", aatheirs="aabb")
+    for wanted in ("a", "aa", "aabb", "dev", "aabbmine"):
+        assert admitted(alone, wanted, mine="aabbmine") == admitted(beside, wanted, mine="aabbmine") == "aabbmine"
+
+
+@pytest.mark.ids("S1")
+def test_an_owner_of_one_session_changes_no_other_by_renaming_its_own(ground: Ground, hub: HubProcess) -> None:
+    wish = {"command": ["sleep", "1000"], "folder": str(ground.place)}
+    mine, theirs = (hub.ask("POST", "/api/sessions", {**wish, "name": name})["session"] for name in (MINE, THEIRS))
+    token = create_bearer(hub.home, "shared", "owner", frozenset([mine["id"]]))
+    beginning = theirs["id"][:4]
+    ends = time.monotonic() + 5
+
+    def rename() -> None:
+        with hub.http(None, Authorization=f"Bearer {token}") as client:
+            while time.monotonic() < ends:
+                for name in ("zzz", beginning):
+                    client.patch(f"/api/sessions/{mine['id']}", json={"name": name})
+
+    def describe() -> None:
+        with hub.http(None, Authorization=f"Bearer {token}") as client:
+            while time.monotonic() < ends:
+                client.patch(f"/api/sessions/{beginning}", json={"description": "evil"})
+
+    threads = [threading.Thread(target=rename), *(threading.Thread(target=describe) for _ in range(3))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows = {row["id"]: row["description"] for row in hub.ask("GET", "/api/sessions")}
+    assert rows == {mine["id"]: "evil", theirs["id"]: ""}
+    for session in (mine, theirs):
+        hub.ask("POST", f"/api/sessions/{session['id']}/cancel")
 
 
 @pytest.mark.ids("S1")

@@ -16,12 +16,14 @@ import websockets
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from hitchpost.hub.http.tokenfile import TokenFile
-from hitchpost.hub.http.tokens import create_bearer
+from hitchpost.hub.http.grants import Grant
+from hitchpost.hub.http.live import Held, Live
+from hitchpost.hub.http.tokenfile import BROWSER_S, Credential, TokenFile
+from hitchpost.hub.http.tokens import Tokens, create_bearer
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.security.attacks import ask, connected, host_of, knock, sign_in, until_running
-from tests.security.test_api_signins import closed_with, socket_of
+from tests.security.test_api_signins import closed_with, signed_in, socket_of
 from tests.support import Hitch, eventually
 
 SOON_S = 2.0
@@ -175,3 +177,63 @@ def test_signing_out_closes_the_browsers_sockets_and_nobody_elses(hub: HubProces
         theirs.send("{}")
         assert json.loads(theirs.recv(timeout=20))["type"] == "error"
     assert knock(hub, f"/ws?ticket={other.ticket()}", [("Origin", Origin(hub.url))]).status == 101
+
+
+async def until(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+@pytest.mark.ids("S1")
+def test_what_is_held_ends_when_the_clock_is_set_or_the_machine_has_slept() -> None:
+    """The timer that was meant for the end would fire an hour late."""
+    now = 1.8e9
+    ends = datetime.fromtimestamp(now + 600, UTC)
+    known = Credential("key", "script", Grant("viewer", None, ends))
+
+    async def scene() -> None:
+        nonlocal now
+
+        def find(key: str) -> Credential | None:
+            return known if known.grant.holds(datetime.fromtimestamp(now, UTC)) else None
+
+        async def nothing() -> None:
+            """There is no file to read."""
+
+        live = Live(find, nothing, lambda: True, lambda: now)
+        ended = asyncio.Event()
+        held = Held(known, ended.set)
+        stream = asyncio.create_task(live.serve(held, until(ended)))
+        await asyncio.sleep(0)
+        now += 3600
+        async with asyncio.timeout(SOON_S + 3):
+            await stream
+        assert held.gone
+        await asyncio.sleep(1.5)
+        assert live._timer is None, "nothing is held, and nobody looks"
+        await live.close()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.ids("S1")
+def test_a_browser_that_could_not_be_written_down_expires_and_can_be_taken_back(home: Path) -> None:
+    now = 1.8e9
+    tokens = Tokens(str(home), clock=lambda: now, wall=lambda: now)
+    kept = home / "tokens.json"
+    kept.write_text("{")
+    known = signed_in(tokens)
+    assert tokens.is_use_due(known)
+    tokens.note_use(known.key)
+    assert tokens.find(known.key) is not None, "it still cannot be written down"
+    kept.unlink()
+    now += 60
+    assert tokens.is_use_due(known)
+    tokens.note_use(known.key)
+    assert [listed.key for listed in TokenFile(str(home), lambda: now).all()] == [known.key]
+    TokenFile(str(home), lambda: now).remove(known.key)
+    assert tokens.find(known.key) is None
+
+    kept.write_text("{")
+    another = signed_in(tokens)
+    now += BROWSER_S + 1
+    assert tokens.find(another.key) is None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import socket
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,14 @@ from urllib.parse import urlsplit
 import pytest
 import uvicorn
 
-from hitchpost.hub.http import connections
+from hitchpost.hub.http import connections, places
+from hitchpost.hub.http.grants import OWNER, VIEWER, Grant
+from hitchpost.hub.http.tokenfile import Credential
+from hitchpost.hub.http.tokens import create_bearer
 from hitchpost.hub.logfile import STDERR, LogFile
 from tests.ground import Ground
 from tests.hubs import HubProcess
-from tests.security.attacks import ask, bearer
+from tests.security.attacks import JSON, ask, bearer, knock, until_running
 from tests.support import eventually
 
 
@@ -60,7 +65,7 @@ def is_closed(sock: socket.socket) -> bool:
 def test_connections_without_credentials_do_not_use_up_the_descriptors(hub: HubProcess, first: bytes) -> None:
     before = descriptors(hub)
     with idle(hub, 400, first) as opened:
-        eventually(lambda: descriptors(hub) <= before + connections.Connection.most_unknown + 8, what="few places")
+        eventually(lambda: descriptors(hub) <= before + places.Places.most_unknown + 8, what="few places")
         assert ask(hub, "GET", "/api/sessions", [bearer(hub)]).status == 200
         eventually(lambda: is_closed(opened[0]), what="the oldest to be closed")
     assert "Traceback" not in hub.log()
@@ -154,7 +159,140 @@ def test_who_is_known_stays_when_many_come_who_are_not() -> None:
     asyncio.run(scene())
 
 
+def known_as(key: str, role: str) -> Credential:
+    return Credential(key, "script", Grant(role))
+
+
+WHO = {
+    "/ann": known_as("ann", OWNER),
+    "/bob": known_as("bob", OWNER),
+    "/eve": known_as("eve", VIEWER),
+    "/vic": known_as("vic", VIEWER),
+}
+
+
+class Signed:
+    """An app that knows who asks by the path, and answers slowly when it is told to."""
+
+    def __init__(self) -> None:
+        self.waits: list[asyncio.Event] = []
+        self.asked = asyncio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        path, _, slowly = scope["path"].partition("-")
+        connections.recognise(scope, WHO[path])
+        if slowly:
+            self.waits.append(asyncio.Event())
+            self.asked.set()
+            await self.waits[-1].wait()
+        await hello({**scope, "state": {}}, receive, send)
+
+
+class Client:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def of(cls, port: int, who: str, *, slow: bool = False) -> Client:
+        """Connected, and known: it has been answered, unless its request is a slow one."""
+        made = cls(*await asyncio.open_connection("127.0.0.1", port))
+        made.writer.write(ASK % f"{who}{'-slow' if slow else ''}".encode())
+        if not slow:
+            assert (await made.reader.readuntil(b"ok")).endswith(b"ok")
+        return made
+
+    async def is_answered(self) -> bool:
+        try:
+            async with asyncio.timeout(20):
+                return (await self.reader.readuntil(b"ok")).endswith(b"ok")
+        except (ConnectionResetError, asyncio.IncompleteReadError):
+            return False
+
+    async def is_open(self) -> bool:
+        self.writer.write(ASK % b"ann")
+        return await self.is_answered()
+
+
+def test_nobody_takes_the_places_of_others_and_a_viewer_none_of_an_owner() -> None:
+    async def scene() -> None:
+        app = Signed()
+        async with served(app, most_known=6, most_of_one=4) as port:
+            owner = await Client.of(port, "ann", slow=True)
+            idle = await Client.of(port, "ann")
+            mate = await Client.of(port, "vic")
+            await app.asked.wait()
+            eves = [await Client.of(port, "eve") for _ in range(20)]
+            for client in eves[:17]:
+                assert await until_closed(client.reader) < 10
+            for wait in app.waits:
+                wait.set()
+            assert await owner.is_answered()
+            assert await idle.is_open()
+            assert await mate.is_open()
+            for client in (owner, idle, mate, *eves):
+                client.writer.close()
+
+    asyncio.run(scene())
+
+
+def test_a_request_that_is_being_answered_is_the_last_to_be_cut() -> None:
+    async def scene() -> None:
+        app = Signed()
+        async with served(app, most_of_one=3) as port:
+            busy = await Client.of(port, "eve", slow=True)
+            await app.asked.wait()
+            others = [await Client.of(port, "eve") for _ in range(10)]
+            app.waits[0].set()
+            assert await busy.is_answered()
+            for client in (busy, *others):
+                client.writer.close()
+
+    asyncio.run(scene())
+
+
+def test_the_places_of_owners_are_shared_between_them() -> None:
+    async def scene() -> None:
+        async with served(Signed(), most_known=4) as port:
+            ann = await Client.of(port, "ann")
+            bobs = [await Client.of(port, "bob") for _ in range(8)]
+            assert await until_closed(bobs[0].reader) < 10
+            assert await ann.is_open()
+            for client in (ann, *bobs):
+                client.writer.close()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.ids("S14")
+def test_S14_a_viewer_with_many_connections_cuts_off_no_request_of_the_owner(ground: Ground, hub: HubProcess) -> None:
+    dev = ground.begin_sh("trap '' TERM; while :; do sleep 1; done", name="dev")
+    until_running(hub, dev.id)
+    answers: list[int] = []
+
+    def stop() -> None:
+        with suppress(OSError, http.client.HTTPException):
+            answers.append(ask(hub, "POST", f"/api/sessions/{dev.id}/stop", [bearer(hub), JSON], b"{}").status)
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    token = create_bearer(hub.home, "shared", "viewer", frozenset([dev.id]))
+    first = b"GET /api/me HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer " + token.encode() + b"\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(300):
+            (sock,) = stack.enter_context(idle(hub, 1, first))
+            with suppress(ConnectionError):
+                sock.recv(1000)
+        stopping.join()
+    assert answers == [200]
+
+
 # the log --------------------------------------------------------------------------------------------------------
+
+
+def test_a_websocket_that_is_refused_is_no_mistake_of_ours(hub: HubProcess) -> None:
+    assert knock(hub, "/ws?ticket=wrong", [("Origin", hub.url)]).status == 401
+    assert ask(hub, "GET", "/api/health", [bearer(hub)]).status == 200
+    assert [line for line in hub.log().splitlines() if json.loads(line)["level"] in ("error", "warning")] == []
 
 
 def test_every_line_of_the_log_is_json_also_for_requests_that_are_none(hub: HubProcess) -> None:

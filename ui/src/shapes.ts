@@ -3,7 +3,7 @@
  * Fields and words that are not known here are to be ignored.
  */
 
-/** CR-070's view of a session. `state` may be a word that a client does not know. */
+/** A session as `/api/agents` shows it. `state` may be a word that a client does not know. */
 export interface AgentView {
   id: string;
   name: string;
@@ -161,7 +161,7 @@ export interface Export {
   sessions: ExportedSession[];
 }
 
-/** In Story 2.9's words: `status` is active, waiting, idle, error or stopped; `session` is the one shape. */
+/** `status` is active, waiting, idle, error or stopped; `session` is the one shape. */
 export interface ExportedSession {
   sessionId: string;
   name: string;

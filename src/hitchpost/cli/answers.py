@@ -9,17 +9,28 @@ import time
 from collections.abc import Callable
 
 LONGEST_WAIT_S = 1.0
-CARRIED_BYTES = 256
-
-MAKES_TERMINALS_SEND = re.compile(
-    rb"\x05|\x1b(?:"
-    rb"Z|P|_G"
-    rb"|\[[0-?]*(?:[cnx]|\$p|\*y)|\[(?:\?u|>[0-9]*q|[0-9;]*t|\?[0-9;]*S)"
-    rb"|\[\?(?:[0-9]+;)*(?:9|100[0-6]|1015|1016|2031|2048|5522)[0-9;]*h"
-    rb"|\][^\x07\x1b]*\?"
-    rb")"
+MOST_CARRIED_BYTES = 4096
+TEXT = rb"[^\x05\x1b\x90\x98\x9a\x9b\x9d-\x9f]"
+"""All but what begins a sequence or asks a question by itself, also in a terminal that does not speak UTF-8."""
+TITLE = rb"[^\x00-\x1f\x7f\x90\x98-\x9f]"
+SILENT_MODES = rb"(?:[134567]|12|25|45|47|66|69|80|1007|1034|1035|1036|1039|1047|1048|1049|2004|2026|2027)"
+SILENT = re.compile(
+    rb"(?:" + TEXT + rb"++"
+    rb"|\x1b(?:"
+    rb"[78=>DEHMNOc\\]|[()*+\-./][0-9A-Z]|\#[34568]|%[@G]"
+    rb"|\[[0-9;:]*+(?:[@-HJ-MPSTXZ`abdefghlmrsu]|[ !][pq])"
+    rb"|\[2[23](?:;[0-2])?t"
+    rb"|\[>[0-9;]*+m|\[[<=>][0-9;]*+u"
+    rb"|\[\?" + SILENT_MODES + rb"(?:;" + SILENT_MODES + rb")*+[hl]"
+    rb"|\][012];" + TITLE + rb"*+(?:\x07|\x1b\\)"
+    rb"|\]8;[^;\x00-\x1f\x7f-\x9f]*+;[^\x00-\x1f\x7f-\x9f]*+(?:\x07|\x1b\\)"
+    rb"))*+"
 )
-"""Queries of every kind, and modes in which a terminal tells of the mouse, the focus or itself."""
+"""Text, and the sequences of which it is known that no terminal answers them. All else may be a question."""
+UNFINISHED = re.compile(
+    rb"\x1b(?:[()*+\-./#%]|\[[0-?]*+[ !]?|\](?:[0128](?:;[^\x00-\x1f\x7f\x90\x98-\x9f]*+\x1b?)?)?)?"
+)
+"""How such a sequence may begin."""
 
 
 class Answers:
@@ -31,10 +42,19 @@ class Answers:
 
     def passed(self, data: bytes) -> None:
         """These bytes go to the terminal; sequences may be cut anywhere between two calls."""
-        if not self.outstanding:
-            data = self._carried + data
-            self.outstanding = MAKES_TERMINALS_SEND.search(data) is not None
-            self._carried = data[-CARRIED_BYTES:]
+        if self.outstanding:
+            return
+        data = self._carried + data
+        silent = SILENT.match(data)
+        assert silent is not None, "it matches nothing, too"
+        self._carried = data[silent.end() :]
+        if self._carried:
+            is_begun = len(self._carried) <= MOST_CARRIED_BYTES and UNFINISHED.fullmatch(self._carried)
+            self.outstanding = not is_begun
+
+    def left(self) -> bool:
+        """Whether the terminal may still have something to send, now that nothing more goes to it."""
+        return self.outstanding or bool(self._carried)
 
 
 class Fence:

@@ -331,6 +331,7 @@ class Attachment:
                 parts.append(b"\x1b[%d;1H\x1b[0m\x1b[K%s" % (number + 1, line))
         parts.append(b"\x1b[0m\x1b[%d;%dH" % (row - self._top + 1, column - self._left + 1))
         if (modes := self._screen.input_modes()) != self._input_modes:
+            self._answers.passed(modes)
             parts += [PLAIN_INPUT, modes]
         parts.append(b"\x1b[?25h\x1b[?2026l")
         self._painted, self._input_modes, self._dirty = lines, modes, False
@@ -356,7 +357,7 @@ class Attachment:
         return term.RESET + b"\x1b[%d;1H" % (row + 1) + (b"\r\n" if column else b"")
 
     def _leave(self) -> None:
-        self._terminal.finish(self._farewell(), answers_outstanding=self._answers.outstanding)
+        self._terminal.finish(self._farewell(), answers_outstanding=self._answers.left())
         self._answers = Answers()
 
     def _farewell(self) -> bytes:

@@ -1,7 +1,7 @@
-"""Connections. Over TCP, what a client sends has to come in time, and those that are not known have few places.
+"""Connections. Over TCP, what a client sends has to come in time, is taken apart in turns, and places are few.
 
-A connection is known once a request on it has passed the gate with credentials. When more connections come than there
-are places, the oldest of the unknown ones is closed, so that somebody who is known is not kept waiting outside.
+A connection is known once a request on it has passed the gate with credentials. Until then nothing of a body is looked
+at before the gate has seen the head, and little in all.
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ from collections.abc import MutableMapping
 from typing import Any
 
 import h11
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from hitchpost.hub.http.places import Places
+from hitchpost.hub.http.tokenfile import Credential
+from hitchpost.hub.http.turns import PIECE_BYTES, Intake, Share
 from hitchpost.system.peer import why_refused
 
 KEY = "connection"
@@ -21,6 +25,14 @@ KEY = "connection"
 
 STRANGER = "stranger"
 """Where a request's state has why its peer may not speak; empty when it may."""
+
+END_OF_HEAD = b"\r\n\r\n"
+BODY_PIECE_BYTES = 64 << 10
+"""Of a body whose length is known: all of a piece is one."""
+SMALL_BODY_BYTES = 4096
+LINGER_S = 2.0
+MOST_DROPPED_BYTES = 8 << 20
+"""What somebody may still send who has been refused: who hangs up at once takes the answer away."""
 
 
 class LocalConnection(H11Protocol):
@@ -32,63 +44,165 @@ class LocalConnection(H11Protocol):
         self.app_state = {**self.app_state, STRANGER: why_refused(peer.fileno())}
 
 
-class Connection(H11Protocol):
-    """``unknown`` and ``known`` hold what is open and is no WebSocket, the oldest first."""
+class Flow(FlowControl):
+    """Reading goes on when the intake has nothing left."""
 
-    unknown: dict[Connection, None]
-    known: dict[Connection, None]
-    most_unknown = 64
-    most_known = 256
-    unknown_s = 30.0
-    """How long a connection may last without becoming known."""
-    request_s = 60.0
-    """How long a known client may take to send one request."""
+    def __init__(self, transport: asyncio.Transport, intake: Intake) -> None:
+        super().__init__(transport)
+        self._intake = intake
+
+    def resume_reading(self) -> None:
+        if self.read_paused and self._intake.held:
+            self.read_paused = False
+            self._intake.soon()
+        else:
+            super().resume_reading()
+
+
+class Connection(H11Protocol):
+    places: Places
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.app_state = {**self.app_state, KEY: self}
+        self.known: Credential | None = None
+        self.since = self.loop.time()
+        self._intake = Intake(self._take, self._may_take)
+        self._intake.piece_bytes = self._piece_bytes
         self._due: asyncio.TimerHandle | None = None
         self._upgraded = False
+        self._taken_bytes = 0
+        self._dropped_bytes: int | None = None
+
+    @property
+    def key(self) -> str:
+        return "" if self.known is None else self.known.key
+
+    @property
+    def is_owner(self) -> bool:
+        return self.known is None or self.known.grant.is_whole
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.cycle) and not self.cycle.response_complete
+
+    @property
+    def share(self) -> Share | None:
+        """Of the sign-in, for as long as that is the same."""
+        return self.places.share_of_unknown if self in self.places.unknown else self.places.share_of(self.known)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.unknown[self] = None
-        self._due = self.loop.call_later(self.unknown_s, self._hang_up)
-        if len(self.unknown) > self.most_unknown:
-            next(iter(self.unknown))._hang_up()
+        # not uvicorn's own: it asks the kernel for addresses that nobody needs, which is most of what accepting costs
+        self.connections.add(self)
+        self.transport, self.scheme = transport, "http"
+        self.flow = Flow(transport, self._intake)
+        self._intake.transport = transport
+        self._due = self.loop.call_later(self.places.unknown_s, self.hang_up)
+        self.places.arrive(self)
 
-    def recognise(self) -> None:
+    def recognise(self, known: Credential | None) -> None:
         """Somebody who is known speaks here."""
-        if self in self.unknown:
-            self._leave()
-            if not self._upgraded:
-                self.known[self] = None
-                self._watch_request()
-                if len(self.known) > self.most_known:
-                    next(iter(self.known))._hang_up()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self in self.known:
+        is_another = self in self.places.unknown or (self in self.places.known and known != self.known)
+        if not is_another:
+            return
+        self._leave()
+        self.known = known
+        self._intake.share = self.places.share_of(known)
+        if not self._upgraded:
+            self.places.settle(self)
             self._watch_request()
 
+    def data_received(self, data: bytes) -> None:
+        if self._dropped_bytes is not None:
+            self._dropped_bytes += len(data)
+            if self._dropped_bytes > MOST_DROPPED_BYTES:
+                self.hang_up()
+            return
+        self._unset_keepalive_if_required()
+        self._intake.put(data)
+        if self in self.places.known:
+            self._watch_request()
+
+    def on_response_complete(self) -> None:
+        if self in self.places.unknown and self._is_owed_a_body():
+            self._let_go()
+        else:
+            super().on_response_complete()
+
     def connection_lost(self, error: Exception | None) -> None:
+        self._intake.close()
         super().connection_lost(error)
         self._leave()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """From here on it is a WebSocket's connection, as soon as it is known."""
         self._upgraded = True
-        if self in self.known:
+        if self in self.places.known:
             self._leave()
+        rest = self._intake.rest()
         super().handle_websocket_upgrade(event)
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+            if rest := self.conn.trailing_data[0] + rest:
+                self.transport.get_protocol().data_received(rest)  # type: ignore[attr-defined]
+
+    def hang_up(self) -> None:
+        self._leave()
+        self.transport.abort()
+
+    # what has come ----------------------------------------------------------------------------------------------
+
+    def _may_take(self) -> bool:
+        return not (self.flow.read_paused or self._upgraded or self.transport.is_closing())
+
+    def _piece_bytes(self) -> int:
+        if self.conn.their_state is h11.SEND_BODY:
+            return PIECE_BYTES if self._is_chunked() else BODY_PIECE_BYTES
+        end = self._intake.held.find(END_OF_HEAD, 0, PIECE_BYTES) if self in self.places.unknown else -1
+        return PIECE_BYTES if end < 0 else end + len(END_OF_HEAD)
+
+    def _take(self, piece: bytes) -> None:
+        before = self.cycle
+        super().data_received(piece)
+        if self in self.places.known:
+            self._watch_request()
+        elif self in self.places.unknown and not self._upgraded:
+            # the first piece has waited for nobody: it may be an owner's
+            self._intake.share = self.places.share_of_unknown
+            self._taken_bytes += len(piece)
+            if self._taken_bytes > self.places.unknown_bytes:
+                self.hang_up()
+            elif self.cycle is not before and self.conn.their_state is h11.SEND_BODY:
+                self.flow.pause_reading()  # until the gate has seen the head, and somebody asks for the body
+
+    def _is_chunked(self) -> bool:
+        return any(name == b"transfer-encoding" for name, _ in self.headers)
+
+    def _is_owed_a_body(self) -> bool:
+        """Whether more is to come than is worth reading, for an answer that is given already."""
+        if self.conn.their_state is not h11.SEND_BODY:
+            return False
+        lengths = [int(value) for name, value in self.headers if name == b"content-length"]
+        return self._is_chunked() or lengths > [SMALL_BODY_BYTES]
+
+    def _let_go(self) -> None:
+        """Nothing is looked at any more. The connection ends when the client has seen the answer, or soon."""
+        self._intake.close()
+        self._dropped_bytes = 0
+        self._wait_no_longer()
+        self._due = self.loop.call_later(LINGER_S, self.hang_up)
+        if not self.transport.is_closing():
+            self.transport.write_eof()
+            self.transport.resume_reading()
+
+    # time and places --------------------------------------------------------------------------------------------
 
     def _watch_request(self) -> None:
         """A request that has begun to come has to come to its end."""
         state = self.conn.their_state
-        if state is h11.SEND_BODY or (state is h11.IDLE and self.conn.trailing_data[0]):
+        if state is h11.SEND_BODY or (state is h11.IDLE and (self.conn.trailing_data[0] or self._intake.held)):
             if self._due is None:
-                self._due = self.loop.call_later(self.request_s, self._hang_up)
+                self._due = self.loop.call_later(self.places.request_s, self.hang_up)
         else:
             self._wait_no_longer()
 
@@ -99,21 +213,16 @@ class Connection(H11Protocol):
 
     def _leave(self) -> None:
         self._wait_no_longer()
-        self.unknown.pop(self, None)
-        self.known.pop(self, None)
-
-    def _hang_up(self) -> None:
-        self._leave()
-        self.transport.abort()
+        self.places.leave(self)
 
 
 def limited(**limits: float) -> type[Connection]:
     """A class for one server, with places of its own."""
-    return type("Limited", (Connection,), {"unknown": {}, "known": {}, **limits})
+    return type("Limited", (Connection,), {"places": Places(**limits)})
 
 
-def recognise(scope: MutableMapping[str, Any]) -> None:
+def recognise(scope: MutableMapping[str, Any], known: Credential | None = None) -> None:
     """The request has passed with credentials: its connection is that of somebody who is known."""
     connection = scope.get("state", {}).get(KEY)
     if isinstance(connection, Connection):
-        connection.recognise()
+        connection.recognise(known)

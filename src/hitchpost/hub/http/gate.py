@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, MutableMapping
 from typing import Any, cast
 from urllib.parse import parse_qs
+from weakref import WeakValueDictionary
 
 from starlette.exceptions import HTTPException
 
@@ -23,8 +24,9 @@ from hitchpost.hub.tasks import Tasks
 
 SAFE_METHODS = ("GET", "HEAD")
 MOST_BODY_BYTES = 4 << 20
-MOST_SIGN_IN_BYTES = 4096
-"""Of somebody who has not signed in yet."""
+MOST_SMALL_BYTES = 4096
+"""Of somebody who has not signed in yet, or changes nothing."""
+MOST_AT_ONCE = 8
 CHALLENGE, SIGN_IN_PATH = "/api/sign-in/challenge", "/api/sign-in"
 SIGN_IN = (CHALLENGE, SIGN_IN_PATH)
 OPEN_PATHS = ("/", "/favicon.svg", "/manifest.webmanifest", "/sw.js")
@@ -86,6 +88,8 @@ class Gate:
         self.hosts: frozenset[str] = frozenset()
         self.origins: frozenset[str] = frozenset()
         self._tasks = Tasks("gate")
+        self._lines: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        """Of requests, one for each sign-in that is not an owner's of everything."""
 
     def serve_at(self, port: int, names: Iterable[str] = ("127.0.0.1", "localhost", "[::1]")) -> None:
         self.hosts = frozenset(f"{name}:{port}" for name in names)
@@ -109,7 +113,7 @@ class Gate:
             await refuse(scope, receive, send, Refusal(503, "system", f"cannot read the tokens: {error.strerror}"))
             return
         if credential is not None:
-            recognise(scope)
+            recognise(scope, credential)
         state = {"grant": NOBODY, "local": False, "actor": "", "held": None, "origins": self.origins}
         scope["state"] = {**scope.get("state", {}), **state}
         started = False
@@ -124,17 +128,29 @@ class Gate:
                 message["headers"] = [*headers, *ours]
             await send(message)
 
-        taken = bounded(receive, MOST_BODY_BYTES if credential is not None else MOST_SIGN_IN_BYTES)
-        work = self.app(scope, taken, with_headers if scope["type"] == "http" else send)
+        taken = bounded(receive, MOST_SMALL_BYTES if credential is None else most_body(credential))
         if credential is None:
-            await work
+            await self.app(scope, taken, with_headers if scope["type"] == "http" else send)
             return
         self._note_use(credential)
         held = Held(credential, cast("asyncio.Task[None]", asyncio.current_task()).cancel)
         scope["state"] |= {"grant": credential.grant, "actor": _actor(credential), "held": held}
+        if scope["type"] == "http":
+            work = self._in_line(credential, scope, taken, with_headers)
+        else:
+            work = self.app(scope, taken, send)
         await self.tokens.live.serve(held, work)
         if held.gone and not started and scope["type"] == "http":
             await refuse(scope, receive, send, Refusal(401, "not_signed_in", "signed out meanwhile"))
+
+    async def _in_line(self, credential: Credential, scope: Scope, receive: Receive, send: Send) -> None:
+        """Only so many requests of one sign-in are answered at once; the others wait for these."""
+        if credential.grant.is_whole:
+            await self.app(scope, receive, send)
+            return
+        line = self._lines.setdefault(credential.key, asyncio.Semaphore(MOST_AT_ONCE))
+        async with line:
+            await self.app(scope, receive, send)
 
     def _who(self, scope: Scope, headers: Headers) -> Credential | None:
         """The caller's credential; None where nobody needs one. Raises ``Refusal``. Host and Origin come first."""
@@ -149,13 +165,15 @@ class Gate:
         if method in SAFE_METHODS and (path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)):
             return None
         if path in SIGN_IN and method == "POST":
-            self._check_body(headers, MOST_SIGN_IN_BYTES)
+            self._check_body(headers, MOST_SMALL_BYTES)
+            if headers.value(b"transfer-encoding") is not None:
+                raise Refusal(413, "too_large", f"a body has at most {MOST_SMALL_BYTES} bytes, and says how many")
             return None
         credential = self._bearer(headers)
         if credential is None:
             raise Refusal(401, "not_signed_in", "sign in first", "hitch up prints a URL that signs you in")
         if method not in SAFE_METHODS:
-            self._check_body(headers)
+            self._check_body(headers, most_body(credential))
         return credential
 
     def _who_connects(self, scope: Scope, headers: Headers, origin: str | None) -> Credential:
@@ -194,7 +212,7 @@ class Gate:
             self._tasks.start(asyncio.to_thread(self.tokens.note_use, credential.key))
 
     @staticmethod
-    def _check_body(headers: Headers, most: int = MOST_BODY_BYTES) -> None:
+    def _check_body(headers: Headers, most: int) -> None:
         """Forms of other sites can be sent without asking; JSON cannot."""
         kind = (headers.value(b"content-type") or "").partition(";")[0].strip(" \t").lower()
         length = headers.value(b"content-length") or "0"
@@ -221,6 +239,11 @@ class Headers:
 def _actor(credential: Credential) -> str:
     """Who was let in, as the story of a session names it."""
     return "browser" if credential.kind == BROWSER else f"token {credential.name}".strip()
+
+
+def most_body(credential: Credential) -> int:
+    """A viewer has nothing to say that is long."""
+    return MOST_BODY_BYTES if credential.grant.role == OWNER else MOST_SMALL_BYTES
 
 
 def bounded(receive: Receive, most: int = MOST_BODY_BYTES) -> Receive:

@@ -51,6 +51,11 @@ class Grant:
     sessions: frozenset[str] | None = None
     expires_at: datetime | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it allows everything: an owner's, of every session."""
+        return self.role == OWNER and self.sessions is None
+
     def sees(self, session: str) -> bool:
         return self.sessions is None or session in self.sessions
 

@@ -6,6 +6,7 @@ When a credential is taken back or expires, all that goes on with it ends at onc
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
@@ -15,8 +16,8 @@ from hitchpost.hub.tasks import Tasks
 
 AGAIN_S = 1.0
 """Until the next check where the kernel does not report changes of the file, or where it cannot be read now."""
-SHORTEST_S, LONGEST_S = 0.05, 3600.0
-"""Until the next check of what expires. A browser's sign-in may have been renewed by then."""
+SHORTEST_S, LONGEST_S = 0.05, 1.0
+"""Until the next look at the time of day while something is held that expires: clocks are set, and machines sleep."""
 
 
 class Held:
@@ -29,15 +30,19 @@ class Held:
 
 
 class Live:
-    """``find`` has the credential of a key now, after ``refresh``. ``is_watched`` says whether changes are reported."""
+    """``find`` has the credential of a key now, after ``refresh``. ``is_watched`` says whether changes are reported,
+    ``wall`` the time of day."""
 
     def __init__(
         self,
         find: Callable[[str], Credential | None],
         refresh: Callable[[], Awaitable[None]],
         is_watched: Callable[[], bool],
+        wall: Callable[[], float] = time.time,
     ) -> None:
-        self._find, self._refresh, self._is_watched = find, refresh, is_watched
+        self._find, self._refresh, self._is_watched, self._wall = find, refresh, is_watched, wall
+        self._must_check = False
+        """Whether somebody could not be looked up the last time."""
         self._held: set[Held] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks = Tasks("credentials")
@@ -72,13 +77,14 @@ class Live:
 
     async def check(self) -> None:
         """End all that goes on with credentials that hold no more."""
-        self._is_check_due = False
+        self._is_check_due = self._must_check = False
         await self._refresh()
         for held in list(self._held):
             try:
                 credential = self._find(held.credential.key)
             except OSError:
-                self._check_in(AGAIN_S)  # nobody can tell now
+                self._must_check = True  # nobody can tell now
+                self._check_in(AGAIN_S)
                 continue
             if credential is None:
                 self._held.discard(held)
@@ -94,7 +100,7 @@ class Live:
             return
         after_s = LONGEST_S if self._is_watched() else AGAIN_S
         if ends is not None:
-            after_s = min(after_s, max(SHORTEST_S, (ends - datetime.now(UTC)).total_seconds()))
+            after_s = min(after_s, max(SHORTEST_S, ends.timestamp() - self._wall()))
         self._check_in(after_s)
 
     def _check_in(self, after_s: float) -> None:
@@ -109,6 +115,9 @@ class Live:
         self._tasks.start(self._check_and_arm())
 
     async def _check_and_arm(self) -> None:
-        await self.check()
+        now = datetime.fromtimestamp(self._wall(), UTC)
+        expired = not all(held.credential.grant.holds(now) for held in self._held)
+        if expired or self._must_check or not self._is_watched():
+            await self.check()
         for held in self._held:
             self._arm(held.credential)

@@ -12,6 +12,7 @@ from hitchpost.hub.core import Hub
 from hitchpost.hub.http.grants import Forbidden, Grant, Need
 from hitchpost.hub.session import HubSession
 from hitchpost.model.record import LISTED
+from hitchpost.ops.views.find import resolve_in
 from hitchpost.ops.views.listing import Row
 
 SESSION, AGENT, WORKSPACES = "/api/sessions/{session}", "/api/agents/{agent}", "/api/workspaces"
@@ -73,28 +74,40 @@ class HasId(Protocol):
 T = TypeVar("T", bound=HasId)
 
 
-def admit(hub: Hub, grant: Grant, need: Need, session: str = "", *, local: bool = False) -> None:
-    """Raises ``Forbidden``, or ``NoSuchSession`` when the grant does not cover what ``session`` names."""
-    if session and grant.sessions is not None:
-        try:
-            session_id = hub.registry.find(session).id
-        except HitchpostError:
-            raise NoSuchSession(session) from None
-        if not grant.sees(session_id):
-            raise NoSuchSession(session)
-    grant.check(need, is_covered=bool(session), local=local)
+async def resolve(hub: Hub, grant: Grant, name: str) -> str:
+    """Which session ``name`` means, loaded from now on. Names are looked up here and nowhere after it.
+
+    A grant for some sessions gets the id, looked for among these alone: others' names and ids change nothing. Raises
+    ``NoSuchSession`` when it covers none of that name.
+    """
+    await hub.registry.load(name)
+    if grant.sessions is None:
+        return name
+    covered = (hub.registry.by_id.get(session_id) for session_id in grant.sessions)
+    rows = {session.id: session.index_row for session in covered if session is not None and session.line}
+    try:
+        session_id = resolve_in(rows, name)
+    except HitchpostError:
+        raise NoSuchSession(name) from None
+    if session_id != name:
+        await hub.registry.load(session_id)
+    return session_id
 
 
 async def check_needs(connection: HTTPConnection) -> None:
-    """Before every route: load the session that its path names, and check that the caller may do what it does."""
+    """Before every route: look up the session that its path names, and check that the caller may do what it does.
+
+    The route gets what was found, not what was asked for: a name may belong to another session by then.
+    """
     hub: Hub = connection.app.state.hub
-    session = connection.path_params.get("session") or connection.path_params.get("agent") or ""
-    if session:
-        await hub.registry.load(session)
+    grant: Grant = connection.state.grant
+    parameters = [name for name in ("session", "agent") if connection.path_params.get(name)]
+    for parameter in parameters:
+        connection.path_params[parameter] = await resolve(hub, grant, connection.path_params[parameter])
     need = NEEDS.get((connection.scope.get("method", "WS"), connection.scope["route"].path))
     if need is None:
         raise Forbidden("nobody may ask that")
-    admit(hub, connection.state.grant, need, session, local=connection.state.local)
+    grant.check(need, is_covered=bool(parameters), local=connection.state.local)
 
 
 def visible_to(grant: Grant, rows: Iterable[T]) -> list[T]:

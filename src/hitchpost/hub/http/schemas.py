@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from hitchpost.model.record import ALL
+from hitchpost.ops.sessions.create import LONGEST_NAME
 from hitchpost.settings import YEAR_S
 
 Text = Annotated[str, StringConstraints(max_length=512 * 1024)]
@@ -395,7 +396,7 @@ class Message(BaseModel):
     """Of a client. Fields that are not known are ignored."""
 
     model_config = ConfigDict(extra="ignore")
-    sessionId: str
+    sessionId: str = Field(max_length=LONGEST_NAME)
 
 
 class Attach(Message):

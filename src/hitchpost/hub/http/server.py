@@ -23,6 +23,7 @@ from hitchpost.hub.http.app import build
 from hitchpost.hub.http.connections import LocalConnection, limited
 from hitchpost.hub.http.gate import Gate, Trusted
 from hitchpost.hub.http.tokens import Tokens
+from hitchpost.hub.http.wsprotocol import WebSocketProtocol
 from hitchpost.hub.janitor import Janitor
 from hitchpost.store import files
 from hitchpost.store.home import open_home
@@ -30,6 +31,8 @@ from hitchpost.system import cgroup, process
 from hitchpost.system.shortpath import ShortPath
 
 LEAVE_S = 5
+BACKLOG = 128
+"""Connections that wait to be accepted: one turn of the event loop accepts all of them, and others wait for it."""
 LOOPBACKS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 NAMES = {"127.0.0.1": "127.0.0.1", "::1": "[::1]", "localhost": "localhost"}
 """What each address is called in a URL."""
@@ -149,11 +152,12 @@ def _server(app: object, protocol: type[H11Protocol]) -> Server:
         uvicorn.Config(
             app,  # type: ignore[arg-type]
             http=protocol,
-            ws="websockets-sansio",
+            ws=WebSocketProtocol,
             ws_per_message_deflate=False,
             ws_max_size=4 << 20,
             ws_ping_interval=20,
             ws_ping_timeout=60,
+            backlog=BACKLOG,
             lifespan="off",
             access_log=False,
             log_config=None,
@@ -190,7 +194,7 @@ def _listen(family: int, host: str, port: int) -> socket.socket:
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
-        sock.listen(1024)
+        sock.listen(BACKLOG)
     except OSError:
         sock.close()
         raise
@@ -208,5 +212,5 @@ def _listen_locally(home: str) -> socket.socket:
             sock.bind(short)
     finally:
         os.umask(before)
-    sock.listen(1024)
+    sock.listen(BACKLOG)
     return sock

@@ -33,6 +33,8 @@ MOST_GUESSES = 20
 GUESS_S = 60.0
 USED_EVERY_S = 600.0
 """How old the time may be that the file tells as the last use."""
+WRITTEN_AGAIN_S = 10.0
+"""Until it is tried again to write down a browser: what is not in the file, nobody can list or take back."""
 
 log = structlog.get_logger()
 
@@ -54,7 +56,7 @@ class Tokens:
         self.clock = clock
         self.file = TokenFile(home, wall)
         self.cache = TokenCache(self.file, self._file_changed)
-        self.live = Live(self.find, self.cache.refresh, lambda: self.cache.is_watched)
+        self.live = Live(self.find, self.cache.refresh, lambda: self.cache.is_watched, wall)
         self._codes: dict[str, Code] = {}
         self._challenges: dict[str, tuple[float, Hello]] = {}
         self._pages: dict[str, str] = {}
@@ -79,7 +81,10 @@ class Tokens:
 
     def find(self, key: str) -> Credential | None:
         """The credential that has the key now. Raises ``OSError`` when that cannot be told."""
-        return self._unwritten.get(key) or self.cache.find(key)
+        credential = self._unwritten.get(key)
+        if credential is None:
+            return self.cache.find(key)
+        return credential if credential.grant.holds(self.file.now()) else None
 
     def _file_changed(self) -> None:
         self.live.request_check()
@@ -192,15 +197,19 @@ class Tokens:
 
     def is_use_due(self, credential: Credential) -> bool:
         """Whether this use is to be written down: every ten minutes one is."""
-        noted = self._noted.get(credential.key)
-        if credential.key in self._unwritten or (noted is not None and self.clock() < noted + USED_EVERY_S):
+        noted, is_unwritten = self._noted.get(credential.key), credential.key in self._unwritten
+        if noted is not None and self.clock() < noted + (WRITTEN_AGAIN_S if is_unwritten else USED_EVERY_S):
             return False
         self._noted[credential.key] = self.clock()
-        return credential.used_at < files.stamp(self.file.wall() - USED_EVERY_S)
+        return is_unwritten or credential.used_at < files.stamp(self.file.wall() - USED_EVERY_S)
 
     def note_use(self, key: str) -> None:
         """It waits for the disk; what cannot be written now is written the next time."""
         try:
+            if (unwritten := self._unwritten.get(key)) is not None:
+                self.file.add(unwritten)
+                if self._unwritten.pop(key, None) is None:
+                    self.file.remove(key)  # signed out meanwhile
             self.file.note_use(key)
         except (HitchpostError, OSError) as error:
             log.warning("the use of a token could not be written down", why=str(error))

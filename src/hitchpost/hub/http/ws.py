@@ -8,9 +8,9 @@ from fastapi import APIRouter, WebSocket
 
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.gate import Refusal, refuse
-from hitchpost.hub.http.grants import OWNER
 from hitchpost.hub.http.live import Held
 from hitchpost.hub.http.metrics import Metrics
+from hitchpost.hub.http.places import part_of_descriptors
 from hitchpost.hub.http.tokenfile import Credential
 from hitchpost.hub.http.ws_connection import Connection
 
@@ -18,6 +18,9 @@ MOST_CLIENTS = 600
 """Over TCP; the hub's own socket always has room."""
 MOST_OF_ONE = 32
 KEPT_FOR_OWNERS = 100
+MOST_VIEWS = 2000
+MOST_VIEWS_OF_ONE = 200
+"""What those look at who do not own everything. Each view holds a file open."""
 
 router = APIRouter()
 
@@ -43,6 +46,7 @@ class WebSockets:
             return
         connection = Connection(self.hub, websocket, self.metrics, websocket.state.grant)
         connection.key = "" if held is None else held.credential.key
+        connection.full = partial(self._no_view_for, connection)
         self.open.add(connection)  # before anything is waited for, so that others count it
         self.metrics.clients = len(self.open)
         try:
@@ -60,5 +64,17 @@ class WebSockets:
         keys = [connection.key for connection in self.open if connection.key]
         if keys.count(credential.key) >= MOST_OF_ONE:
             return f"{MOST_OF_ONE} clients are connected with this sign-in"
-        most = MOST_CLIENTS if credential.grant.role == OWNER else MOST_CLIENTS - KEPT_FOR_OWNERS
+        for_others = min(MOST_CLIENTS - KEPT_FOR_OWNERS, part_of_descriptors(4))
+        most = MOST_CLIENTS if credential.grant.is_whole else for_others
         return f"{len(keys)} clients are connected" if len(keys) >= most else ""
+
+    def _no_view_for(self, connection: Connection) -> str:
+        """Why this one may look at nothing more: some of the descriptors are kept for the owner and the sessions."""
+        if connection.grant.is_whole:
+            return ""
+        others = [other for other in self.open if not other.grant.is_whole]
+        if sum(len(other.views) for other in others if other.key == connection.key) >= MOST_VIEWS_OF_ONE:
+            return f"{MOST_VIEWS_OF_ONE} terminals are shown with this sign-in; detach from some"
+        most = min(MOST_VIEWS, part_of_descriptors(4))
+        shown = sum(len(other.views) for other in others)
+        return f"{most} terminals are shown; try again later" if shown >= most else ""

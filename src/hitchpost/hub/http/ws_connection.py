@@ -19,15 +19,17 @@ from hitchpost.hub.http.errors import code_of
 from hitchpost.hub.http.grants import OWNER, Grant, Need
 from hitchpost.hub.http.lanes import Lanes
 from hitchpost.hub.http.metrics import Metrics
-from hitchpost.hub.http.needs import admit
+from hitchpost.hub.http.needs import resolve
 from hitchpost.hub.http.schemas import Attach, Detach, Input, Message, Resize, Resume, Watch
 from hitchpost.hub.keepers import KeeperBusy, KeeperGone
 from hitchpost.hub.streams import SNAPSHOT, Keys, Viewer
 from hitchpost.hub.tasks import Tasks
 
 MOST_EVENTS = 2000
-MOST_WAITING = 256
+MOST_WAITING, MOST_WAITING_CHARS = 256, 2 << 20
 """Messages of a connection for a session."""
+MOST_LANES, MOST_HELD_CHARS = 1024, 4 << 20
+"""Of all that waits on a connection: what comes after it is not read before some of it is done."""
 TRY_AGAIN_LATER = 1013
 NOT_ALLOWED = 1008
 LAST_WORD_S = 0.5
@@ -56,17 +58,20 @@ class Connection:
 
     At most ``MOST_EVENTS`` events wait for the client. One that does not take them is cut off with 1013: it comes back
     and asks for everything. At most ``MOST_WAITING`` messages wait for a session; more are answered with ``busy``.
+    When much waits in all, nothing more is read from the client.
     """
 
     def __init__(self, hub: Hub, websocket: WebSocket, metrics: Metrics, grant: Grant) -> None:
         self.hub, self.websocket, self.metrics, self.grant = hub, websocket, metrics, grant
         self.key = ""
+        self.full: Callable[[], str] = str
+        """Why the client may look at nothing more; empty when it may."""
         self.views: dict[str, View] = {}
         self._workspace_watches: dict[str, Callable[[], None]] = {}
         self._sending = asyncio.Lock()
         self._next_channel = 1
         self._tasks = Tasks("websocket")
-        self._messages = Lanes(self._tasks, MOST_WAITING)
+        self._messages = Lanes(self._tasks, MOST_WAITING, MOST_WAITING_CHARS)
         self._events: asyncio.Queue[Event] = asyncio.Queue(MOST_EVENTS)
         self._held_events = Lanes(self._tasks, MOST_EVENTS)
         """Events of sessions whose last output is still on its way to the client."""
@@ -193,7 +198,9 @@ class Connection:
         is_key = isinstance(message, Input) and view is not None and view.takes_keys_at_once
         if is_key and not self._messages.is_busy(session_id):
             await self._handle(message, need, handle)
-        elif not self._messages.put(session_id, partial(self._handle, message, need, handle)):
+            return
+        await self._messages.wait_for_room(MOST_LANES, MOST_HELD_CHARS)
+        if not self._messages.put(session_id, partial(self._handle, message, need, handle), len(text)):
             await self._say_error("busy", "the session does not keep up with what is asked of it", session_id)
 
     async def _handle(self, message: Message, need: Need, handle: Handle) -> None:
@@ -208,8 +215,8 @@ class Connection:
         session_id = message.sessionId
         try:
             if session_id not in self.views:
-                await self.hub.registry.load(session_id)
-            admit(self.hub, self.grant, need, session_id)
+                message.sessionId = await resolve(self.hub, self.grant, session_id)
+            self.grant.check(need, is_covered=bool(session_id))
             await handle(self, message)
         except ValueError as error:
             await self._say_error("bad_input", str(error), session_id)
@@ -219,6 +226,8 @@ class Connection:
     async def _attach(self, message: Attach) -> None:
         session_id = self.hub.registry.find(message.sessionId).id
         await self._detach(session_id)
+        if full := self.full():
+            raise Refused(full)
         viewer = self.hub.viewer(session_id, message.cols, message.rows)
         run = self.hub.registry.get(session_id).shape["run"]
         view = View(viewer, self._next_channel, run, message.readOnly or self.grant.role != OWNER)
