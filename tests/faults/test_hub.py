@@ -356,13 +356,18 @@ def test_the_hub_answers_at_once_while_it_has_much_to_look_at(ground: Ground, hu
         ground.end(session)
 
 
+def _first_free(pid: int) -> int:
+    held = set(map(int, os.listdir(f"/proc/{pid}/fd")))
+    return min(set(range(len(held) + 1)) - held)
+
+
 @contextmanager
 def starved(hub: HubProcess, spare: int) -> Iterator[None]:
     """Leave the hub only ``spare`` descriptors more than it has open for good: what a look opens is closed again."""
     pid = hub_pid(hub)
     _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    highest = min(max(int(name) for name in os.listdir(f"/proc/{pid}/fd")) for _ in range(500)) + 1
-    before = resource.prlimit(pid, resource.RLIMIT_NOFILE, (highest + spare, hard))
+    first_free = min(_first_free(pid) for _ in range(500))  # there may be gaps below the highest
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE, (first_free + spare, hard))
     try:
         yield
     finally:
