@@ -179,6 +179,12 @@ def test_S14_an_answer_that_refuses_a_long_body_reaches_who_is_still_sending_it(
 
 
 @pytest.mark.ids("S14")
+def test_S14_a_long_head_is_taken_in_its_pieces(hub: HubProcess) -> None:
+    assert ask(hub, "GET", f"/api/health?{'x' * 40_000}", [bearer(hub)]).status == 200
+    assert ask(hub, "GET", f"/api/health?{'x' * 60_000}", [bearer(hub)]).status == 400
+
+
+@pytest.mark.ids("S14")
 def test_S14_bare_connections_do_not_keep_the_owner_out(hub: HubProcess) -> None:
     assert_owner_is_served(hub, [sends(hub, b"")] * 4)
 

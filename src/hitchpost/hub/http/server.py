@@ -33,6 +33,7 @@ from hitchpost.system.shortpath import ShortPath
 LEAVE_S = 5
 BACKLOG = 128
 """Connections that wait to be accepted: one turn of the event loop accepts all of them, and others wait for it."""
+MOST_HEAD_BYTES = 48 << 10
 LOOPBACKS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 NAMES = {"127.0.0.1": "127.0.0.1", "::1": "[::1]", "localhost": "localhost"}
 """What each address is called in a URL."""
@@ -158,6 +159,7 @@ def _server(app: object, protocol: type[H11Protocol]) -> Server:
             ws_ping_interval=20,
             ws_ping_timeout=60,
             backlog=BACKLOG,
+            h11_max_incomplete_event_size=MOST_HEAD_BYTES,
             lifespan="off",
             access_log=False,
             log_config=None,
