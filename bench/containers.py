@@ -17,7 +17,7 @@ from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
-from hitchpost.ops.views.observe import look
+from hitchpost.ops.views.observe import observe
 from hitchpost.runtimes import docker, engine
 from tests.boxes import DOCKER, PLAIN, Engine, the_engine, why_not
 
@@ -48,7 +48,7 @@ def begun(stage: Stage) -> str:
 def until(stage: Stage, session: str, word: str, cr070_word: str) -> float:
     began = time.perf_counter()
     while True:
-        facts = look(stage.home, session).facts
+        facts = observe(stage.home, session).facts
         if status(facts, datetime.now(UTC)).word == word or (cr070_word and agent_state(facts) == cr070_word):
             return (time.perf_counter() - began) * 1000
         time.sleep(0.0005)
@@ -73,7 +73,7 @@ def removals(stage: Stage, made: Engine, count: int) -> list[Row]:
     took_ms = []
     for _ in range(count):
         session = begun(stage)
-        box = docker.read_box(look(stage.home, session).folder)
+        box = docker.read_box(observe(stage.home, session).folder)
         assert box is not None
         engine.ask(box.engine, lambda asked, box=box: engine.remove(asked, box.id))  # type: ignore[misc]
         took_ms.append(until(stage, session, "", "stopped"))
@@ -88,7 +88,7 @@ def at_once(stage: Stage, count: int) -> list[Row]:
         began = time.perf_counter()
         sessions = list(pool.map(lambda _: begun(stage), range(count)))
         started_s = time.perf_counter() - began
-        words = {status(look(stage.home, session).facts, datetime.now(UTC)).word for session in sessions}
+        words = {status(observe(stage.home, session).facts, datetime.now(UTC)).word for session in sessions}
         assert words == {"running"}, words
         began = time.perf_counter()
         list(pool.map(lambda session: stop(stage.home, session, grace_s=0, actor="test"), sessions))
@@ -103,5 +103,5 @@ def at_once(stage: Stage, count: int) -> list[Row]:
 def agent(stage: Stage, session: str) -> int:
     import json
 
-    with open(os.path.join(look(stage.home, session).run_folder, "run.json")) as file:
+    with open(os.path.join(observe(stage.home, session).run_folder, "run.json")) as file:
         return int(json.load(file)["agent"]["pid"])

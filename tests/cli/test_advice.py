@@ -22,7 +22,7 @@ from hitchpost.hub import client as hub_client
 from hitchpost.hub.http import static
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import _tells
-from hitchpost.ops.views.observe import look
+from hitchpost.ops.views.observe import observe
 from hitchpost.settings import Settings
 from hitchpost.store import files
 from hitchpost.workspaces import contained
@@ -172,7 +172,7 @@ def doctor_of_a_stopped_keeper(stage: Stage) -> str:
 
 def not_stopped(stage: Stage) -> str:
     """The state that is nearest: no keeper is made to refuse, or to stay when it was ended."""
-    seen = look(str(stage.ground.home), keeper_stopped(stage).id)
+    seen = observe(str(stage.ground.home), keeper_stopped(stage).id)
     return str(NotStopped("dev", "its keeper refused", _tells(seen)))
 
 

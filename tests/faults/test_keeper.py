@@ -26,7 +26,7 @@ from hitchpost.ops.sessions.recover import recover
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.runtimes.link import Link, NoKeeper
 from hitchpost.settings import Settings
 from hitchpost.store import files
@@ -184,7 +184,7 @@ def settled(ground: Ground, session: Truth) -> tuple[str, str | None]:
     A child that a killed keeper had just forked holds its locks for an instant longer.
     """
 
-    def over() -> Seen | None:
+    def over() -> Observation | None:
         seen = recover(str(ground.home), session.id)
         return None if seen.facts.keeper_alive else seen
 

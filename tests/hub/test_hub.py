@@ -13,8 +13,8 @@ import pytest
 
 from hitchpost.cli.ps import from_hub
 from hitchpost.hub.client import HubRefused
-from hitchpost.ops.views.observe import look
-from hitchpost.ops.views.session_json import shape
+from hitchpost.ops.views.observe import observe
+from hitchpost.ops.views.session_json import to_json
 from hitchpost.settings import Settings
 from tests.ground import Ground
 from tests.hubs import OUTPUT, SNAPSHOT, HubProcess
@@ -197,7 +197,7 @@ def test_a_session_that_prints_twice_a_second_works_in_every_look(ground: Ground
 
     def looks() -> list[str]:
         rows = json.loads(from_hub(hub.home, "/api/sessions?all=False") or b"[]")
-        alone = shape(look(hub.home, dev.id), datetime.now(UTC))
+        alone = to_json(observe(hub.home, dev.id), datetime.now(UTC))
         found = [row["attention"] for row in rows]
         found += [hub.ask("GET", f"/api/sessions/{dev.id}")["attention"], alone["attention"]]
         found += [row["attention"] for row in hub.ask("GET", "/api/status")["sessions"]]

@@ -17,7 +17,7 @@ from hitchpost.hub.registry import Registry
 from hitchpost.model import run as runs
 from hitchpost.model.record import ALL
 from hitchpost.ops.views.listing import listing
-from hitchpost.ops.views.observe import look
+from hitchpost.ops.views.observe import observe
 from hitchpost.store.index import INDEX, TICK_NS, Index
 from hitchpost.values import replace
 from tests.ground import Ground
@@ -133,7 +133,7 @@ def test_an_end_is_told_by_its_keepers_word_and_a_look_finds_the_same(ground: Gr
         registry, held_up = Registry(str(ground.home)), threading.Event()
         await registry.open()
         session = registry.get(dev.id)
-        alive = look(str(ground.home), dev.id)
+        alive = observe(str(ground.home), dev.id)
         try:
             await asyncio.to_thread(
                 eventually, lambda: session.watch is not None and session.watch.end > 0, what="the watch"

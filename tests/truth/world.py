@@ -20,7 +20,7 @@ from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.send import send
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
-from hitchpost.ops.views.observe import look
+from hitchpost.ops.views.observe import observe
 from hitchpost.runtimes.tmux import server_pid
 from hitchpost.settings import Settings
 from tests.boxes import Boxed
@@ -181,7 +181,7 @@ class World:
 
     def _say(self, one: Session, text: str) -> None:
         try:
-            send(look(str(self.ground.home), one.truth.id), text, force=True)
+            send(observe(str(self.ground.home), one.truth.id), text, force=True)
         except (HitchpostError, FileNotFoundError):
             return  # it has just ended
 

@@ -25,7 +25,7 @@ from hitchpost.ops.sessions.recover import recover
 from hitchpost.ops.sessions.takeover import NotTakenOver
 from hitchpost.ops.views.advice import noted, way_on
 from hitchpost.ops.views.find import find
-from hitchpost.ops.views.observe import Seen, look
+from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.terminal import output
@@ -52,7 +52,7 @@ def command(session: str, read_only: bool) -> None:
         sys.exit(_enter(home, find(home, session), emulators, read_only))
 
 
-def _enter(home: str, seen: Seen, emulators: Emulators, read_only: bool) -> int:
+def _enter(home: str, seen: Observation, emulators: Emulators, read_only: bool) -> int:
     _load_for(seen, emulators)
     seen = recover(home, seen.record.id)
     if _own_client(seen, read_only) is not None:
@@ -71,7 +71,7 @@ def _enter(home: str, seen: Seen, emulators: Emulators, read_only: bool) -> int:
     return attach_to(home, seen.record.id, emulators, read_only)
 
 
-def _load_for(seen: Seen, emulators: Emulators) -> None:
+def _load_for(seen: Observation, emulators: Emulators) -> None:
     """An emulator takes long to load: it does while the rest is looked at."""
     if not base.load(seen.record.runtime).has_own_screen and os.isatty(0):
         try:
@@ -88,7 +88,7 @@ def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool 
     if not (os.isatty(0) and os.isatty(1)):
         raise UsageError(
             "attach needs a terminal as its input and output",
-            f"hitch logs -f {look(home, session_id).record.word} follows without one",
+            f"hitch logs -f {observe(home, session_id).record.word} follows without one",
         )
     if os.environ.get(wire.SESSION_MARK) == session_id:
         raise Refused("this terminal is inside that session; attach from another one")
@@ -117,7 +117,7 @@ def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool 
     return _show_loss(home, seen)
 
 
-def _own_client(seen: Seen, read_only: bool) -> base.OwnClient | None:
+def _own_client(seen: Observation, read_only: bool) -> base.OwnClient | None:
     """The runtime's own way in, such as tmux's client. Raises ``Refused`` when it does not answer."""
     try:
         return base.load(seen.record.runtime).attach_command(seen.folder, seen.facts.run, read_only)
@@ -125,7 +125,7 @@ def _own_client(seen: Seen, read_only: bool) -> base.OwnClient | None:
         raise Refused(f"cannot enter {seen.record.name}: {silent}") from None
 
 
-def _run_client(home: str, seen: Seen, client: base.OwnClient) -> int:
+def _run_client(home: str, seen: Observation, client: base.OwnClient) -> int:
     """The runtime's own client, in this terminal."""
     name = seen.record.name
     before = termios.tcgetattr(0)
@@ -145,7 +145,7 @@ def _run_client(home: str, seen: Seen, client: base.OwnClient) -> int:
     return FAILURE if code else 0
 
 
-def _connect(home: str, seen: Seen, read_only: bool) -> Link | None:
+def _connect(home: str, seen: Observation, read_only: bool) -> Link | None:
     """A connection to the run's keeper; None when the run is over."""
     deadline = time.monotonic() + TIMEOUT_S
     cols, rows = terminal_size()
@@ -162,7 +162,7 @@ def _connect(home: str, seen: Seen, read_only: bool) -> Link | None:
             time.sleep(RETRY_S)
 
 
-def _show_end(seen: Seen, emulators: Emulators) -> int:
+def _show_end(seen: Observation, emulators: Emulators) -> int:
     folder = os.path.join(seen.run_folder, wire.OUTPUT)
     screen = RunScreen(folder, emulators, Losses())
     screen.advance(output.bounds(folder)[1])
@@ -174,7 +174,7 @@ def _show_end(seen: Seen, emulators: Emulators) -> int:
     return 0
 
 
-def _show_loss(home: str, seen: Seen) -> int:
+def _show_loss(home: str, seen: Observation) -> int:
     """The connection ended without a word. Say what is known of the run; its end may have been written down."""
     name = seen.record.name
     try:
@@ -190,7 +190,7 @@ def _show_loss(home: str, seen: Seen) -> int:
     return 0 if seen_end else FAILURE
 
 
-def _label(seen: Seen) -> str:
+def _label(seen: Observation) -> str:
     return status(seen.facts, datetime.now(UTC)).label
 
 

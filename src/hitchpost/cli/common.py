@@ -16,8 +16,8 @@ from hitchpost.cli.caller import say as say
 from hitchpost.cli.caller import terminal_size as terminal_size
 from hitchpost.cli.failing import told
 from hitchpost.errors import HitchpostError
-from hitchpost.ops.views.observe import Seen
-from hitchpost.ops.views.session_json import shape
+from hitchpost.ops.views.observe import Observation
+from hitchpost.ops.views.session_json import to_json
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -52,8 +52,8 @@ session_argument = click.argument("session", shell_complete=complete_sessions)
 sessions_argument = click.argument("sessions", nargs=-1, required=True, shell_complete=complete_sessions)
 
 
-def session_json(seen: Seen) -> dict[str, Any]:
-    return shape(seen, datetime.now(UTC))
+def session_json(seen: Observation) -> dict[str, Any]:
+    return to_json(seen, datetime.now(UTC))
 
 
 class Number(click.FloatRange):

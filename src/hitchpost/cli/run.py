@@ -158,9 +158,9 @@ def run(
     if as_json:
         from datetime import UTC, datetime
 
-        from hitchpost.ops.views.session_json import shape
+        from hitchpost.ops.views.session_json import to_json
 
-        print_json(shape(seen, datetime.now(UTC)))
+        print_json(to_json(seen, datetime.now(UTC)))
     else:
         print(f"{visible(record.name)} started as session {record.index}, id {record.id} (run {seen.facts.run})")
     if attach:

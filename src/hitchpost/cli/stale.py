@@ -15,11 +15,11 @@ from hitchpost.model.status import STALE, STALE_NOTE
 from hitchpost.ops.sessions.restart import restart
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.advice import way_on
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.text import visible
 
 
-def ask(home: str, seen: Seen) -> bool:
+def ask(home: str, seen: Observation) -> bool:
     """Whether the session runs again, as the person chose. Raises ``Refused`` where nobody can be asked."""
     name, agent = seen.record.name, seen.record.agent
     if not (os.isatty(0) and os.isatty(1)):
@@ -42,7 +42,7 @@ def ask(home: str, seen: Seen) -> bool:
     return False
 
 
-def _do(home: str, seen: Seen, what: str) -> None:
+def _do(home: str, seen: Observation, what: str) -> None:
     """Through the hub where there is one, else the same operation here."""
     session = seen.record.id
     try:

@@ -10,7 +10,7 @@ import click
 from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
 from hitchpost.model.status import status
 from hitchpost.ops.views.find import find
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.wait import EXIT, UNTIL, has_ended, wait
 from hitchpost.store.home import open_home
 from hitchpost.text import visible
@@ -40,7 +40,7 @@ def command(session: str, until: str, timeout_s: float | None, as_json: bool) ->
         sys.exit(1)
 
 
-def words(seen: Seen) -> str:
+def words(seen: Observation) -> str:
     """What became of it: the attention of a session that lives, the label of one that has ended."""
     found = status(seen.facts, datetime.now(UTC))
     return found.label if has_ended(seen) else found.attention

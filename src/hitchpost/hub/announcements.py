@@ -13,7 +13,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.compat import event_reason, event_status
 from hitchpost.model.facts import Facts
 from hitchpost.model.status import never_ran, settle
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 
 log = structlog.get_logger()
 
@@ -25,7 +25,7 @@ class Announcements:
         self._events = events
         self.ended: Counter[str] = Counter()
 
-    def update(self, session: HubSession, observation: Seen, *, quiet: bool = False) -> None:
+    def update(self, session: HubSession, observation: Observation, *, quiet: bool = False) -> None:
         """Update the session and announce what is new. ``quiet`` announces nothing: the hub has just started."""
         now = datetime.now(UTC)
         before, old_shape = session.latest, session.shape

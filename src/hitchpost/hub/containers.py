@@ -18,7 +18,7 @@ from hitchpost.hub.tasks import Tasks
 from hitchpost.model.facts import has_sandbox
 from hitchpost.model.run import RUNNING
 from hitchpost.model.status import STALE_NOTE, is_stale
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.runtimes import engine
 from hitchpost.runtimes.docker import read_box, remove_left
 from hitchpost.runtimes.engine import Box
@@ -53,7 +53,7 @@ class Containers:
         self._unsubscribe()
         await self._tasks.close()
 
-    def _observations(self) -> dict[str, Seen]:
+    def _observations(self) -> dict[str, Observation]:
         """What was last seen of the sessions in containers, by session."""
         observations = {session.id: session.latest for session in self.registry.by_id.values()}
         return {

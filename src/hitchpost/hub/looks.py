@@ -23,7 +23,7 @@ from hitchpost.hub.tasks import Tasks
 from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
 from hitchpost.ops.views.listing import foreign, is_settled
-from hitchpost.ops.views.observe import Seen, as_it_was, ended, exit_of, look, with_activity
+from hitchpost.ops.views.observe import Observation, as_it_was, ended, exit_of, observe, with_activity
 from hitchpost.store import files
 from hitchpost.store.home import session_folder
 from hitchpost.values import replace
@@ -105,7 +105,7 @@ class Looks:
         async with session.lock:
             self._requested.discard(session_id)
             try:
-                observation = await run_in(self.threads, look, self.home, session_id)
+                observation = await run_in(self.threads, observe, self.home, session_id)
             except FileNotFoundError:
                 self._remove(session)
                 return None
@@ -131,7 +131,7 @@ class Looks:
         if not passes or session.latest is None:  # what passes changes nothing about what the last look saw
             self.table.unreadable[session.id] = await run_in(self.threads, foreign, self.home, session.id, error)
 
-    def _completed(self, observation: Seen, reported: dict[str, object]) -> tuple[Seen, bool]:
+    def _completed(self, observation: Observation, reported: dict[str, object]) -> tuple[Observation, bool]:
         """With what only the hub knows, and whether a live run has lost its keeper."""
         facts = observation.facts
         if self.lost_inside.get(observation.record.id) == facts.run and facts.state == runs.RUNNING:
@@ -141,7 +141,7 @@ class Looks:
             facts = replace(facts, exit=exit_of(reported))
         return (observation if facts is observation.facts else replace(observation, facts=facts)), keeper_lost
 
-    async def _write_end(self, observation: Seen, reported: dict[str, object], *, quiet: bool) -> None:
+    async def _write_end(self, observation: Observation, reported: dict[str, object], *, quiet: bool) -> None:
         """The end is announced already: nobody who asks for it waits for a lock or a disk."""
         look_after_s = await self.run_ends.write(observation, reported)
         if look_after_s == 0:
@@ -179,7 +179,7 @@ class Looks:
 
     # following ----------------------------------------------------------------------------------------------------
 
-    def _follow(self, session: HubSession, observation: Seen) -> None:
+    def _follow(self, session: HubSession, observation: Observation) -> None:
         """Keep a connection to the keeper of the current run, as long as there is one."""
         facts = observation.facts
         if session.watch is not None and (session.watch.run != facts.run or session.watch.over):
@@ -207,7 +207,7 @@ class Looks:
             self.announcements.update(session, observation)
 
 
-def is_late(session: HubSession, observation: Seen) -> bool:
+def is_late(session: HubSession, observation: Observation) -> bool:
     """Whether a look began before the keeper reported the run's end, and was done after it."""
     facts = observation.facts
     reported = session.reported_exit is not None and session.reported_exit[0] == facts.run
@@ -219,6 +219,6 @@ def _words(shape: dict[str, Any]) -> tuple[str, str]:
     return shape["attention"], shape["quiet_since"] or shape["label"]
 
 
-def _unless_moved(observation: Seen) -> Seen | None:
+def _unless_moved(observation: Observation) -> Observation | None:
     """With the time of its last output; None when the session has to be looked at."""
     return with_activity(observation) if as_it_was(observation) else None

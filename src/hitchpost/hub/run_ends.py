@@ -14,7 +14,7 @@ from hitchpost.hub.pools import run_in
 from hitchpost.model.status import lives_on
 from hitchpost.ops.sessions.recover import recover
 from hitchpost.ops.sessions.takeover import NotTakenOver
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.store import files, runfiles
 
 RETRY_S = 0.25
@@ -33,7 +33,7 @@ class RunEnds:
         self._threads = threads
         self._writing: set[str] = set()
 
-    async def write(self, observation: Seen, reported: dict[str, Any]) -> float | None:
+    async def write(self, observation: Observation, reported: dict[str, Any]) -> float | None:
         """Write the end of the run. Returns after how many seconds the session is to be looked at again.
 
         None when nothing is left to do now: another write is under way, or the disk takes none.
@@ -71,7 +71,7 @@ class RunEnds:
         return [f"{len(self.unwritten)} runs have ended and that cannot be written down ({why}); see hitch doctor"]
 
 
-def _write(home: str, observation: Seen, reported: dict[str, Any]) -> None:
+def _write(home: str, observation: Observation, reported: dict[str, Any]) -> None:
     """Write the exit that the keeper reported and could not write, then the run's final state."""
     if reported:
         with files.SessionLock(observation.folder):

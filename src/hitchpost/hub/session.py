@@ -14,13 +14,13 @@ from hitchpost.model import run as runs
 from hitchpost.model.compat import agent_state
 from hitchpost.model.status import status
 from hitchpost.ops.views.listing import place_in_list, place_of
-from hitchpost.ops.views.observe import Seen
-from hitchpost.ops.views.session_json import shape as json_shape
+from hitchpost.ops.views.observe import Observation
+from hitchpost.ops.views.session_json import to_json as json_shape
 from hitchpost.store.index import NAME, NUMBER, RECORD, line_of, text_of, total_field
 
 
 class HubSession:
-    """``shape`` and ``text`` are its JSON, ``line`` its line in the index, ``place`` its place in a list.
+    """``to_json`` and ``text`` are its JSON, ``line`` its line in the index, ``place`` its place in a list.
 
     An ended session is known from the index alone, until somebody needs more: then ``latest`` is what the last look
     saw. ``watch`` is there while the keeper of the current run lives.
@@ -44,7 +44,7 @@ class HubSession:
 
     def __init__(self, session_id: str) -> None:
         self.id = session_id
-        self.latest: Seen | None = None
+        self.latest: Observation | None = None
         self.reported_exit: tuple[int, dict[str, Any]] | None = None
         """A run, and how it ended, as its keeper reported it."""
         self.announced_status = ""
@@ -66,7 +66,7 @@ class HubSession:
         return session
 
     @property
-    def observation(self) -> Seen:
+    def observation(self) -> Observation:
         """What the last look saw. Raises ``NoSuchSession`` before the first one."""
         if self.latest is None:
             raise NoSuchSession(self.id)
@@ -93,7 +93,7 @@ class HubSession:
             return {}
         return self.reported_exit[1]
 
-    def update(self, observation: Seen, now: datetime) -> None:
+    def update(self, observation: Observation, now: datetime) -> None:
         """Describe the session as it was seen, in the words that hold ``now``."""
         self.latest = observation
         words = status(observation.facts, now)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from hitchpost.runspec import RunSpec
-    from hitchpost.runtimes.sources import Source
+    from hitchpost.runtimes.mount_sources import Source
 
     class Runtime(Protocol):
         name: str

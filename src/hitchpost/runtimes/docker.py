@@ -17,7 +17,7 @@ from hitchpost.errors import HitchpostError, RuntimeMissing, UsageError
 from hitchpost.model.compat import container_name
 from hitchpost.model.facts import Exit
 from hitchpost.runspec import ContainerSource, RunSpec
-from hitchpost.runtimes import engine, local, sources
+from hitchpost.runtimes import engine, local, mount_sources
 from hitchpost.runtimes.base import GitFolder, Health, Sandbox, Started
 from hitchpost.runtimes.engine import Box, EngineFailed, Users
 from hitchpost.runtimes.kept import agent_lives, is_copied
@@ -297,7 +297,7 @@ def ensure(spec: RunSpec, sandbox: Sandbox, box: Box | None) -> Box:
 
     async def renew(docker: Any) -> Box:
         await engine.remove_all(docker, home, spec.session)
-        sources.compare(sandbox.sources, spec.folder)
+        mount_sources.compare(sandbox.sources, spec.folder)
         config = configuration(spec, sandbox, await engine.users(docker, url))
         return await engine.create(docker, container_name(spec.session), config, url, made_for)
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 
 from hitchpost import wire
 from hitchpost.errors import HitchpostError
-from hitchpost.runtimes import sources
+from hitchpost.runtimes import mount_sources
 from hitchpost.runtimes.docker import GOING, read_box
 from hitchpost.runtimes.engine import ANSWER_S, Box, EngineFailed
 from hitchpost.store import files, records
@@ -222,7 +222,7 @@ def _reaches(record: Record, box: Box, path: str) -> bool:
     if mounted != f"{record.folder_dev}:{record.folder_ino}" or mounted in _around(path):
         return True
     try:
-        mounts = [source.path for source in sources.of(record.sandbox or {}) if source.is_writable]
+        mounts = [source.path for source in mount_sources.of(record.sandbox or {}) if source.is_writable]
     except HitchpostError:
         return True
     return any(_overlap(place, path) for place in (os.path.realpath(record.folder), *mounts))

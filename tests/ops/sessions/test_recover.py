@@ -14,8 +14,8 @@ from hitchpost.model.status import status
 from hitchpost.ops.sessions.recover import recover
 from hitchpost.ops.sessions.restart import restart
 from hitchpost.ops.sessions.stop import stop
-from hitchpost.ops.views.observe import look
-from hitchpost.ops.views.session_json import shape
+from hitchpost.ops.views.observe import observe
+from hitchpost.ops.views.session_json import to_json
 from hitchpost.settings import Settings
 from tests.ground import NEVER_RAN, Ground, Truth, alive, left_with
 from tests.support import Hitch, eventually
@@ -55,9 +55,9 @@ def test_a_lost_keeper_is_written_down_once(ground: Ground) -> None:
 
 
 def times(ground: Ground, session: Truth, now: datetime) -> tuple[float, float, str | None]:
-    seen = look(str(ground.home), session.id)
+    seen = observe(str(ground.home), session.id)
     words = status(seen.facts, now)
-    return words.in_status_s, words.total_s, shape(seen, now)["state_changed_at"]
+    return words.in_status_s, words.total_s, to_json(seen, now)["state_changed_at"]
 
 
 @pytest.mark.ids("A31-14", "F17")
@@ -71,7 +71,7 @@ def test_writing_down_a_lost_keeper_changes_no_time(ground: Ground) -> None:
     assert in_status_s > 290
     assert total_s < 200, "time in which nothing ran is no work"
     restart(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
-    earlier_s = look(str(ground.home), dev.id).record.earlier_runs_s
+    earlier_s = observe(str(ground.home), dev.id).record.earlier_runs_s
     assert earlier_s == pytest.approx(total_s)
     assert json.loads((dev.run() / "exit.json").read_bytes())["ended_at_known"] is False
     ground.end(dev)
@@ -84,10 +84,10 @@ def test_an_end_that_a_stopped_keeper_missed_changes_no_time_when_it_goes_on(gro
     keeper = dev.keeper_pid()
     eventually(lambda: b"hello" in dev.output())
     os.kill(keeper, signal.SIGSTOP)
-    eventually(lambda: look(str(ground.home), dev.id).facts.keeper_stopped)
+    eventually(lambda: observe(str(ground.home), dev.id).facts.keeper_stopped)
     eventually(lambda: time.time() > began + 1.5)
     os.kill(dev.agent_pid(), signal.SIGKILL)
-    eventually(lambda: look(str(ground.home), dev.id).facts.probe_failed, what="the agent's end to be seen")
+    eventually(lambda: observe(str(ground.home), dev.id).facts.probe_failed, what="the agent's end to be seen")
     found_at = datetime.now(UTC) + timedelta(minutes=5)
     in_status_s, total_s, _ = times(ground, dev, found_at)
     os.kill(keeper, signal.SIGCONT)
@@ -103,7 +103,7 @@ def test_an_end_that_a_stopped_keeper_missed_changes_no_time_when_it_goes_on(gro
 def test_an_agent_works_while_only_its_keeper_is_stopped(ground: Ground) -> None:
     dev = ground.begin_sh("read line; exit 0")
     os.kill(dev.keeper_pid(), signal.SIGSTOP)
-    eventually(lambda: look(str(ground.home), dev.id).facts.keeper_stopped)
+    eventually(lambda: observe(str(ground.home), dev.id).facts.keeper_stopped)
     stopped_at = datetime.now(UTC)
     eventually(lambda: datetime.now(UTC) > stopped_at + timedelta(seconds=1))
     os.kill(dev.keeper_pid(), signal.SIGCONT)

@@ -16,7 +16,7 @@ from hitchpost.ops.sessions.resume import resume
 from hitchpost.ops.sessions.send import send
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
-from hitchpost.ops.views.observe import look
+from hitchpost.ops.views.observe import observe
 from hitchpost.settings import Settings
 from tests.ground import Ground, Truth, alive, died_of, left_with
 from tests.support import Hitch, eventually
@@ -77,13 +77,13 @@ def test_what_an_earlier_run_left_is_ended_with_the_session(ground: Ground, deed
     resume(str(ground.home), dev.id, Settings(), caller=Hitch.environment(), actor="test")
     dev.ended(run=2)
     assert alive(pid)
-    assert look(str(ground.home), dev.id).record.earlier_survivors == 1
+    assert observe(str(ground.home), dev.id).record.earlier_survivors == 1
     deed(str(ground.home), dev.id, actor="test")
     assert not alive(pid)
     if deed is stop:
         assert json.loads((dev.run(1) / "exit.json").read_bytes())["survivors_now"] == 0
         assert [line["run"] for line in dev.story() if line["event"] == "survivors"] == [1]
-        assert look(str(ground.home), dev.id).record.earlier_survivors == 0
+        assert observe(str(ground.home), dev.id).record.earlier_survivors == 0
 
 
 @pytest.mark.ids("F8")
@@ -155,7 +155,7 @@ def test_an_archived_session_takes_no_new_run(ground: Ground) -> None:
     with pytest.raises(Refused, match="dev is archived: it takes no new run"):
         again(ground, dev)
     with pytest.raises(Refused, match="archived and takes no input"):
-        send(look(str(ground.home), dev.id), "hello")
+        send(observe(str(ground.home), dev.id), "hello")
     assert dev.state_file()["run"] == 1
 
 
@@ -213,13 +213,13 @@ def test_a_prompt_to_a_session_that_is_over_says_so(ground: Ground) -> None:
     dev = ground.begin_sh("exit 3", name="dev")
     dev.ended()
     with pytest.raises(Refused, match=r"dev is not running \(failed: command exited with code 3\); hitch restart dev"):
-        send(look(str(ground.home), dev.id), "hello")
+        send(observe(str(ground.home), dev.id), "hello")
 
 
 def test_a_prompt_gives_the_offset_before_it(ground: Ground) -> None:
     dev = ground.begin_sh("stty -echo; printf ready; exec cat")
     eventually(lambda: dev.output() == b"ready")
-    assert send(look(str(ground.home), dev.id), "hello") == len(b"ready")
+    assert send(observe(str(ground.home), dev.id), "hello") == len(b"ready")
     eventually(lambda: dev.output() == b"readyhello\r\n")
-    assert send(look(str(ground.home), dev.id), "no enter", enter=False) == len(b"readyhello\r\n")
+    assert send(observe(str(ground.home), dev.id), "no enter", enter=False) == len(b"readyhello\r\n")
     ground.end(dev)

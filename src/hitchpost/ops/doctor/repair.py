@@ -13,8 +13,8 @@ from hitchpost.ops.doctor.sessions import TROUBLE
 from hitchpost.ops.sessions.create import sweep
 from hitchpost.ops.sessions.recover import recover
 from hitchpost.ops.sessions.survivors import end_survivors, may_be
-from hitchpost.ops.views.observe import Seen, look
-from hitchpost.ops.views.session_json import shape
+from hitchpost.ops.views.observe import Observation, observe
+from hitchpost.ops.views.session_json import to_json
 from hitchpost.runtimes.docker import remove_left, remove_strays
 from hitchpost.runtimes.freeze import is_left
 from hitchpost.runtimes.link import is_kept
@@ -61,7 +61,7 @@ def _session(home: str, session: str) -> list[str]:
     folder = session_folder(home, session)
     if os.path.islink(folder):
         return []
-    before = look(home, session)
+    before = observe(home, session)
     name = before.record.name or session
     done = []
     with files.SessionLock(folder):
@@ -82,14 +82,14 @@ def _session(home: str, session: str) -> list[str]:
     return done
 
 
-def _changes(before: Seen, after: Seen) -> list[str]:
+def _changes(before: Observation, after: Observation) -> list[str]:
     found = []
     if before.problem and not after.problem:
         found.append(f"rebuilt from its story ({before.problem})")
     if lives_on(before.facts) and after.facts.keeper_alive:
         found.append("a new keeper has taken its agent over")
     if before.facts.state != after.facts.state:
-        label = shape(after, after.facts.state_changed_at or after.facts.created_at)["label"]
+        label = to_json(after, after.facts.state_changed_at or after.facts.created_at)["label"]
         found.append(f"wrote down what became of it: {before.facts.state} → {label}")
     return found
 

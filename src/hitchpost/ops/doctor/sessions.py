@@ -15,7 +15,7 @@ from hitchpost.model.status import lives_on, status, survivors
 from hitchpost.ops.doctor.finding import Finding, note, problem
 from hitchpost.ops.views.advice import way_on
 from hitchpost.ops.views.explain import folder_text
-from hitchpost.ops.views.observe import Seen, look, survivors_of_earlier_runs
+from hitchpost.ops.views.observe import Observation, observe, survivors_of_earlier_runs
 from hitchpost.runtimes import base
 from hitchpost.runtimes.freeze import is_left
 from hitchpost.runtimes.kept import is_kept, keeper_process
@@ -52,7 +52,7 @@ def examine(home: str, session: str) -> Ward:
         return ward
     ward.findings += _files(folder)
     try:
-        seen = look(home, session)
+        seen = observe(home, session)
     except FileNotFoundError:
         return Ward(session)
     except TROUBLE as error:
@@ -192,12 +192,12 @@ def _runs(folder: str, name: str) -> Iterator[Finding]:
 # Life -----------------------------------------------------------------------------------------------------------
 
 
-def _life(home: str, seen: Seen, name: str) -> Iterator[Finding]:
+def _life(home: str, seen: Observation, name: str) -> Iterator[Finding]:
     lost = seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False
     if lost:
         # a keeper that ended between two of our looks has written its end by now
         try:
-            seen = look(home, seen.record.id)
+            seen = observe(home, seen.record.id)
         except FileNotFoundError:
             return
         lost = seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False
@@ -249,6 +249,6 @@ def _wake(pid: int | None) -> str:
     return "wait, or end it with kill -9 and run hitch doctor --fix" if pid else "wait and look again"
 
 
-def _survivors(seen: Seen) -> int:
+def _survivors(seen: Observation) -> int:
     runtime = base.load(seen.record.runtime)
     return sum(runtime.leftovers(seen.folder, run).count for run in (*survivors_of_earlier_runs(seen), seen.facts.run))

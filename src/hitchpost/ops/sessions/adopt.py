@@ -10,7 +10,7 @@ from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.views.listing import listing
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.runtimes.adopted import Target
 from hitchpost.settings import Settings
 from hitchpost.store.home import run_folder, session_folder
@@ -22,7 +22,9 @@ NOT_KNOWN = (
 )
 
 
-def adopt(home: str, target: Target, settings: Settings, *, actor: str, name: str | None, description: str) -> Seen:
+def adopt(
+    home: str, target: Target, settings: Settings, *, actor: str, name: str | None, description: str
+) -> Observation:
     """Watch the program as a session. Raises ``Refused`` when it is one already."""
     for row in listing(home, shapes=True):
         if row.shape["runtime"] == ADOPTED and row.shape["state"] in runs.LIVE and _is_of(home, row.shape, target):

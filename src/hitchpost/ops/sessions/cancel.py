@@ -7,12 +7,12 @@ from hitchpost.ops.sessions.inside import refuse_inside
 from hitchpost.ops.sessions.recover import recover
 from hitchpost.ops.sessions.remove import StillLive, archive, refuse_closed
 from hitchpost.ops.sessions.stop import stop
-from hitchpost.ops.views.observe import Seen, look
+from hitchpost.ops.views.observe import Observation, observe
 
 ATTEMPTS = 3
 
 
-def cancel(home: str, session: str, *, actor: str) -> Seen:
+def cancel(home: str, session: str, *, actor: str) -> Observation:
     """End the session's run, if it has one, and archive its record. Raises what ``stop`` and ``archive`` raise.
 
     A run that somebody starts in between is ended too.
@@ -29,4 +29,4 @@ def cancel(home: str, session: str, *, actor: str) -> Seen:
         except StillLive:
             if attempt == ATTEMPTS - 1:
                 raise
-    return look(home, session)
+    return observe(home, session)

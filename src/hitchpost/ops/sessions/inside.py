@@ -7,13 +7,13 @@ import os
 from hitchpost import wire
 from hitchpost.errors import Refused
 from hitchpost.model import run as runs
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.store import files, marks
 from hitchpost.store.runfiles import Process, read_run
 from hitchpost.system import cgroup, process
 
 
-def refuse_inside(seen: Seen, deed: str) -> None:
+def refuse_inside(seen: Observation, deed: str) -> None:
     """Raise ``Refused`` where we would be ended by the first half of what we were asked to do. Nothing is done then.
 
     ``deed`` is the command that does it from outside.
@@ -25,7 +25,7 @@ def refuse_inside(seen: Seen, deed: str) -> None:
         )
 
 
-def is_inside(seen: Seen) -> bool:
+def is_inside(seen: Observation) -> bool:
     run = seen.facts.run
     ours = {wire.SESSION_MARK: seen.record.id, wire.RUN_MARK: str(run), wire.HOME_MARK: files.home_id(seen.folder)}
     if all(os.environ.get(name) == text for name, text in ours.items()):

@@ -12,7 +12,7 @@ from hitchpost.ops.sessions.sandbox import refuse_mounts, to_store
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.views.neighbours import neighbours
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.runtimes import base
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ def launch(
     actor: str,
     progress: Progress = lambda waited_s: None,
     until_ready: bool = True,
-) -> tuple[Seen, list[str]]:
+) -> tuple[Observation, list[str]]:
     """The session, whose agent is ready, and notes for the person.
 
     A first prompt goes to the first run only. Raises what choosing, creating and starting raise, and ``NotDelivered``.

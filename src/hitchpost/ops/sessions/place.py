@@ -8,7 +8,7 @@ from hitchpost.errors import HitchpostError, NoSuchWorkspace, Refused
 from hitchpost.model import run as runs
 from hitchpost.ops.sessions.create import working_folder
 from hitchpost.ops.views.listing import listing
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.store import files, records
 from hitchpost.store.session import Session
 from hitchpost.text import readable
@@ -129,7 +129,7 @@ def _refuse_neighbours(home: str, folder: str) -> None:
             raise Refused(f"cannot lease {folder}: session {row.shape['name']} ({row.shape['id']}) works there")
 
 
-def move(home: str, seen: Seen, place: Place, *, actor: str) -> None:
+def move(home: str, seen: Observation, place: Place, *, actor: str) -> None:
     """Give a session that has ended another place. Its history stays."""
     from hitchpost.workspaces.tree import keep_index, read
 

@@ -8,7 +8,7 @@ from hitchpost.model.status import rests
 from hitchpost.ops.sessions.send import check_text, send
 from hitchpost.ops.sessions.stop import wait_out_starting
 from hitchpost.ops.views.find import find
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.values import value
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Prompted:
     """``offset`` is where the log was before the text; ``started`` whether a run was started for it."""
 
-    seen: Seen
+    seen: Observation
     offset: int
     started: bool = False
     notes: tuple[str, ...] = ()
@@ -49,8 +49,8 @@ def prompt(
 
 
 def _woken(
-    home: str, seen: Seen, *, actor: str, caller: Mapping[str, str], size: tuple[int, int]
-) -> tuple[Seen, tuple[str, ...] | None]:
+    home: str, seen: Observation, *, actor: str, caller: Mapping[str, str], size: tuple[int, int]
+) -> tuple[Observation, tuple[str, ...] | None]:
     """The session with its next run, and notes about that; None when another prompt was faster."""
     from hitchpost import settings as config
     from hitchpost.ops.sessions.resume import resume

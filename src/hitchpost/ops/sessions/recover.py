@@ -17,7 +17,7 @@ from hitchpost.model.facts import Exit
 from hitchpost.model.record import ACTIVE, SUSPENDED
 from hitchpost.model.status import lives_on, settle
 from hitchpost.ops.sessions.takeover import take_over
-from hitchpost.ops.views.observe import Seen, left_behind, look, read_intent
+from hitchpost.ops.views.observe import Observation, left_behind, observe, read_intent
 from hitchpost.ops.views.session_json import rfc3339
 from hitchpost.runtimes.link import is_kept, lock_path
 from hitchpost.store import files, runfiles
@@ -28,7 +28,7 @@ from hitchpost.values import replace
 KEEPER_LEAVES_S = 5.0
 
 
-def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
+def recover(home: str, session: str, *, actor: str = "recovery") -> Observation:
     """Bring a session's files up to what is true. Does nothing to a session that is in order.
 
     Raises ``NoSuchSession`` when it is gone, ``Unreadable`` when neither its files nor its story can be read.
@@ -36,20 +36,20 @@ def recover(home: str, session: str, *, actor: str = "recovery") -> Seen:
     folder = session_folder(home, session)
     try:
         _let_go_on(folder)
-        seen = look(home, session)
+        seen = observe(home, session)
         if lives_on(seen.facts):
             seen = take_over(home, seen, actor)
         if not _needs(seen):
             return seen
         with files.SessionLock(folder):
             Session(folder, actor=actor).repair()
-            seen = look(home, session)
+            seen = observe(home, session)
             if _is_over(seen):
                 _settle(seen, actor)
             elif _left_suspended(seen):
                 Session(folder, actor=actor).change_record(ACTIVE, run=seen.facts.run, reason="a run started")
             sweep(seen)
-        return look(home, session)
+        return observe(home, session)
     except (FileNotFoundError, files.Removed):
         raise NoSuchSession(session) from None
 
@@ -66,7 +66,7 @@ def _let_go_on(folder: str) -> None:
         return  # the check-up tells
 
 
-def wait_for_keeper_to_leave(seen: Seen) -> None:
+def wait_for_keeper_to_leave(seen: Observation) -> None:
     """A keeper that has told of the end still syncs its log; its lock is free a moment later."""
     if seen.facts.state in runs.TERMINAL:
         deadline = time.monotonic() + KEEPER_LEAVES_S
@@ -74,21 +74,21 @@ def wait_for_keeper_to_leave(seen: Seen) -> None:
             time.sleep(0.002)
 
 
-def _is_over(seen: Seen) -> bool:
+def _is_over(seen: Observation) -> bool:
     """Whether the run has ended and nobody has written that down."""
     return seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False and not lives_on(seen.facts)
 
 
-def _needs(seen: Seen) -> bool:
+def _needs(seen: Observation) -> bool:
     return _is_over(seen) or _left_suspended(seen) or bool(seen.problem) or any(map(_temp_files, _places(seen)))
 
 
-def _left_suspended(seen: Seen) -> bool:
+def _left_suspended(seen: Observation) -> bool:
     """Whoever started the run was killed before it could say that the record is active."""
     return seen.record.record == SUSPENDED and seen.facts.state == runs.RUNNING and seen.facts.keeper_alive is True
 
 
-def _settle(seen: Seen, actor: str) -> None:
+def _settle(seen: Observation, actor: str) -> None:
     """The keeper is gone: write how the run ended, and how much it left behind.
 
     The caller holds the session's lock and has looked since: no keeper can take the run's lock meanwhile. It is not
@@ -154,7 +154,7 @@ def _temp_files(folder: str) -> list[str]:
     return [os.path.join(folder, name) for name in os.listdir(folder) if files.is_temp(name)]
 
 
-def sweep(seen: Seen) -> None:
+def sweep(seen: Observation) -> None:
     """Remove half-written files, and what a dead keeper had reserved. The caller holds the session's lock."""
     places = _places(seen)
     for place in places:
@@ -165,7 +165,7 @@ def sweep(seen: Seen) -> None:
             files.discard(os.path.join(seen.run_folder, name))
 
 
-def _places(seen: Seen) -> list[str]:
+def _places(seen: Observation) -> list[str]:
     """Where half-written files may be; a live keeper's folder is its own."""
     kept = seen.facts.keeper_alive is not False or not os.path.isdir(seen.run_folder)
     return [seen.folder] if kept else [seen.folder, seen.run_folder]

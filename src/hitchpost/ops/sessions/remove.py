@@ -14,7 +14,7 @@ from hitchpost.ops.sessions.recover import recover, wait_for_keeper_to_leave
 from hitchpost.ops.sessions.sandbox import bring_out, not_brought
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.advice import CLOSED, no_archive
-from hitchpost.ops.views.observe import Seen, look
+from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import is_kept
 from hitchpost.store import files
@@ -44,7 +44,7 @@ def remove(
     if seen.facts.state != runs.CREATED:
         seen = stop(home, session, actor=actor, run=seen.facts.run, reason="removed")
     with files.SessionLock(seen.folder):
-        seen = look(home, session)
+        seen = observe(home, session)
         _refuse_live(seen, "it has just been started again")
         _bring_out(home, seen.record, force, tell)
         base.load(seen.record.runtime).clear_away(seen.folder)
@@ -73,7 +73,7 @@ def archive(home: str, session: str, *, actor: str) -> Record:
     sweep(home)
     wait_for_keeper_to_leave(seen := recover(home, session))
     with files.SessionLock(seen.folder):
-        seen = look(home, session)
+        seen = observe(home, session)
         refuse_closed(seen)
         _refuse_live(seen, "stop it before you archive it")
         stored = Session(seen.folder, actor=actor)
@@ -82,13 +82,13 @@ def archive(home: str, session: str, *, actor: str) -> Record:
     return record
 
 
-def refuse_closed(seen: Seen) -> None:
+def refuse_closed(seen: Observation) -> None:
     """Raises ``Refused`` for a record that can be put away no more."""
     if seen.record.record in CLOSED:
         raise no_archive(seen.record)
 
 
-def _refuse_live(seen: Seen, todo: str) -> None:
+def _refuse_live(seen: Observation, todo: str) -> None:
     """Whoever holds the session's lock knows afterwards that no run can begin before it lets go."""
     if seen.facts.state in runs.LIVE or (seen.facts.state != runs.CREATED and is_kept(seen.run_folder) is not False):
         raise StillLive(f"{seen.record.name} is {seen.facts.state}; {todo}")

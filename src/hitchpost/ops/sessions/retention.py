@@ -14,7 +14,7 @@ from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
 from hitchpost.model.policy import Retention, Watched, confirm, delete_at
 from hitchpost.ops.sessions.remove import remove
-from hitchpost.ops.views.observe import look, moment
+from hitchpost.ops.views.observe import moment, observe
 from hitchpost.ops.views.session_json import rfc3339
 from hitchpost.store import files, records
 from hitchpost.system import process
@@ -48,7 +48,7 @@ def prune(
     decisions = []
     for session in records.ids(home) if among is None else among:
         try:
-            seen = look(home, session)
+            seen = observe(home, session)
         except (FileNotFoundError, HitchpostError):
             continue
         record = seen.record

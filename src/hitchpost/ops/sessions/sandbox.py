@@ -33,7 +33,7 @@ def to_store(
         if asked.anything:
             raise UsageError("--image, --mount, --network, --memory, --cpus and their like go with --runtime docker")
         return None
-    from hitchpost.runtimes import sources
+    from hitchpost.runtimes import mount_sources
     from hitchpost.runtimes.docker import parse_mount
 
     for mount in asked.mounts:
@@ -50,7 +50,7 @@ def to_store(
         "memory_bytes": memory(asked.memory or settings.memory),
         "cpus": asked.cpus,
         "config": config,
-        sources.KEY: sources.stored(sources.describe(config, asked.mounts)),
+        mount_sources.KEY: mount_sources.stored(mount_sources.describe(config, asked.mounts)),
         "env_names": list(env_names),
         "keep_failed": asked.keep_failed,
     }
@@ -63,15 +63,15 @@ def refuse_mounts(
     ``folder`` is where it works."""
     if box is None:
         return
-    from hitchpost.runtimes import sources
+    from hitchpost.runtimes import mount_sources
     from hitchpost.runtimes.mounts import refuse_mount
 
     if folder is not None:
         own = workspace.path if workspace is not None and workspace.managed else None
         refuse_mount(home, f"the folder {folder}", folder, own)
-    for source in sources.of(box):
+    for source in mount_sources.of(box):
         refuse_mount(home, source.what, source.path)
-    sources.check(box, folder)
+    mount_sources.check(box, folder)
 
 
 def of_run(
@@ -90,12 +90,12 @@ def of_run(
         if workspace is not None and workspace.inside:
             _take_back(home, workspace)
         return None
-    from hitchpost.runtimes import sources
+    from hitchpost.runtimes import mount_sources
 
     stored = record.sandbox or {}
-    mounted = tuple(sources.of(stored))
-    if record.sandbox is not None and sources.KEY not in record.sandbox:
-        _write_sources(session_folder(home, record.id), sources.stored(mounted))
+    mounted = tuple(mount_sources.of(stored))
+    if record.sandbox is not None and mount_sources.KEY not in record.sandbox:
+        _write_sources(session_folder(home, record.id), mount_sources.stored(mounted))
     memory_bytes, cpus = stored.get("memory_bytes"), stored.get("cpus")
     return Sandbox(
         image=str(stored.get("image") or settings.image),

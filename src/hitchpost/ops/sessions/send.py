@@ -10,7 +10,7 @@ from hitchpost.model import record as recs
 from hitchpost.model.status import lives_on, status
 from hitchpost.ops.sessions.takeover import NotTakenOver, take_over
 from hitchpost.ops.views.advice import no_input, way_on
-from hitchpost.ops.views.observe import Seen, look
+from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.store.home import home_of
 
@@ -46,7 +46,7 @@ class NotReady(HitchpostError):
         super().__init__(f"not sent to {name}: it has not shown its prompt within {PROMPT_S:g} s")
 
 
-def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False, fresh: bool = False) -> int:
+def send(seen: Observation, text: str, *, enter: bool = True, force: bool = False, fresh: bool = False) -> int:
     """Deliver ``text`` and press Enter. Returns the log's offset before it. Raises ``Refused`` with the reason.
 
     An agent that was started only now gets it when it is ready; one that was started for it (``fresh``) must be.
@@ -78,7 +78,7 @@ def send(seen: Seen, text: str, *, enter: bool = True, force: bool = False, fres
     return int(receipt["offset"])
 
 
-def _is_ready(link: Link, seen: Seen) -> bool:
+def _is_ready(link: Link, seen: Observation) -> bool:
     """Wait until the agent reads prompts. False when it has not shown its own in time, and cannot be known to."""
     record = seen.record
     within_s = PROMPT_S if record.shows_prompt else record.ready_after_s
@@ -86,9 +86,9 @@ def _is_ready(link: Link, seen: Seen) -> bool:
     return not record.shows_prompt or answer.get("sign") != "alive"
 
 
-def _now(seen: Seen) -> Seen:
+def _now(seen: Observation) -> Observation:
     """The session after its keeper has gone."""
     try:
-        return look(home_of(seen.folder), seen.record.id)
+        return observe(home_of(seen.folder), seen.record.id)
     except (HitchpostError, OSError):
         return seen

@@ -16,7 +16,7 @@ from hitchpost.ops.sessions.ready import ready
 from hitchpost.ops.sessions.recover import recover, say_why, wait_for_keeper_to_leave
 from hitchpost.ops.sessions.survivors import end_survivors
 from hitchpost.ops.views.advice import no_run
-from hitchpost.ops.views.observe import Seen, look
+from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.ops.views.workplace import current
 from hitchpost.runspec import PtySource, RunSpec, Source
 from hitchpost.runtimes import base
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Begun:
     """A run that was started. ``notes`` are for the person: what is different from the run before."""
 
-    seen: Seen
+    seen: Observation
     notes: tuple[str, ...] = ()
 
 
@@ -80,7 +80,7 @@ def start(
     leases = _leases(home, seen, workspace)
     try:
         with stored.lock():
-            now = look(home, session)
+            now = observe(home, session)
             run = _allowed_run(seen, now)
             where = make_run_folder(folder, run)
             lock = take_lock(where, record.name)
@@ -132,16 +132,16 @@ def start(
         raise StartFailed(record.name, started.error, started.field)
     _activate(stored, run)
     notes = tuple(environment.told_missing(environment.missing_names(folder, run - 1, env), run - 1))
-    return Begun(ready(home, record, run, where) if until_ready else look(home, session), notes)
+    return Begun(ready(home, record, run, where) if until_ready else observe(home, session), notes)
 
 
-def _may_be_copies(seen: Seen) -> bool:
+def _may_be_copies(seen: Observation) -> bool:
     """Whether the last run ended unseen and left processes: the agent may be among them, and must not run twice."""
     end = seen.facts.exit
     return seen.facts.state in runs.TERMINAL and end is not None and end.survivors > 0 and not end.ended_at_known
 
 
-def _leases(home: str, seen: Seen, workspace: Workspace | None) -> tuple[int, ...]:
+def _leases(home: str, seen: Observation, workspace: Workspace | None) -> tuple[int, ...]:
     """The lease of the workspace, which the keeper will hold for its life. Raises ``WorkspaceBusy``."""
     if workspace is None:
         return ()
@@ -171,7 +171,7 @@ def _refuse_closed(record: Record) -> None:
         raise no_run(record)
 
 
-def _allowed_run(before: Seen, now: Seen) -> int:
+def _allowed_run(before: Observation, now: Observation) -> int:
     """The number of the run that may start now. Raises ``Refused``. The caller holds the session's lock.
 
     ``before`` is what the run's folder and lease were chosen by.
@@ -189,7 +189,7 @@ def _allowed_run(before: Seen, now: Seen) -> int:
     return facts.run + 1
 
 
-def _touch(stored: Session, ended: Seen) -> None:
+def _touch(stored: Session, ended: Observation) -> None:
     """A run begins: the time of the runs before is kept, and how many processes they have left behind."""
     facts, record = ended.facts, stored.record()
     if facts.state != runs.CREATED:

@@ -15,7 +15,7 @@ from hitchpost.ops.sessions.recover import recover, wait_for_keeper_to_leave
 from hitchpost.ops.sessions.sandbox import bring_out
 from hitchpost.ops.sessions.survivors import end_survivors
 from hitchpost.ops.views.explain import keeper_text
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, keeper_process, kept
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, exit_event
@@ -58,7 +58,7 @@ def stop(
     reason: str = "",
     grace_s: float | None = None,
     progress: Callable[[float], None] = lambda waited_s: None,
-) -> Seen:
+) -> Observation:
     """End the session's run and wait until nothing of it is left. A run that has ended already is no error.
 
     With ``run`` no other one is ended: ``Refused`` is raised when another has begun. ``progress`` is called about once
@@ -107,15 +107,15 @@ def stop(
     return _without_sandbox(home, end_survivors(home, seen, actor), by, actor)
 
 
-def _is_over(seen: Seen) -> bool:
+def _is_over(seen: Observation) -> bool:
     return seen.facts.state not in runs.LIVE and seen.facts.keeper_alive is False
 
 
-def _tells(seen: Seen) -> str:
+def _tells(seen: Observation) -> str:
     return f"hitch explain {seen.record.word} tells what is known"
 
 
-def _ask(seen: Seen, *, by: str, reason: str, grace_s: float | None) -> Link | None:
+def _ask(seen: Observation, *, by: str, reason: str, grace_s: float | None) -> Link | None:
     """Ask the keeper to end the run: at its socket, else by a signal. None when there is nobody to hear more from."""
     name, where = seen.record.name, seen.run_folder
     fields = {} if grace_s is None else {"grace_s": grace_s}
@@ -166,7 +166,7 @@ def _signal_keeper(where: str, by: str, reason: str, grace_s: float) -> bool:
     return True
 
 
-def _wait_for_end(seen: Seen, link: Link | None, wait_s: float, progress: Callable[[float], None]) -> None:
+def _wait_for_end(seen: Observation, link: Link | None, wait_s: float, progress: Callable[[float], None]) -> None:
     """Until the keeper tells of the end, or is gone. Raises ``KeeperSilent``."""
     began = time.monotonic()
     shown_s = 0.0
@@ -185,7 +185,7 @@ def _wait_for_end(seen: Seen, link: Link | None, wait_s: float, progress: Callab
             progress(waited_s)
 
 
-def _without_sandbox(home: str, seen: Seen, by: str, actor: str) -> Seen:
+def _without_sandbox(home: str, seen: Observation, by: str, actor: str) -> Observation:
     """A session that was stopped leaves no container and no tmux. What the next run goes on in stays: nobody asked for
     the end of that."""
     if by in (runs.RESTART, runs.REAPER):
@@ -202,7 +202,7 @@ def _without_sandbox(home: str, seen: Seen, by: str, actor: str) -> Seen:
     return recover(home, seen.record.id)
 
 
-def _bring_out(home: str, seen: Seen, actor: str) -> None:
+def _bring_out(home: str, seen: Observation, actor: str) -> None:
     """What was committed in the container. What cannot be brought out stays in the session's folder."""
     try:
         notes = bring_out(home, seen.record)
@@ -212,7 +212,7 @@ def _bring_out(home: str, seen: Seen, actor: str) -> None:
         Session(seen.folder, actor=actor).tell("commits", run=seen.facts.run, reason=note)
 
 
-def _write_teardown(seen: Seen, actor: str, reason: str) -> None:
+def _write_teardown(seen: Observation, actor: str, reason: str) -> None:
     """Who asked, before anything is done: from now on the end of the container is no accident."""
     stored = Session(seen.folder, actor=actor)
     with stored.lock():
@@ -222,7 +222,7 @@ def _write_teardown(seen: Seen, actor: str, reason: str) -> None:
             stored.touch()
 
 
-def wait_out_starting(home: str, session: str) -> Seen:
+def wait_out_starting(home: str, session: str) -> Observation:
     """The session once nobody is starting it. A run that somebody holds the keeper's lock of is about to start."""
     deadline = time.monotonic() + STARTING_WAIT_S
     while True:
@@ -233,7 +233,7 @@ def wait_out_starting(home: str, session: str) -> Seen:
         time.sleep(0.02)
 
 
-def _settled(home: str, session: str) -> Seen:
+def _settled(home: str, session: str) -> Observation:
     """The session once its keeper is gone and its end is written down."""
     seen = recover(home, session)
     wait_for_keeper_to_leave(seen)

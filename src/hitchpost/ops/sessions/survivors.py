@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hitchpost.ops.sessions.recover import recover, wait_for_keeper_to_leave
-from hitchpost.ops.views.observe import Seen, read_exit, survivors_of_earlier_runs
+from hitchpost.ops.views.observe import Observation, read_exit, survivors_of_earlier_runs
 from hitchpost.runtimes import base
 from hitchpost.store import runfiles
 from hitchpost.store.home import run_folder
@@ -11,13 +11,13 @@ from hitchpost.store.session import Session
 from hitchpost.values import replace
 
 
-def may_be(seen: Seen) -> bool:
+def may_be(seen: Observation) -> bool:
     """Whether the run may have left something behind: an end that nobody saw may have left any."""
     end = seen.facts.exit
     return end is None or end.survivors > 0 or not end.ended_at_known
 
 
-def end_survivors(home: str, seen: Seen, actor: str) -> Seen:
+def end_survivors(home: str, seen: Observation, actor: str) -> Observation:
     """End what the session has left behind, with this run and with those before it."""
     wait_for_keeper_to_leave(seen)
     for run in range(1, seen.facts.run):
@@ -31,7 +31,7 @@ def end_survivors(home: str, seen: Seen, actor: str) -> Seen:
     return recover(home, seen.record.id)
 
 
-def _end(seen: Seen, run: int, known: int, actor: str) -> None:
+def _end(seen: Observation, run: int, known: int, actor: str) -> None:
     """``known`` is how many are written down."""
     left = base.load(seen.record.runtime).end_leftovers(seen.folder, run, session=seen.record.id)
     if not left.count and not known:
@@ -45,7 +45,7 @@ def _end(seen: Seen, run: int, known: int, actor: str) -> None:
             _write_survivors(stored, run, max(0, known - left.count) if left.unknown else 0)
 
 
-def _write_earlier(seen: Seen, actor: str) -> None:
+def _write_earlier(seen: Observation, actor: str) -> None:
     stored = Session(seen.folder, actor=actor)
     with stored.lock():
         left = sum(survivors_of_earlier_runs(seen).values())

@@ -9,7 +9,7 @@ from hitchpost import settings as config
 from hitchpost import wire
 from hitchpost.errors import BadSettings, HitchpostError, Refused
 from hitchpost.model.status import lives_on
-from hitchpost.ops.views.observe import Seen, look
+from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runspec import RunSpec
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, take_lock
@@ -33,12 +33,12 @@ class NotTakenOver(Refused):
         )
 
 
-def take_over(home: str, seen: Seen, actor: str) -> Seen:
+def take_over(home: str, seen: Observation, actor: str) -> Observation:
     """The session as it is afterwards: when no keeper could take it over, its agent still lives on without one."""
     leases, unleased = _leases(home, seen)
     try:
         with files.SessionLock(seen.folder):
-            now = look(home, seen.record.id)
+            now = observe(home, seen.record.id)
             if not lives_on(now.facts) or now.facts.run != seen.facts.run:
                 return now
             started = _start(now, leases)
@@ -54,10 +54,10 @@ def take_over(home: str, seen: Seen, actor: str) -> Seen:
     finally:
         for fd in leases:
             os.close(fd)
-    return look(home, seen.record.id)
+    return observe(home, seen.record.id)
 
 
-def _start(seen: Seen, leases: tuple[int, ...]) -> base.Started:
+def _start(seen: Observation, leases: tuple[int, ...]) -> base.Started:
     record, settings = seen.record, _settings()
     cols, rows = _size(seen)
     lock = take_lock(seen.run_folder, record.name)
@@ -96,7 +96,7 @@ def _wait_for_end_of_keeper(run_folder: str) -> None:
         time.sleep(0.002)
 
 
-def _leases(home: str, seen: Seen) -> tuple[tuple[int, ...], str]:
+def _leases(home: str, seen: Observation) -> tuple[tuple[int, ...], str]:
     """The workspace's lease, which ended with the keeper; and why it cannot be had, when somebody else has it since."""
     from hitchpost.ops.views.workplace import workspace_of
     from hitchpost.workspaces import lease
@@ -112,7 +112,7 @@ def _leases(home: str, seen: Seen) -> tuple[tuple[int, ...], str]:
         return (), str(error)
 
 
-def _size(seen: Seen) -> tuple[int, int]:
+def _size(seen: Observation) -> tuple[int, int]:
     sizes = output.sizes(os.path.join(seen.run_folder, wire.OUTPUT))
     return sizes[-1][1:] if sizes else USUAL_SIZE
 

@@ -8,13 +8,13 @@ from hitchpost.errors import Refused
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
 from hitchpost.model.status import is_stale
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.workplace import current
 from hitchpost.runtimes import base
 from hitchpost.store.records import Record
 
 
-def way_on(seen: Seen) -> str:
+def way_on(seen: Observation) -> str:
     """How the session goes on, or why it cannot and what is left to do with it."""
     record, word = seen.record, seen.record.word
     if record.record in CLOSED:
@@ -39,7 +39,7 @@ CLOSED = {
 """Records that are final. Reading and deleting is all that is left."""
 
 
-def place_lost(seen: Seen) -> Refused | None:
+def place_lost(seen: Observation) -> Refused | None:
     """Why the session's folder cannot be worked in; None when it can."""
     try:
         current(os.path.dirname(os.path.dirname(seen.folder)), seen)
@@ -62,7 +62,7 @@ def no_archive(record: Record) -> Refused:
     return Refused(f"{record.name} {what}", CLOSED[record.record].format(record.word))
 
 
-def no_input(seen: Seen) -> Refused:
+def no_input(seen: Observation) -> Refused:
     """For a record that is not active."""
     record = seen.record
     return Refused(f"{record.name} is {record.record} and takes no input{noted(record)}", way_on(seen))

@@ -15,8 +15,8 @@ from hitchpost.model.durations import duration
 from hitchpost.model.facts import Exit, Facts
 from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, as_seen, gone_unseen, processes, status
 from hitchpost.ops.views import past
-from hitchpost.ops.views.observe import Seen, moment, survivors_of_earlier_runs
-from hitchpost.ops.views.session_json import shape
+from hitchpost.ops.views.observe import Observation, moment, survivors_of_earlier_runs
+from hitchpost.ops.views.session_json import to_json
 from hitchpost.ops.views.workplace import workspace_of
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import keeper_process, kept, lock_path
@@ -38,7 +38,7 @@ class Fact:
 class Explanation:
     """``story`` is what had been told by ``at``, oldest first."""
 
-    seen: Seen
+    seen: Observation
     session: dict[str, Any]
     words: Status
     at: datetime
@@ -47,7 +47,7 @@ class Explanation:
     story: tuple[dict[str, object], ...]
 
 
-def explain(seen: Seen, now: datetime, at: datetime | None = None) -> Explanation:
+def explain(seen: Observation, now: datetime, at: datetime | None = None) -> Explanation:
     """Explain what is true now, or what was at ``at``. Raises ``UsageError`` for a moment that it has no facts of."""
     told = story.read(seen.folder)
     if at is not None:
@@ -57,7 +57,7 @@ def explain(seen: Seen, now: datetime, at: datetime | None = None) -> Explanatio
     words = status(seen.facts, moment_of)
     return Explanation(
         seen=seen,
-        session=shape(seen, moment_of, words),
+        session=to_json(seen, moment_of, words),
         words=words,
         at=moment_of,
         rule=rule(seen.facts, words),
@@ -130,7 +130,7 @@ def _running(facts: Facts, words: Status) -> str:
 # The facts ------------------------------------------------------------------------------------------------------
 
 
-def _present(seen: Seen, now: datetime) -> list[Fact]:
+def _present(seen: Observation, now: datetime) -> list[Fact]:
     record, facts = seen.record, seen.facts
     run = runfiles.read_run(seen.run_folder)
     found = [
@@ -156,7 +156,7 @@ def _present(seen: Seen, now: datetime) -> list[Fact]:
     return found
 
 
-def _of_earlier_runs(seen: Seen, now: datetime) -> list[Fact]:
+def _of_earlier_runs(seen: Observation, now: datetime) -> list[Fact]:
     """What the runs before this one left behind, and how much of it lives."""
     found = []
     for run, left in survivors_of_earlier_runs(seen).items():
@@ -166,7 +166,7 @@ def _of_earlier_runs(seen: Seen, now: datetime) -> list[Fact]:
     return found
 
 
-def _of_runtime(seen: Seen, now: datetime) -> list[Fact]:
+def _of_runtime(seen: Observation, now: datetime) -> list[Fact]:
     """What the runtime sees of its own, and whether the command is over."""
     over = as_seen(seen.facts).state not in runs.LIVE
     own = base.load(seen.record.runtime).explain(seen.folder, seen.facts.run, over=over)
@@ -177,7 +177,7 @@ def _of_runtime(seen: Seen, now: datetime) -> list[Fact]:
     return found
 
 
-def _past(seen: Seen, at: datetime) -> list[Fact]:
+def _past(seen: Observation, at: datetime) -> list[Fact]:
     record, facts = seen.record, seen.facts
     found = [
         Fact("record", record.record, files.STORY, moment(record.record_changed_at)),
@@ -192,7 +192,7 @@ def _past(seen: Seen, at: datetime) -> list[Fact]:
     return found
 
 
-def _of_ending(seen: Seen, end: Exit | None, until: datetime | None = None) -> list[Fact]:
+def _of_ending(seen: Observation, end: Exit | None, until: datetime | None = None) -> list[Fact]:
     intent = runfiles.read_intent(seen.run_folder)
     asked_at = moment(intent.get("at"))
     found = []
@@ -217,7 +217,7 @@ def _of_ending(seen: Seen, end: Exit | None, until: datetime | None = None) -> l
     return found
 
 
-def _of_life(seen: Seen, facts: Facts) -> list[Fact]:
+def _of_life(seen: Observation, facts: Facts) -> list[Fact]:
     found = []
     if facts.last_activity_at is not None:
         found.append(Fact("last output", "seen", _of_run(seen, wire.OUTPUT), facts.last_activity_at))
@@ -231,7 +231,7 @@ def _of_life(seen: Seen, facts: Facts) -> list[Fact]:
     return found
 
 
-def keeper_text(seen: Seen) -> str:
+def keeper_text(seen: Observation) -> str:
     """Who holds the run's lock: the proof that its keeper lives."""
     found = kept(seen.run_folder)
     if found.doubt and not found.stopped:
@@ -248,7 +248,7 @@ def keeper_text(seen: Seen) -> str:
     return f"{'stopped by a signal' if found.stopped else 'alive'}: its lock is held by pid {pid}"
 
 
-def folder_text(seen: Seen) -> str:
+def folder_text(seen: Observation) -> str:
     record = seen.record
     wanted = (record.folder_dev, record.folder_ino)
     try:
@@ -290,5 +290,5 @@ def used_text(used: Mapping[str, object]) -> str:
     return f"{mib:.1f} MiB of memory, {processor_s:.2f} s of a processor"
 
 
-def _of_run(seen: Seen, name: str) -> str:
+def _of_run(seen: Observation, name: str) -> str:
     return f"runs/{seen.facts.run}/{name}"

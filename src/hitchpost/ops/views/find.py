@@ -7,7 +7,7 @@ from typing import Any
 
 from hitchpost.errors import AmbiguousSession, NoSuchRun, NoSuchSession
 from hitchpost.model.record import ARCHIVED
-from hitchpost.ops.views.observe import Seen, look
+from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.store import index
 from hitchpost.store.home import run_folder, session_folder
 
@@ -37,24 +37,24 @@ def resolve_in(rows: dict[str, dict[str, Any]], wanted: str) -> str:
     return fitting[0]
 
 
-def find(home: str, wanted: str) -> Seen:
+def find(home: str, wanted: str) -> Observation:
     """Look at the session that ``wanted`` means."""
     session = resolve(home, wanted)
     try:
-        return look(home, session)
+        return observe(home, session)
     except FileNotFoundError:
         raise NoSuchSession(wanted) from None
 
 
-def again(home: str, seen: Seen) -> Seen:
+def again(home: str, seen: Observation) -> Observation:
     """Look once more. Raises ``NoSuchSession`` when it was removed meanwhile."""
     try:
-        return look(home, seen.record.id)
+        return observe(home, seen.record.id)
     except FileNotFoundError:
         raise NoSuchSession(seen.record.name) from None
 
 
-def chosen_run(seen: Seen, run: int | None) -> int:
+def chosen_run(seen: Observation, run: int | None) -> int:
     """The number of the run that is meant: ``run``, else the newest. Raises ``NoSuchRun``."""
     if run is None:
         return seen.facts.run

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any, Protocol
 
-    from hitchpost.ops.views.observe import Seen
+    from hitchpost.ops.views.observe import Observation
 
     class Listed(Protocol):
         """A row of a list: the index's line, and its place."""
@@ -125,11 +125,11 @@ def _looked_at(known: Index, session: str, now_s: float) -> tuple[str, ...]:
 
     from hitchpost.model.compat import agent_state
     from hitchpost.model.status import status
-    from hitchpost.ops.views.observe import look
-    from hitchpost.ops.views.session_json import shape
+    from hitchpost.ops.views.observe import observe
+    from hitchpost.ops.views.session_json import to_json
 
     try:
-        seen = look(known.home, session)
+        seen = observe(known.home, session)
     except FileNotFoundError:
         return ()
     except (HitchpostError, OSError) as error:
@@ -137,13 +137,13 @@ def _looked_at(known: Index, session: str, now_s: float) -> tuple[str, ...]:
         return row.line, row.text, known.read(session)
     now = datetime.fromtimestamp(now_s, UTC)
     words = status(seen.facts, now)
-    made = shape(seen, now, words)
+    made = to_json(seen, now, words)
     since_s, total = now_s - words.in_status_s, index.total_field(words.total_s, now_s, grows=words.total_grows)
     line = index.line_of(made, since_s, total, words.colour, agent_state(seen.facts), place_of(made))
     return line, lightjson.dumps(made), "" if is_settled(seen) else index.few(session, seen.record)
 
 
-def is_settled(seen: Seen) -> bool:
+def is_settled(seen: Observation) -> bool:
     """Whether what was seen can change no more without a change to the session's folder."""
     ended = seen.facts.state in runs.TERMINAL and seen.facts.state != runs.ORPHANED
     return ended and not seen.problem and seen.facts.sandbox_alive is not True

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
 from hitchpost.model.status import status
-from hitchpost.ops.views.observe import look
+from hitchpost.ops.views.observe import observe
 from hitchpost.store import records
 from hitchpost.store.home import session_folder
 from hitchpost.store.index import Index
@@ -24,7 +24,7 @@ def neighbours(home: str, session: str, folder: str) -> list[str]:
             continue
         try:
             record = records.read(session_folder(home, other))
-            live = record.folder == folder and status(look(home, other).facts, now).state in runs.LIVE
+            live = record.folder == folder and status(observe(home, other).facts, now).state in runs.LIVE
         except (HitchpostError, OSError):
             continue
         if live and len(notes) == NAMED:

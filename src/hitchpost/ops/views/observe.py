@@ -49,7 +49,7 @@ OF_THE_LIVING: dict[str, Any] = {
 
 
 @value
-class Seen:
+class Observation:
     """A session as it was found. ``problem`` says which file could not be read; the facts are then from the story."""
 
     record: Record
@@ -62,7 +62,7 @@ class Seen:
         return run_folder(self.folder, self.facts.run)
 
 
-def look(home: str, session: str) -> Seen:
+def observe(home: str, session: str) -> Observation:
     """Raises ``FileNotFoundError`` when there is no such session, ``NewerSchema`` when a newer version wrote it."""
     folder = session_folder(home, session)
     problems = []
@@ -70,10 +70,10 @@ def look(home: str, session: str) -> Seen:
     problems.append(problem)
     state, problem = _state(folder, record)
     problems.append(problem)
-    return Seen(record, facts(folder, record, state), folder, "; ".join(filter(None, problems)))
+    return Observation(record, facts(folder, record, state), folder, "; ".join(filter(None, problems)))
 
 
-def with_activity(seen: Seen) -> Seen:
+def with_activity(seen: Observation) -> Observation:
     """``seen`` with the time at which output came last, now."""
     written = output.last_written(os.path.join(seen.run_folder, wire.OUTPUT))
     if written is None:
@@ -81,7 +81,7 @@ def with_activity(seen: Seen) -> Seen:
     return replace(seen, facts=replace(seen.facts, last_activity_at=datetime.fromtimestamp(written, UTC)))
 
 
-def as_it_was(seen: Seen) -> bool:
+def as_it_was(seen: Observation) -> bool:
     """Whether what no file tells is still as it was seen: keeper, agent and sandbox, alive or stopped."""
     facts = seen.facts
     if facts.state == runs.CREATED or seen.problem:
@@ -93,7 +93,7 @@ def as_it_was(seen: Seen) -> bool:
     return all(same) and facts.probe_failed == (health.probe_failed or health.keeper_alive is None)
 
 
-def ended(seen: Seen, told: dict[str, object]) -> Seen | None:
+def ended(seen: Observation, told: dict[str, object]) -> Observation | None:
     """``seen`` as a look will find it, now that its keeper has told the run's end, which it has written down before.
 
     None when the keeper's word is not all that a look needs, or could not be written.
@@ -190,7 +190,7 @@ def left_behind(runtime: str, folder: str, run: int) -> base.Leftovers:
     return left
 
 
-def survivors_of_earlier_runs(seen: Seen) -> dict[int, int]:
+def survivors_of_earlier_runs(seen: Observation) -> dict[int, int]:
     """How many processes each run before this one has left behind, as far as anybody has looked since."""
     if not seen.record.earlier_survivors:
         return {}

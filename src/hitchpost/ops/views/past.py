@@ -14,7 +14,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.durations import seconds_between
 from hitchpost.model.facts import Exit, Facts
 from hitchpost.model.status import gone_unseen, last_sign_of_life
-from hitchpost.ops.views.observe import Seen, moment, read_exit, read_report
+from hitchpost.ops.views.observe import Observation, moment, read_exit, read_report
 from hitchpost.ops.views.session_json import rfc3339
 from hitchpost.store.home import run_folder
 from hitchpost.terminal import output
@@ -57,7 +57,7 @@ class Told:
             self.record, self.record_changed_at = str(line["to"]), moment(line.get("since")) or at
 
 
-def seen_at(seen: Seen, story: Sequence[Line], at: datetime, now: datetime) -> Seen:
+def seen_at(seen: Observation, story: Sequence[Line], at: datetime, now: datetime) -> Observation:
     """``seen`` as it was at ``at``. Raises ``UsageError`` for a moment before its creation or in the future.
 
     A run whose keeper vanished unseen is ``unknown`` from its last sign of life until somebody found out.

@@ -17,7 +17,7 @@ from hitchpost.model.compat import agent_state, container_name
 from hitchpost.model.facts import has_sandbox
 from hitchpost.model.status import rests, session_alive, status
 from hitchpost.ops.views.listing import listing
-from hitchpost.ops.views.observe import Seen, look
+from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.store.index import agent_state_of
 from hitchpost.text import readable
 from hitchpost.values import replace
@@ -37,11 +37,11 @@ def overview(home: str) -> dict[str, Any]:
     }
 
 
-def _present(home: str, sessions: Iterable[str]) -> Iterator[Seen]:
+def _present(home: str, sessions: Iterable[str]) -> Iterator[Observation]:
     """Those that nobody has removed since they were listed."""
     for session in sessions:
         try:
-            yield look(home, session)
+            yield observe(home, session)
         except (HitchpostError, OSError):
             continue
 
@@ -51,12 +51,12 @@ def counts(lines: Iterable[str]) -> dict[str, int]:
     return dict(Counter(map(agent_state_of, lines)))
 
 
-def containers(sessions: Iterable[Seen], *, is_up: bool) -> list[dict[str, Any]]:
+def containers(sessions: Iterable[Observation], *, is_up: bool) -> list[dict[str, Any]]:
     """The containers that are there, each under the name that people know it by."""
     return [_container(seen, is_up=is_up) for seen in sessions if seen.facts.sandbox_alive is True]
 
 
-def _container(seen: Seen, *, is_up: bool) -> dict[str, Any]:
+def _container(seen: Observation, *, is_up: bool) -> dict[str, Any]:
     """``state`` is the word of ``/api/agents``, ``status`` that of ``ps``, ``note`` what ``ps`` says behind it."""
     words = status(replace(seen.facts, idle_after_s=inf), datetime.now(UTC))
     state, word, note = agent_state(seen.facts), words.word, words.label.removeprefix(words.word).lstrip(": ")

@@ -9,7 +9,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.compat import event_reason, event_status
 from hitchpost.model.facts import Facts
 from hitchpost.model.status import Status, as_told, settle, status, survivors
-from hitchpost.ops.views.observe import Seen, moment
+from hitchpost.ops.views.observe import Observation, moment
 from hitchpost.text import readable
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def shape(seen: Seen, now: datetime, known: Status | None = None) -> dict[str, Any]:
+def to_json(seen: Observation, now: datetime, known: Status | None = None) -> dict[str, Any]:
     record, facts = seen.record, settle(seen.facts)
     words = known or status(facts, now)
     return {
@@ -53,9 +53,9 @@ def shape(seen: Seen, now: datetime, known: Status | None = None) -> dict[str, A
     }
 
 
-def exported(seen: Seen, now: datetime) -> dict[str, Any]:
+def exported(seen: Observation, now: datetime) -> dict[str, Any]:
     """A session as the exported file has it, with the words of ``session.status``, and the whole shape beside them."""
-    made, end = shape(seen, now), as_told(seen.facts).exit
+    made, end = to_json(seen, now), as_told(seen.facts).exit
     word = event_status(seen.facts, now)
     return {
         "sessionId": made["id"],

@@ -15,7 +15,7 @@ from hitchpost.model.facts import Facts
 from hitchpost.model.status import BLOCKED, DONE, IDLE, QUIET, WAITING, WORKING, attention, settle, status
 from hitchpost.ops.views.advice import way_on
 from hitchpost.ops.views.find import again
-from hitchpost.ops.views.observe import Seen, read_exit
+from hitchpost.ops.views.observe import Observation, read_exit
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, is_kept
 from hitchpost.values import replace
 
@@ -40,7 +40,7 @@ class TimedOut(HitchpostError):
         super().__init__(f"{name} {what} after {timeout_s:g} s (it is {label})")
 
 
-def wait(home: str, seen: Seen, until: str, *, timeout_s: float | None = None) -> Seen:
+def wait(home: str, seen: Observation, until: str, *, timeout_s: float | None = None) -> Observation:
     """Wait until the session is ``until``, a key of ``UNTIL``, or its run has ended: the caller looks which.
 
     Raises ``TimedOut``.
@@ -49,13 +49,13 @@ def wait(home: str, seen: Seen, until: str, *, timeout_s: float | None = None) -
     return _wait(home, seen, UNTIL[until], what, timeout_s, None)
 
 
-def wait_for_turn(home: str, seen: Seen, since: datetime, *, timeout_s: float | None = None) -> Seen:
+def wait_for_turn(home: str, seen: Observation, since: datetime, *, timeout_s: float | None = None) -> Observation:
     """Wait until the agent has dealt with what it was told at ``since``, or has ended. What it reported before does not
     count. Raises ``TimedOut``."""
     return _wait(home, seen, TURN_OVER, "was not idle again", timeout_s, since)
 
 
-def has_ended(seen: Seen) -> bool:
+def has_ended(seen: Observation) -> bool:
     """Whether the run's state is final."""
     return settle(seen.facts).state in runs.TERMINAL
 
@@ -77,8 +77,8 @@ def link_to(run_folder: str, name: str) -> Link | None:
 
 
 def _wait(
-    home: str, seen: Seen, wanted: tuple[str, ...], what: str, timeout_s: float | None, since: datetime | None
-) -> Seen:
+    home: str, seen: Observation, wanted: tuple[str, ...], what: str, timeout_s: float | None, since: datetime | None
+) -> Observation:
     if seen.facts.state == runs.CREATED:
         raise Refused(f"{seen.record.name} has not been started", way_on(seen))
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
@@ -110,13 +110,13 @@ def _wait(
             link.close()
 
 
-def _is_over(seen: Seen, wanted: tuple[str, ...]) -> bool:
+def _is_over(seen: Observation, wanted: tuple[str, ...]) -> bool:
     """An orphaned run is over for who waits for its attention; its end is when its process has ended."""
     facts = settle(seen.facts)
     return facts.state in runs.TERMINAL and (bool(wanted) or facts.keeper_alive is not True)
 
 
-def _same_run(home: str, seen: Seen) -> Seen:
+def _same_run(home: str, seen: Observation) -> Observation:
     """Look again. When another run has begun, the one that was followed has ended, as its files say."""
     found = again(home, seen)
     if found.facts.run == seen.facts.run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import Refused
-from hitchpost.ops.views.observe import Seen
+from hitchpost.ops.views.observe import Observation
 from hitchpost.store.home import session_folder
 from hitchpost.store.records import Record
 from hitchpost.values import replace
@@ -50,7 +50,7 @@ def workspace_of(home: str, record: Record) -> Workspace | None:
     return store.at(home, record.folder_dev, record.folder_ino) or store.around(home, record.folder)
 
 
-def current(home: str, seen: Seen) -> tuple[Record, Workspace | None]:
+def current(home: str, seen: Observation) -> tuple[Record, Workspace | None]:
     """The session's record with the folder that its workspace has now, and the workspace.
 
     Raises ``Refused`` unless the folder is there and is the one that the session belongs to.
