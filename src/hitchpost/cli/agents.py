@@ -19,8 +19,8 @@ def command(as_json: bool) -> None:
     """List the agents that `hitch run` knows, and whether each is installed."""
     found = catalog.agents(os.environ, config.load())
     if as_json:
-        print_json([{**asdict(one), "argv": list(one.argv)} for one in found])
+        print_json([{**asdict(agent), "argv": list(agent.argv)} for agent in found])
         return
     rows = [("AGENT", "TITLE", "PROGRAM")]
-    rows += [(one.name, one.title, one.path or f"not installed: {one.install}") for one in found]
+    rows += [(agent.name, agent.title, agent.path or f"not installed: {agent.install}") for agent in found]
     click.echo("\n".join(table(rows)))

@@ -17,7 +17,7 @@ def command(sessions: tuple[str, ...]) -> None:
     """Put ended sessions away. They stay readable (`hitch ps --all`), take no new run, and give their names back."""
     home = open_home()
 
-    def one(wanted: str) -> None:
-        click.echo(f"{visible(archive(home, resolve(home, wanted), actor='cli').name)}: archived")
+    def one(session: str) -> None:
+        click.echo(f"{visible(archive(home, resolve(home, session), actor='cli').name)}: archived")
 
     each(sessions, one)

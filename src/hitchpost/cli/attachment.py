@@ -378,12 +378,12 @@ def _scrolled(origin: int, cursor: int, room: int, whole: int) -> int:
     return min(max(origin, cursor - room + 1), cursor) if room < whole else 0
 
 
-def _watch(selector: selectors.BaseSelector, fd: int, now: int, wanted: int, call: Any) -> int:
-    if wanted != now:
-        if now and wanted:
-            selector.modify(fd, wanted, call)
-        elif wanted:
-            selector.register(fd, wanted, call)
+def _watch(selector: selectors.BaseSelector, fd: int, now: int, events: int, call: Any) -> int:
+    if events != now:
+        if now and events:
+            selector.modify(fd, events, call)
+        elif events:
+            selector.register(fd, events, call)
         else:
             selector.unregister(fd)
-    return wanted
+    return events

@@ -42,7 +42,7 @@ def complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: 
     from hitchpost.workspaces import store
 
     try:
-        names = [one.name for one in store.everything(home_path())]
+        names = [workspace.name for workspace in store.everything(home_path())]
     except (OSError, HitchpostError):
         return []
     return sorted({name for name in names if name.startswith(incomplete) and name.isprintable()})

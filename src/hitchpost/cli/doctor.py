@@ -44,7 +44,7 @@ def command(fix: bool, show: str | None, as_json: bool) -> None:
     findings = checkup(home_path(), _hub)
     good = not mended.failed and all(finding.level != PROBLEM for finding in findings)
     if as_json:
-        told = {"ok": good, "home": home_path(), "checks": [asdict(one) for one in findings]}
+        told = {"ok": good, "home": home_path(), "checks": [asdict(finding) for finding in findings]}
         print_json({**told, "fixed": mended.fixed, "failed": mended.failed})
     else:
         click.echo("\n".join(_lines(findings, mended, colour=sys.stdout.isatty())))
@@ -64,13 +64,13 @@ def _hub(home: str) -> list[Finding]:
 def _lines(findings: list[Finding], mended: Mended, *, colour: bool) -> list[str]:
     lines = [f"{painted(f'{FIXED:<8}', 'green', on=colour)} {visible(text)}" for text in mended.fixed]
     lines += [f"{painted(f'{FAILED:<8}', 'red', on=colour)} {visible(text)}" for text in mended.failed]
-    for one in findings:
-        level = painted(f"{one.level:<8}", COLOUR[one.level], on=colour)
-        about = f"{one.session}: " if one.session else ""
-        lines.append(f"{level} {one.check:<11} {visible(about + one.text)}")
-        if one.todo:
-            lines.append(f"{'':20} → {visible(one.todo)}")
-    counts = Counter(one.level for one in findings)
+    for finding in findings:
+        level = painted(f"{finding.level:<8}", COLOUR[finding.level], on=colour)
+        about = f"{finding.session}: " if finding.session else ""
+        lines.append(f"{level} {finding.check:<11} {visible(about + finding.text)}")
+        if finding.todo:
+            lines.append(f"{'':20} → {visible(finding.todo)}")
+    counts = Counter(finding.level for finding in findings)
     return [*lines, "", f"{_count(counts[PROBLEM], 'problem')}, {_count(counts[NOTE], 'note')}"]
 
 
@@ -78,15 +78,15 @@ def _count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
-def _show(wanted: str, as_json: bool) -> None:
+def _show(session: str, as_json: bool) -> None:
     home = open_home(create=False)
-    found = stored_files(home, resolve(home, wanted))
+    found = stored_files(home, resolve(home, session))
     if as_json:
-        print_json([asdict(one) for one in found])
+        print_json([asdict(file) for file in found])
         return
-    click.echo("\n\n".join(_file(one) for one in found))
+    click.echo("\n\n".join(_file(file) for file in found))
 
 
-def _file(one: StoredFile) -> str:
-    body = json.dumps(one.value, indent=2) if one.error is None else f"  ({visible(one.error)})"
-    return f"{visible(one.path)}\n{body}"
+def _file(file: StoredFile) -> str:
+    body = json.dumps(file.value, indent=2) if file.error is None else f"  ({visible(file.error)})"
+    return f"{visible(file.path)}\n{body}"

@@ -52,33 +52,37 @@ def parse_time(text: str, now: datetime) -> datetime:
         ) from None
 
 
-def as_object(found: Explanation) -> dict[str, object]:
+def as_object(explanation: Explanation) -> dict[str, object]:
     return {
-        "session": found.session,
-        "at": rfc3339(found.at),
-        "rule": found.rule,
+        "session": explanation.session,
+        "at": rfc3339(explanation.at),
+        "rule": explanation.rule,
         "facts": [
             {"fact": fact.fact, "value": fact.value, "source": fact.source, "at": rfc3339(fact.at)}
-            for fact in found.facts
+            for fact in explanation.facts
         ],
-        "story": list(found.story),
+        "story": list(explanation.story),
     }
 
 
-def as_lines(found: Explanation, everything: bool) -> list[str]:
-    session, words = found.session, found.words
+def as_lines(explanation: Explanation, everything: bool) -> list[str]:
+    session, words = explanation.session, explanation.words
     which = f"session {session['index']}, id {session['id']}, run {session['run']}"
     since = f"for {duration(words.in_status_s)}"
     rows: list[tuple[str, ...]] = [("FACT", "VALUE", "SOURCE", "AGE")]
-    for fact in found.facts:
-        age = "" if fact.at is None else duration(seconds_between(fact.at, found.at))
+    for fact in explanation.facts:
+        age = "" if fact.at is None else duration(seconds_between(fact.at, explanation.at))
         rows.append(tuple(visible(cell) for cell in (fact.fact, fact.value, fact.source, age)))
-    told = found.story if everything else found.story[-LAST_LINES:]
-    count = f"the last {len(told)} of {len(found.story)} lines" if len(told) < len(found.story) else "from its creation"
+    told = explanation.story if everything else explanation.story[-LAST_LINES:]
+    count = (
+        f"the last {len(told)} of {len(explanation.story)} lines"
+        if len(told) < len(explanation.story)
+        else "from its creation"
+    )
     return [
-        visible(f"{session['name']} ({which}) at {rfc3339(found.at)}"),
+        visible(f"{session['name']} ({which}) at {rfc3339(explanation.at)}"),
         visible(f"  {session['label']}, {since}"),
-        visible(f"  because {found.rule}"),
+        visible(f"  because {explanation.rule}"),
         "",
         *table(rows),
         "",

@@ -20,10 +20,12 @@ def command(dry_run: bool, as_json: bool) -> None:
     """Delete old records: suspended for 7 days (30 when resumable), errors after 24 hours. Archived ones stay."""
     found = prune(open_home(), datetime.now(UTC), actor="cli", dry_run=dry_run)
     if as_json:
-        print_json([asdict(one) for one in found])
+        print_json([asdict(decision) for decision in found])
         return
-    due = [one for one in found if one.delete]
-    for one in due:
-        click.echo(f"{visible(one.name)} ({one.session}): {'would be ' if dry_run else ''}deleted, {one.why}")
+    due = [decision for decision in found if decision.delete]
+    for decision in due:
+        click.echo(
+            f"{visible(decision.name)} ({decision.session}): {'would be ' if dry_run else ''}deleted, {decision.why}"
+        )
     if not due:
         click.echo("nothing is due")

@@ -13,7 +13,9 @@ from hitchpost.model.record import ALL
 def _complete_records(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Behind a comma, those that are not named yet."""
     before, comma, begun = incomplete.rpartition(",")
-    return [f"{before}{comma}{one}" for one in ALL if one.startswith(begun) and one not in before.split(",")]
+    return [
+        f"{before}{comma}{record}" for record in ALL if record.startswith(begun) and record not in before.split(",")
+    ]
 
 
 @click.command("ps")
@@ -31,4 +33,4 @@ def _complete_records(ctx: click.Context, param: click.Parameter, incomplete: st
 def command(everything: bool, records: tuple[str, ...], as_json: bool, watch: bool) -> None:
     """List sessions, one line each."""
     flags = [("--all", everything), ("--json", as_json), ("--watch", watch)]
-    sys.exit(ps.main([*(flag for flag, wanted in flags if wanted), *(f"{ps.RECORD}{one}" for one in records)]))
+    sys.exit(ps.main([*(flag for flag, given in flags if given), *(f"{ps.RECORD}{record}" for record in records)]))

@@ -32,8 +32,8 @@ def command(sessions: tuple[str, ...], workspace: str | None, as_json: bool) -> 
     home = open_home()
     settings = config.load()
 
-    def one(wanted: str) -> None:
-        seen = find(home, wanted)
+    def one(session: str) -> None:
+        seen = find(home, session)
         name = seen.record.name
         begun = restart(
             home,

@@ -18,8 +18,8 @@ def command(sessions: tuple[str, ...], force: bool) -> None:
     """Delete sessions with their history and recordings. The folders that they worked in are not touched."""
     home = open_home()
 
-    def one(wanted: str) -> None:
-        gone = remove(home, resolve(home, wanted), actor="cli", force=force, tell=say)
+    def one(session: str) -> None:
+        gone = remove(home, resolve(home, session), actor="cli", force=force, tell=say)
         click.echo(f"{visible(gone.name)}: removed")
 
     each(sessions, one)

@@ -26,8 +26,8 @@ def command(sessions: tuple[str, ...], grace_s: float | None, now: bool, as_json
         check_grace(grace_s)
     home = open_home()
 
-    def one(wanted: str) -> None:
-        seen = find(home, wanted)
+    def one(session: str) -> None:
+        seen = find(home, session)
         show = progress(seen.record.name, "stopping")
         seen = stop(home, seen.record.id, actor="cli", grace_s=0.0 if now else grace_s, progress=show)
         for text in not_brought(home, seen.record):

@@ -32,7 +32,7 @@ def create(name: str, role: str, sessions: tuple[str, ...], lasts: str) -> None:
     from hitchpost.ops.views.find import resolve
 
     home, seconds = open_home(), _seconds(lasts)
-    covered = frozenset(resolve(home, one) for one in sessions) if sessions else None
+    covered = frozenset(resolve(home, session) for session in sessions) if sessions else None
     expires_at = None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
     click.echo(create_bearer(home, name, role, covered, expires_at))
 
@@ -61,13 +61,24 @@ def ls(as_json: bool) -> None:
 
     found = TokenFile(open_home()).all()
     if as_json:
-        print_json([one.shape() for one in found])
+        print_json([credential.shape() for credential in found])
         return
     rows = [("ID", "KIND", "NAME", "ROLE", "SESSIONS", "CREATED", "EXPIRES", "LAST USED")]
-    for one in found:
-        sessions = "all" if one.grant.sessions is None else ",".join(sorted(one.grant.sessions))
-        ends, used = one.expires_at[:19] or "never", one.used_at[:19] or "never"
-        rows.append((one.id, one.kind, visible(one.name), one.grant.role, sessions, one.created_at[:19], ends, used))
+    for credential in found:
+        sessions = "all" if credential.grant.sessions is None else ",".join(sorted(credential.grant.sessions))
+        ends, used = credential.expires_at[:19] or "never", credential.used_at[:19] or "never"
+        rows.append(
+            (
+                credential.id,
+                credential.kind,
+                visible(credential.name),
+                credential.grant.role,
+                sessions,
+                credential.created_at[:19],
+                ends,
+                used,
+            )
+        )
     click.echo("\n".join(table(rows)))
 
 
@@ -78,7 +89,7 @@ def rm(ids: tuple[str, ...]) -> None:
     from hitchpost.hub.http.tokenfile import TokenFile
 
     kept = TokenFile(open_home())
-    for one in ids:
-        if one not in {known.id for known in kept.all()}:
-            raise NoSuchToken(one)
-        kept.remove(one)
+    for credential_id in ids:
+        if credential_id not in {credential.id for credential in kept.all()}:
+            raise NoSuchToken(credential_id)
+        kept.remove(credential_id)

@@ -62,8 +62,8 @@ def ls(everything: bool, as_json: bool) -> None:
     home = open_home(create=False)
     for done in worktree.sweep(home):
         say(done)
-    found = [one for one in store.everything(home) if one.made] if everything else store.listed(home)
-    shapes = [overview(home, one) for one in found]
+    found = [workspace for workspace in store.everything(home) if workspace.made] if everything else store.listed(home)
+    shapes = [overview(home, workspace) for workspace in found]
     if as_json:
         print_json(shapes)
         return
@@ -72,7 +72,7 @@ def ls(everything: bool, as_json: bool) -> None:
 
 
 def _row(shape: dict[str, Any]) -> tuple[str, ...]:
-    users = ", ".join(f"{one['name']} (reader)" if one["reader"] else one["name"] for one in shape["users"])
+    users = ", ".join(f"{user['name']} (reader)" if user["reader"] else user["name"] for user in shape["users"])
     return tuple(map(visible, (shape["name"], shape["id"], shape["text"], users or "-", shape["path"])))
 
 
@@ -89,9 +89,9 @@ def show(workspace: str, as_json: bool) -> None:
     state = painted(visible(shape["text"]), COLOUR.get(shape["state"], "red"), on=sys.stdout.isatty())
     lines = [f"{key + ':':<12}{visible(str(shape[key]))}" for key in ("name", "id", "path", "branch", "base", "repo")]
     lines.append(f"{'state:':<12}{state}")
-    for one in shape["users"]:
-        kind = "reader" if one["reader"] else "writer"
-        lines.append(f"{kind + ':':<12}{visible(one['name'])} ({one['session']}), run {one['run']}")
+    for user in shape["users"]:
+        kind = "reader" if user["reader"] else "writer"
+        lines.append(f"{kind + ':':<12}{visible(user['name'])} ({user['session']}), run {user['run']}")
     lines += [f"{'snapshot:':<12}{ref}" for ref in shape["snapshots"]]
     click.echo("\n".join(lines))
 
@@ -150,14 +150,21 @@ def prune_command(dry_run: bool, as_json: bool) -> None:
     if as_json:
         print_json(
             [
-                {"id": one.workspace.id, "name": one.workspace.name, "remove": one.remove, "why": one.why}
-                for one in decisions
+                {
+                    "id": decision.workspace.id,
+                    "name": decision.workspace.name,
+                    "remove": decision.remove,
+                    "why": decision.why,
+                }
+                for decision in decisions
             ]
         )
         return
     removed = "would be removed" if dry_run else "removed"
-    for one in decisions:
-        click.echo(f"{visible(one.workspace.name)}: {removed if one.remove else 'kept'}: {visible(one.why)}")
+    for decision in decisions:
+        click.echo(
+            f"{visible(decision.workspace.name)}: {removed if decision.remove else 'kept'}: {visible(decision.why)}"
+        )
 
 
 @command.command("trust", short_help="Let a repository's setup commands run.")
