@@ -70,10 +70,10 @@ def refuse_strange(home: str, folder: str) -> None:
         raise not_yours(found, folder)
 
 
-def not_yours(found: str, folder: str = "") -> Refused:
+def not_yours(git_folder: str, folder: str = "") -> Refused:
     """``folder`` is where a person finds it, when that is not beside it."""
-    beside = os.path.dirname(found) if os.path.basename(found) == ".git" else found
-    text = f"an agent in a container could write {found}, and its settings and hooks would run as you"
+    beside = os.path.dirname(git_folder) if os.path.basename(git_folder) == ".git" else git_folder
+    text = f"an agent in a container could write {git_folder}, and its settings and hooks would run as you"
     return Refused(text, _way(folder or beside))
 
 

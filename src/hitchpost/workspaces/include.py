@@ -42,11 +42,11 @@ def copy(repository: Repository, target: str) -> list[str]:
     return [f"{FILE}: not copied, because they are links or go through one: {', '.join(left_out)}"] if left_out else []
 
 
-def _matching(tree: Tree, wanted: bytes) -> list[str]:
+def _matching(tree: Tree, patterns: bytes) -> list[str]:
     with View(tree) as view:
         rules = os.path.join(view.folder, FILE)
         with open(rules, "wb") as file:
-            file.write(wanted)
+            file.write(patterns)
         words = ("ls-files", "-z", "--others", "--ignored", f"--exclude-from={rules}")
         named = [path for path in view.run(*words).items if not path.endswith("/")]
         asking = ("check-ignore", "-z", "--stdin")

@@ -126,8 +126,8 @@ def _read(session_folder: str) -> Brought:
     )
 
 
-def write_brought(tree: Tree, known: Brought) -> None:
-    value: dict[str, object] = {"schema": files.SCHEMA, "of": tree.own_folder, **asdict(known)}
+def write_brought(tree: Tree, brought: Brought) -> None:
+    value: dict[str, object] = {"schema": files.SCHEMA, "of": tree.own_folder, **asdict(brought)}
     files.write_object(os.path.join(os.path.dirname(tree.inside), BROUGHT), value)
 
 

@@ -48,7 +48,9 @@ def take(home: str, workspace: Workspace, *, session: str, name: str, run: int =
             folder = os.path.join(store.folder_of(home, workspace.id), SLOTS)
             fd = _free_slot(folder, current.capacity, share)
             if fd is None:
-                raise WorkspaceBusy(current.name, [str(one) for one in holders(home, current) if not one.reader])
+                raise WorkspaceBusy(
+                    current.name, [str(holder) for holder in holders(home, current) if not holder.reader]
+                )
             return _signed(fd, {"session": session, "name": name, "run": run, "at": files.stamp()})
     except (files.Removed, FileNotFoundError):
         raise Refused(f"workspace {workspace.name!r} has been removed") from None
@@ -67,7 +69,11 @@ def holders(home: str, workspace: Workspace) -> list[Holder]:
 
 def check_free(home: str, workspace: Workspace, session: str = "") -> None:
     """Raise ``WorkspaceBusy`` when no writer's slot is free, that of ``session`` itself not counted."""
-    writers = [one for one in holders(home, workspace) if not one.reader and (one.session != session or not session)]
+    writers = [
+        holder
+        for holder in holders(home, workspace)
+        if not holder.reader and (holder.session != session or not session)
+    ]
     if len(writers) >= workspace.capacity:
         raise WorkspaceBusy(workspace.name, list(map(str, writers)))
 

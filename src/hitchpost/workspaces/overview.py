@@ -25,7 +25,7 @@ def overview(home: str, workspace: Workspace) -> dict[str, Any]:
     """Looks at the folder and the locks; git is asked about worktrees only."""
     try:
         state, text = _state(home, workspace)
-        snapshots = [one.ref for one in snapshot.listing(workspace)]
+        snapshots = [item.ref for item in snapshot.listing(workspace)]
     except (HitchpostError, OSError) as error:
         state, text, snapshots = UNKNOWN, str(error), []
     return {
@@ -43,8 +43,14 @@ def overview(home: str, workspace: Workspace) -> dict[str, Any]:
         "state": state,
         "text": text,
         "users": [
-            {"session": one.session, "name": one.name, "run": one.run, "reader": one.reader, "since": one.at}
-            for one in lease.holders(home, workspace)
+            {
+                "session": holder.session,
+                "name": holder.name,
+                "run": holder.run,
+                "reader": holder.reader,
+                "since": holder.at,
+            }
+            for holder in lease.holders(home, workspace)
         ],
         "snapshots": snapshots,
     }

@@ -80,13 +80,15 @@ def _commands(path: str, table: dict[str, object], key: str) -> Commands:
     if not isinstance(told, list):
         raise BadSettings(f"{path}: expected {key} to be a list of commands, but got {told!r}")
     found = []
-    for one in told:
+    for command in told:
         try:
-            words = shlex.split(one) if isinstance(one, str) else one
+            words = shlex.split(command) if isinstance(command, str) else command
         except ValueError as error:
-            raise BadSettings(f"{path}: cannot split {one!r} of {key}: {error}") from None
+            raise BadSettings(f"{path}: cannot split {command!r} of {key}: {error}") from None
         if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-            raise BadSettings(f"{path}: expected a command of {key} to be a text or a list of texts, but got {one!r}")
+            raise BadSettings(
+                f"{path}: expected a command of {key} to be a text or a list of texts, but got {command!r}"
+            )
         found.append(tuple(words))
     return tuple(found)
 

@@ -25,8 +25,8 @@ class Restored:
     notes: tuple[str, ...] = ()
 
 
-def restore(home: str, workspace: Workspace, wanted: str | None = None, progress: Progress = silent) -> Restored:
-    """Make a worktree that is gone once more, at the same path. ``wanted`` names a snapshot; else the newest counts.
+def restore(home: str, workspace: Workspace, name: str | None = None, progress: Progress = silent) -> Restored:
+    """Make a worktree that is gone once more, at the same path. ``name`` names a snapshot; else the newest counts.
 
     The newest is used only when it was taken at the commit that the branch is at: otherwise it would undo commits. In
     a worktree that is there, a snapshot is brought back only when it is named; what is there is snapshotted first.
@@ -35,7 +35,7 @@ def restore(home: str, workspace: Workspace, wanted: str | None = None, progress
         workspace = store.read(home, workspace.id)
         if not workspace.managed:
             raise Refused(f"workspace {workspace.name!r} is a plain folder: there is nothing to restore it from")
-        named = None if wanted is None else snapshot.chosen(workspace, wanted)
+        named = None if name is None else snapshot.chosen(workspace, name)
         if workspace.is_present:
             mended = repair(home, workspace)
             workspace = store.read(home, workspace.id)
@@ -49,7 +49,7 @@ def restore(home: str, workspace: Workspace, wanted: str | None = None, progress
 
 def _brought_back(home: str, workspace: Workspace, named: Snapshot | None) -> Restored:
     if named is None:
-        known = ", ".join(one.at for one in snapshot.listing(workspace)) or "none"
+        known = ", ".join(item.at for item in snapshot.listing(workspace)) or "none"
         raise Refused(
             f"{workspace.path} is there; name a snapshot with --snapshot to bring it back; there are: {known}"
         )
@@ -86,7 +86,7 @@ def _made_again(home: str, workspace: Workspace, named: Snapshot | None, progres
     if os.path.lexists(workspace.path) and (not os.path.isdir(workspace.path) or os.listdir(workspace.path)):
         removal.refuse_stranger(workspace)
     kept = snapshot.keep_head(home, workspace)
-    known = [one for one in snapshot.listing(workspace) if one.ref != kept]
+    known = [item for item in snapshot.listing(workspace) if item.ref != kept]
     newest = named or next(iter(known), None)
     workspace, told = worktree.again(home, workspace, newest.parent if newest else None, progress)
     workspace = replace(workspace, name=store.free_name(home, workspace.name, workspace.id))

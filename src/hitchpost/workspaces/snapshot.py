@@ -79,13 +79,13 @@ def listing(workspace: Workspace) -> list[Snapshot]:
     return found[::-1]
 
 
-def chosen(workspace: Workspace, wanted: str) -> Snapshot:
-    """The snapshot that ``wanted`` names: its ref, the last part of it, or its commit."""
-    for one in listing(workspace):
-        if wanted in (one.ref, one.at, one.commit):
-            return one
-    known = ", ".join(one.at for one in listing(workspace)) or "none"
-    raise Refused(f"workspace {workspace.name!r} has no snapshot {wanted!r}; it has: {known}")
+def chosen(workspace: Workspace, name: str) -> Snapshot:
+    """The snapshot that ``name`` names: its ref, the last part of it, or its commit."""
+    for snapshot in listing(workspace):
+        if name in (snapshot.ref, snapshot.at, snapshot.commit):
+            return snapshot
+    known = ", ".join(snapshot.at for snapshot in listing(workspace)) or "none"
+    raise Refused(f"workspace {workspace.name!r} has no snapshot {name!r}; it has: {known}")
 
 
 def bring_back(tree: Tree, snapshot: Snapshot) -> None:

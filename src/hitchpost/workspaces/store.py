@@ -196,12 +196,12 @@ def everything(home: str) -> list[Workspace]:
             found.append(read(home, name))
         except (FileNotFoundError, files.Unreadable, files.NewerSchema):
             continue
-    return sorted(found, key=lambda one: (one.created_at, one.id))
+    return sorted(found, key=lambda workspace: (workspace.created_at, workspace.id))
 
 
 def listed(home: str) -> list[Workspace]:
     """The workspaces that are made and not removed."""
-    return [one for one in everything(home) if one.made and one.removed_at is None]
+    return [workspace for workspace in everything(home) if workspace.made and workspace.removed_at is None]
 
 
 def ids(home: str) -> list[str]:
@@ -211,22 +211,26 @@ def ids(home: str) -> list[str]:
         return []
 
 
-def find(home: str, wanted: str, *, removed: bool = False) -> Workspace:
+def find(home: str, word: str, *, removed: bool = False) -> Workspace:
     """By id, name, path, then the unique beginning of an id. ``removed`` looks among removed ones too, last."""
-    everyone = [one for one in everything(home) if one.made and (removed or one.removed_at is None)]
-    everyone.sort(key=lambda one: one.removed_at is not None)
-    exact = [one for one in everyone if one.id == wanted] or [one for one in everyone if one.name == wanted]
+    everyone = [
+        workspace for workspace in everything(home) if workspace.made and (removed or workspace.removed_at is None)
+    ]
+    everyone.sort(key=lambda workspace: workspace.removed_at is not None)
+    exact = [workspace for workspace in everyone if workspace.id == word] or [
+        workspace for workspace in everyone if workspace.name == word
+    ]
     if exact:
         return exact[0]
-    path = os.path.abspath(wanted)
-    there = [one for one in everyone if wanted and one.path in (path, os.path.realpath(path))]
+    path = os.path.abspath(word)
+    there = [workspace for workspace in everyone if word and workspace.path in (path, os.path.realpath(path))]
     if there:
-        return next((one for one in there if one.is_present), there[0])
-    fitting = [one for one in everyone if wanted and one.id.startswith(wanted)]
+        return next((workspace for workspace in there if workspace.is_present), there[0])
+    fitting = [workspace for workspace in everyone if word and workspace.id.startswith(word)]
     if len(fitting) > 1:
-        raise AmbiguousWorkspace(wanted, sorted(one.id for one in fitting))
+        raise AmbiguousWorkspace(word, sorted(workspace.id for workspace in fitting))
     if not fitting:
-        raise NoSuchWorkspace(wanted)
+        raise NoSuchWorkspace(word)
     return fitting[0]
 
 
@@ -235,13 +239,20 @@ def at(home: str, dev: int, ino: int) -> Workspace | None:
 
     Inode numbers are used again, so a workspace whose own path is gone is nobody's folder.
     """
-    return next((one for one in listed(home) if (one.dev, one.ino) == (dev, ino) and one.is_present), None)
+    return next(
+        (
+            workspace
+            for workspace in listed(home)
+            if (workspace.dev, workspace.ino) == (dev, ino) and workspace.is_present
+        ),
+        None,
+    )
 
 
 def around(home: str, path: str) -> Workspace | None:
     """The innermost workspace that the folder is in."""
-    found = [one for one in listed(home) if is_below(path, one.path) and one.is_present]
-    return max(found, key=lambda one: len(one.path), default=None)
+    found = [workspace for workspace in listed(home) if is_below(path, workspace.path) and workspace.is_present]
+    return max(found, key=lambda workspace: len(workspace.path), default=None)
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -251,18 +262,18 @@ def is_below(path: str, folder: str) -> bool:
 
 def of_branch(home: str, repo: str, branch: str) -> Workspace | None:
     """The workspace of a repository's branch, also one that is just being made."""
-    for one in everything(home):
-        if one.managed and one.removed_at is None and (one.repo, one.branch) == (repo, branch):
-            return one
+    for workspace in everything(home):
+        if workspace.managed and workspace.removed_at is None and (workspace.repo, workspace.branch) == (repo, branch):
+            return workspace
     return None
 
 
-def free_name(home: str, wanted: str, but: str = "") -> str:
-    """``wanted``, or with a number behind it when another workspace has it."""
-    taken = {one.name for one in everything(home) if one.removed_at is None and one.id != but}
-    name, number = wanted, 2
+def free_name(home: str, proposed: str, but: str = "") -> str:
+    """``proposed``, or with a number behind it when another workspace has it."""
+    taken = {workspace.name for workspace in everything(home) if workspace.removed_at is None and workspace.id != but}
+    name, number = proposed, 2
     while name in taken:
-        name, number = f"{wanted}-{number}", number + 1
+        name, number = f"{proposed}-{number}", number + 1
     return name
 
 
@@ -337,7 +348,7 @@ def sweep_folders(home: str) -> None:
 
 def unfinished(home: str) -> list[Workspace]:
     """Workspaces that somebody is making, or was making when it was killed."""
-    return [one for one in everything(home) if not one.made]
+    return [workspace for workspace in everything(home) if not workspace.made]
 
 
 def changed(home: str, workspace: Workspace, **changes: object) -> Workspace:

@@ -110,24 +110,24 @@ def stored(tree: Tree | None) -> dict[str, object] | None:
     return None if tree is None else asdict(replace(tree, keep="", inside=""))
 
 
-def read(known: object) -> Tree | None:
+def read(entry: object) -> Tree | None:
     """The tree that a record describes; None when it does not."""
-    if not isinstance(known, dict):
+    if not isinstance(entry, dict):
         return None
-    given = {name: known.get(name, "") for name in fields(Tree)}
+    given = {name: entry.get(name, "") for name in fields(Tree)}
     if not all(isinstance(text, str) for text in given.values()) or not given["top"] or not given["common"]:
         return None
     return Tree(**given)
 
 
-def open_same(path: str, wanted: str) -> int:
-    """A descriptor of the folder. Raises ``Refused`` unless it is the one that ``wanted`` names, and no link."""
+def open_same(path: str, identity: str) -> int:
+    """A descriptor of the folder. Raises ``Refused`` unless it is the one that ``identity`` names, and no link."""
     try:
         fd = os.open(path, FOLDER)
     except OSError as error:
         raise Refused(f"{path} is gone, or is no folder any more ({os.strerror(error.errno or 0).lower()})") from None
     place = os.fstat(fd)
-    if f"{place.st_dev:x}-{place.st_ino:x}" != wanted or os.path.realpath(path) != path:
+    if f"{place.st_dev:x}-{place.st_ino:x}" != identity or os.path.realpath(path) != path:
         os.close(fd)
         raise Refused(f"{path} is another folder than the one that was written down when work began there")
     return fd

@@ -34,6 +34,6 @@ def _read(home: str) -> dict[str, list[str]]:
         known = files.read_object(path).get("trusted")
     except FileNotFoundError:
         return {}
-    if not isinstance(known, dict) or not all(isinstance(one, list) for one in known.values()):
+    if not isinstance(known, dict) or not all(isinstance(item, list) for item in known.values()):
         raise files.Unreadable(path, "expected trusted to be a table of lists")
-    return {str(repo): [str(one) for one in digests] for repo, digests in known.items()}
+    return {str(repo): [str(item) for item in digests] for repo, digests in known.items()}

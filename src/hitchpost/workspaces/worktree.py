@@ -85,24 +85,24 @@ def _planned(home: str, repository: Repository, branch: str, base: str, capacity
     )
 
 
-def _reused(home: str, known: Workspace) -> Made | None:
+def _reused(home: str, workspace: Workspace) -> Made | None:
     """The workspace that is there, or None when the one who was making it has given up."""
-    if not known.made:
+    if not workspace.made:
         try:
-            with store.lock(home, known.id, git.WRITE_S):
-                known = store.read(home, known.id)
+            with store.lock(home, workspace.id, git.WRITE_S):
+                workspace = store.read(home, workspace.id)
         except (files.Removed, FileNotFoundError):
             return None
-        if not known.made:
+        if not workspace.made:
             raise Refused(
-                f"git is still making workspace {known.name!r} for a process that has ended", "try again later"
+                f"git is still making workspace {workspace.name!r} for a process that has ended", "try again later"
             )
-    if not known.is_present:
-        raise gone(known)
-    now = store.tree(home, known).head().branch
+    if not workspace.is_present:
+        raise gone(workspace)
+    now = store.tree(home, workspace).head().branch
     where = f"branch {now}" if now else "a detached head"
-    notes = (f"workspace {known.name} is on {where} now",) if now != known.branch else ()
-    return Made(known, notes)
+    notes = (f"workspace {workspace.name} is on {where} now",) if now != workspace.branch else ()
+    return Made(workspace, notes)
 
 
 def gone(workspace: Workspace) -> Refused:
@@ -125,7 +125,7 @@ def starting_point(folder: str, repository: Repository, branch: str) -> Start:
     remotes = git.run("/", "for-each-ref", "--format=%(refname)", f"refs/remotes/*/{branch}", git_dir=repository.common)
     refs = remotes.out.decode("utf-8", "surrogateescape").splitlines()
     if len(refs) > 1:
-        names = ", ".join(one.removeprefix("refs/remotes/") for one in refs)
+        names = ", ".join(ref.removeprefix("refs/remotes/") for ref in refs)
         text = f"several remotes have {branch}: {names}; make the branch from one of them with git branch first"
         raise Refused(text, field="branch")
     head = git.commit("/", refs[0], repository.common) if refs else git.head(folder)
