@@ -39,29 +39,29 @@ def unseen(home: str) -> list[Unseen]:
         words = path.removeprefix(f"{top}/").split("/")
         if path.startswith(f"{top}/") and len(words) == 4:
             found.append(Unseen(int(name), session=words[0], run=words[2]))
-    return sorted(found, key=lambda one: one.pid)
+    return sorted(found, key=lambda keeper: keeper.pid)
 
 
 def findings(home: str) -> list[Finding]:
     return [
         problem(
             "keeper",
-            f"the folder of {one.session} was deleted; its keeper (pid {one.pid}) and the agent of run {one.run} "
-            "work on",
+            f"the folder of {keeper.session} was deleted; its keeper (pid {keeper.pid}) "
+            f"and the agent of run {keeper.run} work on",
             "run: hitch doctor --fix (both are ended)",
         )
-        for one in unseen(home)
+        for keeper in unseen(home)
     ]
 
 
 def end_unseen(home: str) -> tuple[list[str], list[str]]:
     """End those keepers, and with each its agent; what was done and what could not be, in words."""
     done, failed = [], []
-    for one in unseen(home):
-        if _end(one.pid):
-            done.append(f"ended the keeper and the agent of {one.session}, whose folder was deleted")
+    for keeper in unseen(home):
+        if _end(keeper.pid):
+            done.append(f"ended the keeper and the agent of {keeper.session}, whose folder was deleted")
         else:
-            failed.append(f"the keeper of {one.session} (pid {one.pid}) did not end within {ENDS_S:g} s")
+            failed.append(f"the keeper of {keeper.session} (pid {keeper.pid}) did not end within {ENDS_S:g} s")
     return done, failed
 
 

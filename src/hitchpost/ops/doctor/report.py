@@ -39,13 +39,13 @@ def checkup(home: str, hub: Callable[[str], Iterable[Finding]]) -> list[Finding]
     findings += hub(home)
     findings += _index(home)
     wards = [sessions.examine(home, session) for session in records.ids(home)]
-    findings += [finding for one in wards for finding in one.findings]
+    findings += [finding for ward in wards for finding in ward.findings]
     lost = deleted_sessions.findings(home)
     findings += lost
-    if not lost and not any(one.findings for one in wards):
+    if not lost and not any(ward.findings for ward in wards):
         findings.append(ok("sessions", f"{len(wards)} in order" if wards else "none yet"))
     findings += workspaces.workspaces(home)
-    findings += _left_over(home, {name for one in wards for name in one.groups})
+    findings += _left_over(home, {name for ward in wards for name in ward.groups})
     return findings
 
 

@@ -22,19 +22,19 @@ def workspaces(home: str) -> Iterator[Finding]:
         yield (problem if found else note)("git", str(error), "hitch run --branch and hitch diff need it")
     broken = list(_unreadable(home))
     yield from broken
-    for one in found:
-        if not one.made and files.is_held(os.path.join(store.folder_of(home, one.id), files.LOCK)) is False:
-            yield note(CHECK, f"{one.name} was never finished being made", "run: hitch doctor --fix")
-        elif one.made and one.removed_at is None and not one.is_present:
+    for workspace in found:
+        if not workspace.made and files.is_held(os.path.join(store.folder_of(home, workspace.id), files.LOCK)) is False:
+            yield note(CHECK, f"{workspace.name} was never finished being made", "run: hitch doctor --fix")
+        elif workspace.made and workspace.removed_at is None and not workspace.is_present:
             todo = (
-                f"hitch workspace restore {one.word} brings it back"
-                if one.managed
-                else f"hitch workspace rm {one.word} forgets it"
+                f"hitch workspace restore {workspace.word} brings it back"
+                if workspace.managed
+                else f"hitch workspace rm {workspace.word} forgets it"
             )
-            yield note(CHECK, f"{one.name}: {one.path} is gone or is another folder", todo)
-        elif one.made and one.removed_at is None and one.managed and not store.own_folder(one):
-            todo = f"hitch workspace restore {one.word} makes them again; its files stay as they are"
-            yield note(CHECK, f"{one.name}: git's notes about {one.path} are gone", todo)
+            yield note(CHECK, f"{workspace.name}: {workspace.path} is gone or is another folder", todo)
+        elif workspace.made and workspace.removed_at is None and workspace.managed and not store.own_folder(workspace):
+            todo = f"hitch workspace restore {workspace.word} makes them again; its files stay as they are"
+            yield note(CHECK, f"{workspace.name}: git's notes about {workspace.path} are gone", todo)
     if found and not broken:
         yield ok(CHECK, f"{len(store.listed(home))} known")
 
