@@ -37,9 +37,9 @@ class NoSuchSession(HitchpostError):
     http_status = 404
     code = "not_found"
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(f"no session {wanted!r}", "hitch ps --all lists them")
-        self.wanted = wanted
+    def __init__(self, word: str) -> None:
+        super().__init__(f"no session {word!r}", "hitch ps --all lists them")
+        self.word = word
 
 
 class AmbiguousSession(HitchpostError):
@@ -49,9 +49,9 @@ class AmbiguousSession(HitchpostError):
     http_status = 404
     code = "ambiguous"
 
-    def __init__(self, wanted: str, ids: list[str]) -> None:
-        super().__init__(f"{wanted!r} fits {len(ids)} sessions: {', '.join(ids[:8])}", "type more of the id, or a name")
-        self.wanted, self.ids = wanted, ids
+    def __init__(self, word: str, ids: list[str]) -> None:
+        super().__init__(f"{word!r} fits {len(ids)} sessions: {', '.join(ids[:8])}", "type more of the id, or a name")
+        self.word, self.ids = word, ids
 
 
 class NoSuchRun(HitchpostError):
@@ -94,9 +94,9 @@ class NoSuchWorkspace(HitchpostError):
     code = "not_found"
     field = "workspace"
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(f"no workspace {wanted!r}", "hitch workspace ls --all lists them")
-        self.wanted = wanted
+    def __init__(self, word: str) -> None:
+        super().__init__(f"no workspace {word!r}", "hitch workspace ls --all lists them")
+        self.word = word
 
 
 class NoSuchToken(HitchpostError):
@@ -106,9 +106,9 @@ class NoSuchToken(HitchpostError):
     http_status = 404
     code = "not_found"
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(f"no token {wanted!r}", "hitch token ls lists them")
-        self.wanted = wanted
+    def __init__(self, token_id: str) -> None:
+        super().__init__(f"no token {token_id!r}", "hitch token ls lists them")
+        self.token_id = token_id
 
 
 class AmbiguousWorkspace(HitchpostError):
@@ -119,11 +119,9 @@ class AmbiguousWorkspace(HitchpostError):
     code = "ambiguous"
     field = "workspace"
 
-    def __init__(self, wanted: str, ids: list[str]) -> None:
-        super().__init__(
-            f"{wanted!r} fits {len(ids)} workspaces: {', '.join(ids[:8])}", "type more of the id, or a name"
-        )
-        self.wanted, self.ids = wanted, ids
+    def __init__(self, word: str, ids: list[str]) -> None:
+        super().__init__(f"{word!r} fits {len(ids)} workspaces: {', '.join(ids[:8])}", "type more of the id, or a name")
+        self.word, self.ids = word, ids
 
 
 class WorkspaceExists(HitchpostError):

@@ -108,7 +108,7 @@ def confirm(
     due_s = {session: watched.due_s[session] + passed_s if session in watched.due_s else 0.0 for session in due}
     deleted_s = tuple(ago_s + passed_s for ago_s in watched.deleted_s if ago_s + passed_s < DAY_S)
     sure = sorted(
-        (session for session in due_s if due_s[session] >= retention.sure_after_s), key=lambda one: -due_s[one]
+        (session for session in due_s if due_s[session] >= retention.sure_after_s), key=lambda session: -due_s[session]
     )
     going = sure[: max(0, retention.most_per_day - len(deleted_s))]
     return Watched(boot_id, at_s, due_s, (*deleted_s, *(0.0 for _ in going))), going

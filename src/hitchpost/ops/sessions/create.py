@@ -105,16 +105,16 @@ def create(
     return record
 
 
-def working_folder(wanted: str) -> tuple[str, os.stat_result]:
+def working_folder(path: str) -> tuple[str, os.stat_result]:
     """The folder's own path, and what names it for ever. Raises ``UsageError`` when nobody can work there."""
-    folder = os.path.realpath(wanted)
+    folder = os.path.realpath(path)
     try:
-        place = os.stat(folder)
+        stat = os.stat(folder)
     except OSError as error:
-        raise UsageError(f"cannot work in {wanted}: {os.strerror(error.errno or 0).lower()}", field="folder") from None
+        raise UsageError(f"cannot work in {path}: {os.strerror(error.errno or 0).lower()}", field="folder") from None
     if not os.path.isdir(folder):
-        raise UsageError(f"cannot work in {wanted}: it is not a folder", field="folder")
-    return folder, place
+        raise UsageError(f"cannot work in {path}: it is not a folder", field="folder")
+    return folder, stat
 
 
 def check_description(text: str) -> None:
@@ -149,12 +149,12 @@ def home_lock(home: str) -> files.Lock:
     return files.Lock(os.path.join(sessions_folder(home), ".lock"))
 
 
-def in_use(home: str, known: Index) -> list[dict[str, Any]]:
+def in_use(home: str, index: Index) -> list[dict[str, Any]]:
     """Who has which name and number; archived sessions have none. The caller holds the home's lock.
 
-    ``known`` was refreshed a moment ago. Claims come first: one that becomes a session meanwhile is found as that.
+    ``index`` was refreshed a moment ago. Claims come first: one that becomes a session meanwhile is found as that.
     """
-    rows = [*_claims(home), *known.again().rows.values()]
+    rows = [*_claims(home), *index.again().rows.values()]
     return [row for row in rows if row["record"] != ARCHIVED]
 
 

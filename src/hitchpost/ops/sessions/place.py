@@ -83,18 +83,20 @@ def choose(
     return _ready(home, known, (), share, session, progress)
 
 
-def _ready(home: str, known: Workspace, notes: tuple[str, ...], share: bool, session: str, progress: Progress) -> Place:
+def _ready(
+    home: str, workspace: Workspace, notes: tuple[str, ...], share: bool, session: str, progress: Progress
+) -> Place:
     from hitchpost.workspaces import lease, project, worktree
 
-    if not known.is_present:
-        raise worktree.gone(known)
+    if not workspace.is_present:
+        raise worktree.gone(workspace)
     if not share:
-        lease.check_free(home, known, session)
-        known, more = project.set_up(home, known, progress)
+        lease.check_free(home, workspace, session)
+        workspace, more = project.set_up(home, workspace, progress)
         notes += tuple(more)
-    if not known.managed:
-        return _in_folder(home, Place(known.path, known, notes=notes))
-    return Place(known.path, known, store.tree(home, known).head().commit, notes)
+    if not workspace.managed:
+        return _in_folder(home, Place(workspace.path, workspace, notes=notes))
+    return Place(workspace.path, workspace, store.tree(home, workspace).head().commit, notes)
 
 
 def _in_folder(home: str, place: Place) -> Place:
@@ -110,15 +112,15 @@ def _in_folder(home: str, place: Place) -> Place:
     return replace(place, base=base, git=tree.stored(found), notes=(*place.notes, *unused(home, place.folder)))
 
 
-def _named(home: str, wanted: str) -> Workspace | None:
-    """The workspace that ``wanted`` names; None when it names a folder instead, also one where a leased one was."""
+def _named(home: str, word: str) -> Workspace | None:
+    """The workspace that ``word`` names; None when it names a folder instead, also one where a leased one was."""
     try:
-        known = store.find(home, wanted)
+        known = store.find(home, word)
     except NoSuchWorkspace:
-        if os.path.lexists(wanted) or os.path.dirname(wanted):
+        if os.path.lexists(word) or os.path.dirname(word):
             return None
         raise
-    was_here = not known.managed and not known.is_present and os.path.isdir(wanted)
+    was_here = not known.managed and not known.is_present and os.path.isdir(word)
     return None if was_here else known
 
 

@@ -73,7 +73,9 @@ def prune_when_sure(
     rules = retention or Retention()
     decided = prune(home, now, actor=actor, dry_run=True, among=among, retention=rules)
     before = _read(home)
-    after, going = confirm(rules, before, [one.session for one in decided if one.delete], process.boot_id(), at_s)
+    after, going = confirm(
+        rules, before, [decision.session for decision in decided if decision.delete], process.boot_id(), at_s
+    )
     if after.due_s or after.deleted_s or before.due_s or before.deleted_s:
         _write(home, after)
     return prune(home, now, actor=actor, dry_run=False, among=going, retention=rules)

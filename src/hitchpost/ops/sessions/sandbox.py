@@ -110,12 +110,12 @@ def of_run(
     )
 
 
-def _write_sources(folder: str, found: object) -> None:
+def _write_sources(folder: str, sources: object) -> None:
     """A session of an older version: from now on what it has mounted is compared."""
     session = Session(folder, actor="")
     with session.lock():
         record = session.record()
-        session.save(replace(record, sandbox={**(record.sandbox or {}), "sources": found}))
+        session.save(replace(record, sandbox={**(record.sandbox or {}), "sources": sources}))
 
 
 def _texts(stored: Mapping[str, object], key: str) -> tuple[str, ...]:

@@ -152,11 +152,11 @@ def _leases(home: str, seen: Observation, workspace: Workspace | None) -> tuple[
     return (lease.take(home, workspace, session=record.id, name=record.name, run=run, share=record.share),)
 
 
-def _settle_place(stored: Session, place: Record) -> None:
+def _settle_place(stored: Session, current: Record) -> None:
     """Write down where the session's workspace is now. The caller holds the session's lock."""
     record = stored.record()
     names = ("workspace_id", "branch", "folder", "folder_dev", "folder_ino")
-    now = {name: getattr(place, name) for name in names}
+    now = {name: getattr(current, name) for name in names}
     if any(getattr(record, name) != item for name, item in now.items()):
         stored.save(replace(record, **now))
 

@@ -31,18 +31,18 @@ def end_survivors(home: str, seen: Observation, actor: str) -> Observation:
     return recover(home, seen.record.id)
 
 
-def _end(seen: Observation, run: int, known: int, actor: str) -> None:
-    """``known`` is how many are written down."""
+def _end(seen: Observation, run: int, recorded: int, actor: str) -> None:
+    """``recorded`` is how many are written down."""
     left = base.load(seen.record.runtime).end_leftovers(seen.folder, run, session=seen.record.id)
-    if not left.count and not known:
+    if not left.count and not recorded:
         return
     stored = Session(seen.folder, actor=actor)
     with stored.lock():
         what = f"{left.count} ended" if left.count or left.unknown else "none was left"
         reason = "; ".join(filter(None, (what, left.unknown)))
         stored.tell("survivors", run=run, reason=reason)
-        if known:
-            _write_survivors(stored, run, max(0, known - left.count) if left.unknown else 0)
+        if recorded:
+            _write_survivors(stored, run, max(0, recorded - left.count) if left.unknown else 0)
 
 
 def _write_earlier(seen: Observation, actor: str) -> None:

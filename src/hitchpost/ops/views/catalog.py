@@ -38,7 +38,8 @@ def agents(caller: Mapping[str, str], settings: Settings) -> list[OfferedAgent]:
     path = {**caller, **config.environment(settings)}.get("PATH")
     known = map(catalog.load, catalog.names())
     return [
-        OfferedAgent(one.name, one.title, one.argv, shutil.which(one.argv[0], path=path), one.install) for one in known
+        OfferedAgent(agent.name, agent.title, agent.argv, shutil.which(agent.argv[0], path=path), agent.install)
+        for agent in known
     ]
 
 

@@ -25,13 +25,13 @@ def changed(home: str, record: Record, *, stat: bool = False) -> Difference:
     return difference(tree, record.base, stat=stat)
 
 
-def diff_shape(found: Difference) -> dict[str, object]:
+def diff_shape(difference: Difference) -> dict[str, object]:
     """The JSON of ``hitch diff`` and of REST."""
     return {
-        "base": found.base,
-        "head": found.head,
-        "branch": readable(found.branch),
-        "files": [readable(asdict(one)) for one in found.files],
-        "patch": found.patch.decode("utf-8", "replace"),
-        "cut": found.cut,
+        "base": difference.base,
+        "head": difference.head,
+        "branch": readable(difference.branch),
+        "files": [readable(asdict(file)) for file in difference.files],
+        "patch": difference.patch.decode("utf-8", "replace"),
+        "cut": difference.cut,
     }

@@ -12,38 +12,38 @@ from hitchpost.store import index
 from hitchpost.store.home import run_folder, session_folder
 
 
-def resolve(home: str, wanted: str) -> str:
-    """The id of the session that ``wanted`` means. Raises ``NoSuchSession`` or ``AmbiguousSession``."""
-    return resolve_in(index.rows(home), wanted)
+def resolve(home: str, word: str) -> str:
+    """The id of the session that ``word`` means. Raises ``NoSuchSession`` or ``AmbiguousSession``."""
+    return resolve_in(index.rows(home), word)
 
 
-def resolve_in(rows: dict[str, dict[str, Any]], wanted: str) -> str:
+def resolve_in(rows: dict[str, dict[str, Any]], word: str) -> str:
     """``resolve`` among sessions that are known already: id, name, index and record of each."""
-    if wanted in rows:
-        return wanted
-    named = [row for row in rows.values() if row["name"] == wanted]
+    if word in rows:
+        return word
+    named = [row for row in rows.values() if row["name"] == word]
     named.sort(key=lambda row: row["record"] == ARCHIVED)
     if named:
         return str(named[0]["id"])
-    if wanted.isascii() and wanted.isdigit() and len(wanted) < 10:
+    if word.isascii() and word.isdigit() and len(word) < 10:
         for row in rows.values():
-            if row["index"] == int(wanted) and row["record"] != ARCHIVED:
+            if row["index"] == int(word) and row["record"] != ARCHIVED:
                 return str(row["id"])
-    fitting = [session for session in rows if wanted and session.startswith(wanted)]
+    fitting = [session for session in rows if word and session.startswith(word)]
     if len(fitting) > 1:
-        raise AmbiguousSession(wanted, sorted(fitting))
+        raise AmbiguousSession(word, sorted(fitting))
     if not fitting:
-        raise NoSuchSession(wanted)
+        raise NoSuchSession(word)
     return fitting[0]
 
 
-def find(home: str, wanted: str) -> Observation:
-    """Look at the session that ``wanted`` means."""
-    session = resolve(home, wanted)
+def find(home: str, word: str) -> Observation:
+    """Look at the session that ``word`` means."""
+    session = resolve(home, word)
     try:
         return observe(home, session)
     except FileNotFoundError:
-        raise NoSuchSession(wanted) from None
+        raise NoSuchSession(word) from None
 
 
 def again(home: str, seen: Observation) -> Observation:

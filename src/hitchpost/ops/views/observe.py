@@ -93,16 +93,16 @@ def as_it_was(seen: Observation) -> bool:
     return all(same) and facts.probe_failed == (health.probe_failed or health.keeper_alive is None)
 
 
-def ended(seen: Observation, told: dict[str, object]) -> Observation | None:
+def ended(seen: Observation, message: dict[str, object]) -> Observation | None:
     """``seen`` as a look will find it, now that its keeper has told the run's end, which it has written down before.
 
     None when the keeper's word is not all that a look needs, or could not be written.
     """
     changed_at, state, end, written = (
-        moment(told.get("changed_at")),
-        told.get("state"),
-        told["exit"],
-        told["written_at"],
+        moment(message.get("changed_at")),
+        message.get("state"),
+        message["exit"],
+        message["written_at"],
     )
     is_end = state in runs.TERMINAL and state != runs.ORPHANED and seen.facts.state in runs.LIVE
     if not is_end or changed_at is None or seen.problem or seen.facts.has_sandbox:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def to_json(seen: Observation, now: datetime, known: Status | None = None) -> dict[str, Any]:
+def to_json(seen: Observation, now: datetime, words: Status | None = None) -> dict[str, Any]:
     record, facts = seen.record, settle(seen.facts)
-    words = known or status(facts, now)
+    words = words or status(facts, now)
     return {
         "id": record.id,
         "index": record.index,
