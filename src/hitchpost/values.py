@@ -60,14 +60,14 @@ def fields(kind: object) -> tuple[str, ...]:
     return kind.__slots__  # type: ignore[attr-defined, no-any-return]
 
 
-def asdict(one: object) -> dict[str, Any]:
+def asdict(instance: object, /) -> dict[str, Any]:
     """A value's fields, and those of the values in them."""
-    return {name: _plain(getattr(one, name)) for name in fields(one)}
+    return {name: _plain(getattr(instance, name)) for name in fields(instance)}
 
 
-def replace(one: T, **changes: Any) -> T:
+def replace(instance: T, /, **changes: Any) -> T:
     """A copy of a value with other fields. An unknown name is a ``TypeError``."""
-    return type(one)(**{name: getattr(one, name) for name in fields(one)} | changes)
+    return type(instance)(**{name: getattr(instance, name) for name in fields(instance)} | changes)
 
 
 def _plain(item: object) -> object:

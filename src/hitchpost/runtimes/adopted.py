@@ -102,16 +102,16 @@ class AdoptedPane(local.Local):
         return Leftovers(0, "the adopted program was not started by hitchpost and was left alone")
 
 
-def find(wanted: str, socket: str | None) -> Target:
-    """The pane that ``wanted`` names to tmux. Raises ``Refused`` when there is none, or its program has ended."""
+def find(name: str, socket: str | None) -> Target:
+    """The pane that ``name`` names to tmux. Raises ``Refused`` when there is none, or its program has ended."""
     words = ("-S", socket) if socket else ()
-    target = exact(wanted)
-    _said(words, "capture-pane", "-p", "-t", target)  # refuses what display-message would take for the current pane
-    line = _said(words, "display-message", "-p", "-t", target, FORMAT)
+    exact_name = exact(name)
+    _said(words, "capture-pane", "-p", "-t", exact_name)  # refuses what display-message would take for the current pane
+    line = _said(words, "display-message", "-p", "-t", exact_name, FORMAT)
     pane, pid, dead, cols, rows, left, top, path = line.rstrip("\n").split("\t")
     start = process.start_time(int(pid)) if pid.isdigit() else None
     if dead == "1" or start is None:
-        raise Refused(f"the program in pane {wanted!r} has ended")
+        raise Refused(f"the program in pane {name!r} has ended")
     here = ("-S", path)
     text = _said(here, "capture-pane", "-p", "-e", "-t", pane).rstrip("\n").replace("\n", "\r\n")
     return Target(
@@ -127,16 +127,16 @@ def find(wanted: str, socket: str | None) -> Target:
     )
 
 
-def exact(wanted: str) -> str:
-    """``wanted`` such that tmux takes names for themselves only, and not for the beginning of others.
+def exact(target: str) -> str:
+    """``target`` such that tmux takes names for themselves only, and not for the beginning of others.
 
     Ids (``$1``, ``@2``, ``%3``) and what already says what it means are left as they are.
     """
-    if wanted[:1] in ("", "$", "@", "%", "=", ":", "{"):
-        return wanted
-    session, colon, rest = wanted.partition(":")
+    if target[:1] in ("", "$", "@", "%", "=", ":", "{"):
+        return target
+    session, colon, rest = target.partition(":")
     if not colon:
-        name, dot, pane = wanted.partition(".")
+        name, dot, pane = target.partition(".")
         return f"={name}:{dot}{pane}"
     is_name = rest[:1] not in ("", "@", "%", "=", ".", "{", "+", "-", "!", "^", "$")
     return f"={session}:{'=' if is_name else ''}{rest}"

@@ -112,9 +112,9 @@ class Docker(local.Local):
 
     def take_over(self, spec: RunSpec) -> Started:
         box, run = read_box(spec.session_folder), runfiles.read_run(run_folder(spec.session_folder, spec.run))
-        if box is None or run is None or not run.place:
+        if box is None or run is None or not run.container_folder:
             return Started(None, "it is not written down where the agent runs", kept=False)
-        folder = os.path.join(_shared(spec.session_folder), run.place)
+        folder = os.path.join(_shared(spec.session_folder), run.container_folder)
         agent = run.agent
         source = ContainerSource(box.id, box.pid, box.start, box.engine, folder, run.pane, agent.pid, agent.start)
         return self.spawn(replace(spec, source=source, takes_over=True))
@@ -236,9 +236,9 @@ def _written_exit(session_folder: str, where: str) -> Exit | None:
     from datetime import UTC, datetime
 
     run = runfiles.read_run(where)
-    if run is None or not run.place:
+    if run is None or not run.container_folder:
         return None
-    path = os.path.join(_shared(session_folder), run.place, wire.EXIT_STATUS)
+    path = os.path.join(_shared(session_folder), run.container_folder, wire.EXIT_STATUS)
     try:
         status = runfiles.status_of(files.read_bytes(path).decode("utf-8", "replace"))
         ended_at = min(os.stat(path, follow_symlinks=False).st_mtime, time.time())
@@ -416,9 +416,9 @@ def _make_place(spec: RunSpec, sandbox: Sandbox) -> str:
     return folder
 
 
-def _put(place: int, name: str, data: bytes) -> None:
+def _put(folder: int, name: str, data: bytes) -> None:
     """A new file, never through a link that was there before."""
-    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=place)
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
         files.write_all(fd, data)
     finally:

@@ -181,14 +181,14 @@ async def remove(docker: Any, container: str) -> None:
 
 async def remove_all(docker: Any, home: str, session: str) -> None:
     """Every container of the session, by its labels; a name alone proves nothing."""
-    for one in await docker.containers.list(all=True, filters=_labelled(home, session)):
-        await remove(docker, one.id)
+    for container in await docker.containers.list(all=True, filters=_labelled(home, session)):
+        await remove(docker, container.id)
 
 
 async def sessions(docker: Any, home: str) -> set[str]:
     """Those that have a container, as its label says."""
     listed = await docker.containers.list(all=True, filters=_labelled(home))
-    return {str(one["Labels"].get(SESSION_LABEL)) for one in listed}
+    return {str(container["Labels"].get(SESSION_LABEL)) for container in listed}
 
 
 async def execute(docker: Any, box: Box, argv: list[str], *, env: Mapping[str, str]) -> None:

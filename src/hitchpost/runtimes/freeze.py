@@ -103,7 +103,12 @@ def still(home: str, *paths: str, but: str = "") -> Iterator[tuple[int, ...]]:
     Whatever is started to work on the files has the descriptors open that this gives, so that the container is not let
     go on before that has ended, even when we are killed.
     """
-    live = {one.session: one for path in paths for one in within_reach(home, path) if one.session != but}
+    live = {
+        container.session: container
+        for path in paths
+        for container in within_reach(home, path)
+        if container.session != but
+    }
     with ExitStack() as held:
         yield tuple([held.enter_context(_held(live[session])) for session in sorted(live)])
 
@@ -242,8 +247,8 @@ def _around(path: str) -> list[str]:
         path = os.path.dirname(path)
 
 
-def _overlap(one: str, other: str) -> bool:
-    first, second = os.path.join(one, ""), os.path.join(other, "")
+def _overlap(path: str, other: str) -> bool:
+    first, second = os.path.join(path, ""), os.path.join(other, "")
     return first.startswith(second) or second.startswith(first)
 
 

@@ -89,12 +89,12 @@ def _mounted_below(folder: str) -> Iterator[str]:
                 yield place
 
 
-def _named_below(folder: str, wanted: set[Identity]) -> str | None:
+def _named_below(folder: str, identities: set[Identity]) -> str | None:
     """Another name, in ``folder``, of one of these files. Looked for only where such names exist."""
     for place, _, names in os.walk(folder):
         for name in names:
             try:
-                if _identity(os.path.join(place, name)) in wanted:
+                if _identity(os.path.join(place, name)) in identities:
                     return os.path.join(place, name)
             except OSError:
                 continue  # gone meanwhile

@@ -120,16 +120,16 @@ class Tmux(local.Local):
         if pid is None:
             return
         below = process.below(pid)
-        starts = {one: process.start_time(one) for one in (*below, pid)}
+        starts = {member: process.start_time(member) for member in (*below, pid)}
         try:
             ask(session_folder, "kill-server")
         except (TmuxSilent, RuntimeMissing):
             process.send(pid, _signal.SIGKILL)
         deadline = time.monotonic() + LEAVE_S
-        while left := [one for one, start in starts.items() if _is_there(one, start)]:
+        while left := [member for member, start in starts.items() if _is_there(member, start)]:
             if time.monotonic() > deadline:
-                for one in left:
-                    process.send(one, _signal.SIGKILL)
+                for member in left:
+                    process.send(member, _signal.SIGKILL)
                 return
             time.sleep(0.01)
 
@@ -255,7 +255,9 @@ def _hand_over(waiting: socket, fds: tuple[int, ...]) -> str | None:
     fd, _ = waiting._accept()  # type: ignore[attr-defined]
     keeper = socket(AF_UNIX, SOCK_STREAM, 0, fd)
     try:
-        keeper.sendmsg([b"!"], [(SOL_SOCKET, SCM_RIGHTS, b"".join(one.to_bytes(4, "little") for one in fds))])
+        keeper.sendmsg(
+            [b"!"], [(SOL_SOCKET, SCM_RIGHTS, b"".join(descriptor.to_bytes(4, "little") for descriptor in fds))]
+        )
     finally:
         keeper.close()
     return None

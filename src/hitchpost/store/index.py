@@ -262,9 +262,9 @@ def total_field(total_s: float, now_s: float, *, grows: bool) -> str:
     return f"@{now_s - total_s:.1f}" if grows else duration(total_s)
 
 
-def line_of(shape: Row, since_s: float, total: str, colour: str, agent_state: str, place: str) -> str:
+def line_of(shape: Row, since_s: float, total: str, colour: str, agent_state: str, workspace: str) -> str:
     """A session's line, without a stamp."""
-    texts = map(_field, (shape["description"], shape["agent"], place, shape["label"]))
+    texts = map(_field, (shape["description"], shape["agent"], workspace, shape["label"]))
     first = (shape["id"], NO_STAMP, shape["record"], str(shape["index"]), _field(shape["name"]))
     return "\t".join((*first, f"{since_s:.1f}", total, colour, agent_state, *texts))
 

@@ -52,7 +52,7 @@ class Run:
     env_names: tuple[str, ...]
     started_at: str
     tier: str
-    place: str
+    container_folder: str
     pane: str
     home: str
 
@@ -90,8 +90,8 @@ def read_run(folder: str) -> Run | None:
     return Run(agent, _process(found.get("keeper")), boot_id, _texts(found.get("argv")), names, *texts)
 
 
-def _named(one: Process) -> dict[str, object]:
-    return {"pid": one.pid, "start": one.start}
+def _named(identity: Process) -> dict[str, object]:
+    return {"pid": identity.pid, "start": identity.start}
 
 
 def _process(found: object) -> Process | None:

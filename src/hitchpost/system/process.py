@@ -167,8 +167,8 @@ def below(pid: int) -> list[int]:
     found: list[int] = []
     todo = children(pid)
     while todo:
-        one = todo.pop()
-        if has_live_thread(one):
-            found.append(one)
-        todo.extend(children(one))
+        descendant = todo.pop()
+        if has_live_thread(descendant):
+            found.append(descendant)
+        todo.extend(children(descendant))
     return found

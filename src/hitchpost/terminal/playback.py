@@ -64,7 +64,7 @@ def outline(output_folder: str) -> Outline:
         if moment.at - last > IDLE_S:
             stretches.append((last, moment.at))
         last = moment.at
-    longest = heapq.nlargest(MOST_STRETCHES, stretches, key=lambda one: one[1] - one[0])
+    longest = heapq.nlargest(MOST_STRETCHES, stretches, key=lambda stretch: stretch[1] - stretch[0])
     return Outline(begin.at, last, tuple(sorted(longest)))
 
 
