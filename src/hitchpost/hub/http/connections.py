@@ -65,7 +65,7 @@ class Connection(H11Protocol):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.app_state = {**self.app_state, KEY: self}
-        self.known: Credential | None = None
+        self.credential: Credential | None = None
         self.since = self.loop.time()
         self._intake = Intake(self._take, self._may_take)
         self._intake.piece_bytes = self._piece_bytes
@@ -76,11 +76,11 @@ class Connection(H11Protocol):
 
     @property
     def key(self) -> str:
-        return "" if self.known is None else self.known.key
+        return "" if self.credential is None else self.credential.key
 
     @property
     def is_owner(self) -> bool:
-        return self.known is None or self.known.grant.is_whole
+        return self.credential is None or self.credential.grant.is_whole
 
     @property
     def is_busy(self) -> bool:
@@ -89,7 +89,7 @@ class Connection(H11Protocol):
     @property
     def share(self) -> Share | None:
         """Of the sign-in, for as long as that is the same."""
-        return self.places.share_of_unknown if self in self.places.unknown else self.places.share_of(self.known)
+        return self.places.share_of_unknown if self in self.places.unknown else self.places.share_of(self.credential)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         # not uvicorn's own: it asks the kernel for addresses that nobody needs, which is most of what accepting costs
@@ -100,14 +100,14 @@ class Connection(H11Protocol):
         self._due = self.loop.call_later(self.places.unknown_s, self.hang_up)
         self.places.arrive(self)
 
-    def recognise(self, known: Credential | None) -> None:
+    def recognise(self, credential: Credential | None) -> None:
         """Somebody who is known speaks here."""
-        is_another = self in self.places.unknown or (self in self.places.known and known != self.known)
+        is_another = self in self.places.unknown or (self in self.places.known and credential != self.credential)
         if not is_another:
             return
         self._leave()
-        self.known = known
-        self._intake.share = self.places.share_of(known)
+        self.credential = credential
+        self._intake.share = self.places.share_of(credential)
         if not self._upgraded:
             self.places.settle(self)
             self._watch_request()
@@ -221,8 +221,8 @@ def limited(**limits: float) -> type[Connection]:
     return type("Limited", (Connection,), {"places": Places(**limits)})
 
 
-def recognise(scope: MutableMapping[str, Any], known: Credential | None = None) -> None:
+def recognise(scope: MutableMapping[str, Any], credential: Credential | None = None) -> None:
     """The request has passed with credentials: its connection is that of somebody who is known."""
     connection = scope.get("state", {}).get(KEY)
     if isinstance(connection, Connection):
-        connection.recognise(known)
+        connection.recognise(credential)

@@ -101,16 +101,16 @@ class Places:
         self.unknown.pop(guest, None)
         self.known.pop(guest, None)
 
-    def share_of(self, known: Credential | None) -> Share | None:
+    def share_of(self, credential: Credential | None) -> Share | None:
         """None for an owner of everything, who need not be kept from anything."""
-        if known is None or known.grant.is_whole:
+        if credential is None or credential.grant.is_whole:
             return None
-        if known.key not in self._shares:
+        if credential.key not in self._shares:
             if len(self._shares) >= MOST_SHARES:
                 now = perf_counter()
                 self._shares = {key: share for key, share in self._shares.items() if not share.is_idle(now)}
-            self._shares[known.key] = Share(OF_ONE, BURST_S, self._share_of_limited)
-        return self._shares[known.key]
+            self._shares[credential.key] = Share(OF_ONE, BURST_S, self._share_of_limited)
+        return self._shares[credential.key]
 
     def _thin_out(self) -> None:
         self._thinning = None

@@ -67,7 +67,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         connection = self.app_state.get(KEY)
         if isinstance(connection, Connection):
             self._intake.share = connection.share
-            if connection.known is not None and connection.known.grant.role != OWNER:
+            if connection.credential is not None and connection.credential.grant.role != OWNER:
                 self.conn.max_message_size = MOST_OF_VIEWER_BYTES
         if self._intake.held:
             self._intake.soon()
