@@ -132,7 +132,7 @@ def test_without_a_base_the_last_commit_is_compared_with_and_a_note_says_so(grou
     empty.write("new")
     answer = ground.hitch("diff", session.id)
     assert "+++ b/new" in answer.out
-    assert answer.err == ("it is not known which commit the session started from; compared with the last commit\n")
+    assert answer.err == ("the commit that the session started from is unknown; comparing with the last commit\n")
 
 
 def test_records_of_an_older_version_are_compared_too(ground: Ground, dev: Truth, tree: Repo, repo: Repo) -> None:

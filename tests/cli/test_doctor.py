@@ -505,4 +505,4 @@ def test_hostile_names_are_escaped(ground: Ground) -> None:
 
 
 def test_show_and_fix_exclude_each_other(hitch: Hitch) -> None:
-    assert hitch("doctor", "--show", "x", "--fix", check=2).err == "hitch: --show and --fix exclude each other\n"
+    assert hitch("doctor", "--show", "x", "--fix", check=2).err == "hitch: --show and --fix cannot be combined\n"

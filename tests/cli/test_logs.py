@@ -216,7 +216,7 @@ def test_json_is_one_object(ground: Ground) -> None:
 def test_json_goes_with_nothing_that_is_no_object(ground: Ground, other: str) -> None:
     session = ground.begin_sh("true")
     session.ended()
-    assert "does not go with" in ground.hitch("logs", "--json", other, session.id, check=2).err
+    assert "cannot be combined with" in ground.hitch("logs", "--json", other, session.id, check=2).err
 
 
 @pytest.mark.parametrize("words", [("logs",), ("logs", "--raw"), ("logs", "-f"), ("logs", "--raw", "-f")])

@@ -101,7 +101,7 @@ def test_an_export_is_a_file_of_ones_own_that_overwrites_nothing(ground: Ground)
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text("mine")
     answer = ground.hitch("replay", "dev", "--export", path, check=5)
-    assert answer.err == f"hitch: {path} is there already; choose another file, or use --force\n"
+    assert answer.err == f"hitch: {path} already exists; choose another file, or use --force\n"
     assert path.read_text() == "mine"
     ground.hitch("replay", "dev", "--export", path, "--force")
     assert path.read_text() == whole
@@ -115,7 +115,7 @@ def test_an_export_that_cannot_be_written_is_an_error(ground: Ground) -> None:
     session.ended()
     path = ground.place / "none" / "dev.cast"
     assert f"{path}: No such file" in ground.hitch("replay", "dev", "--export", path, check=1).err
-    assert "--force goes with --export" in ground.hitch("replay", "dev", "--force", check=2).err
+    assert "--force needs --export" in ground.hitch("replay", "dev", "--force", check=2).err
 
 
 def test_each_run_has_its_own_recording(ground: Ground) -> None:

@@ -253,7 +253,7 @@ def test_stop_and_restart_take_several_sessions_and_one_failure_does_not_keep_th
     [
         ((), "say what to run"),
         (("no-such-agent",), "unknown agent 'no-such-agent'"),
-        (("--workspace", "/", "--here", "--", "true"), "--workspace and --here exclude each other"),
+        (("--workspace", "/", "--here", "--", "true"), "--workspace and --here cannot be combined"),
         (("--runtime", "moon", "--", "true"), "Invalid value for '--runtime': 'moon' is not"),
         (("--no-such-option",), "No such option"),
     ],

@@ -299,7 +299,7 @@ def test_wait_gives_up_when_the_time_is_over(ground: Ground) -> None:
     answer = ground.hitch("send", "--wait", "--timeout", "0.2", "dev", "hello", check=1)
     assert answer.out == "sent to dev\n"
     assert answer.err == "hitch: dev was not idle again after 0.2 s (it is running)\n"
-    assert "--timeout goes with --wait" in ground.hitch("send", "--timeout", "1", "dev", "hello", check=2).err
+    assert "--timeout needs --wait" in ground.hitch("send", "--timeout", "1", "dev", "hello", check=2).err
     ground.stop(session, "--now")
 
 

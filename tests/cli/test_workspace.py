@@ -163,9 +163,9 @@ def test_exclusive_is_refused_where_somebody_works_already(ground: Ground) -> No
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--branch", "x", "--here"), "--branch and --here exclude each other"),
-        (("--branch", "x", "--workspace", "."), "--branch and --workspace exclude each other"),
-        (("--exclusive", "--share"), "--exclusive and --share exclude each other"),
+        (("--branch", "x", "--here"), "--branch and --here cannot be combined"),
+        (("--branch", "x", "--workspace", "."), "--branch and --workspace cannot be combined"),
+        (("--exclusive", "--share"), "--exclusive and --share cannot be combined"),
         (("--branch", "a b"), "'a b' cannot be the name of a branch"),
     ],
 )

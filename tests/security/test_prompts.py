@@ -88,5 +88,5 @@ def test_S10_a_prompt_that_cannot_be_read_starts_nothing(ground: Ground, place: 
     assert "no-such-file" in ground.hitch("run", "claude", "--prompt-file", "no-such-file", cwd=place, check=2).err
     assert "got a device" in ground.hitch("run", "claude", "--prompt-file", "/dev/zero", check=2).err
     both = ("--prompt", "a", "--prompt-file", "-")
-    assert "exclude each other" in ground.hitch("run", "claude", *both, check=2).err
+    assert "cannot be combined" in ground.hitch("run", "claude", *both, check=2).err
     assert ground.ids() == []

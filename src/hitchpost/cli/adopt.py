@@ -16,14 +16,14 @@ from hitchpost.text import visible
 @click.option(
     "--tmux", "target", required=True, metavar="TARGET", help="SESSION, SESSION:WINDOW[.PANE] or %ID; names are exact."
 )
-@click.option("--socket", type=click.Path(), help="The socket of its tmux server; the usual one when missing.")
-@click.option("--name", help="A name that no other session has; made up when missing.")
-@click.option("--description", default="", help="A line for hitch ps.")
+@click.option("--socket", type=click.Path(), help="The socket of the tmux server (default: tmux's own).")
+@click.option("--name", help="A name that no other session has. Default: a generated one.")
+@click.option("--description", default="", help="One line to show in hitch ps.")
 @json_option
 def command(target: str, socket: str | None, name: str | None, description: str, as_json: bool) -> None:
     """Start watching a program that is already running in a tmux pane, as a session.
 
-    It is not restarted and its tmux is not changed. `hitch stop` ends the program itself.
+    The program is not restarted, and its tmux is not changed. `hitch stop` ends the program itself.
     """
     home = open_home()
     seen = adopt(home, adopted.find(target, socket), config.load(), actor="cli", name=name, description=description)

@@ -16,7 +16,7 @@ from hitchpost.text import table
 @click.command("agents")
 @json_option
 def command(as_json: bool) -> None:
-    """List the agents that `hitch run` knows, and whether each is installed."""
+    """List the agents that `hitch run` can start, and whether each is installed."""
     found = catalog.agents(os.environ, config.load())
     if as_json:
         print_json([{**asdict(agent), "argv": list(agent.argv)} for agent in found])

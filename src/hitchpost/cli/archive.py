@@ -14,7 +14,7 @@ from hitchpost.text import visible
 @click.command("archive")
 @sessions_argument
 def command(sessions: tuple[str, ...]) -> None:
-    """Put ended sessions away. They stay readable (`hitch ps --all`), take no new run, and give their names back."""
+    """Archive ended sessions. They stay readable (`hitch ps --all`), cannot run again, and free their names."""
     home = open_home()
 
     def one(session: str) -> None:

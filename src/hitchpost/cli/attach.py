@@ -39,11 +39,11 @@ RETRY_S = 0.02
 
 @click.command("attach")
 @session_argument
-@click.option("--read-only", is_flag=True, help="Watch: nothing that is typed reaches the session.")
+@click.option("--read-only", is_flag=True, help="Only watch: nothing you type reaches the session.")
 def command(session: str, read_only: bool) -> None:
     """Enter a session's terminal. Ctrl-B D leaves it running; Ctrl-B twice types one Ctrl-B.
 
-    The key is the setting detach_key. The session takes the size of the terminal in which was typed last.
+    The setting detach_key changes that key. The session takes the size of the terminal that was typed in last.
     """
     from hitchpost.store.home import open_home
 
@@ -183,7 +183,7 @@ def _show_loss(home: str, seen: Observation) -> int:
         say(f"[{name} was removed]")
         return FAILURE
     if now.facts.run == seen.facts.run and now.facts.keeper_alive is not False:
-        say(f"[lost the connection to {name}, which still runs; hitch attach {seen.record.word} comes back]")
+        say(f"[lost the connection to {name}, which is still running; hitch attach {seen.record.word} comes back]")
         return FAILURE
     say(f"[{name}: {_label(now)}]")
     seen_end = now.facts.exit is not None and now.facts.exit.error is None

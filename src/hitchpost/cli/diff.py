@@ -18,7 +18,7 @@ PAINT = (("+++", "1"), ("---", "1"), ("diff --git", "1"), ("@@", "36"), ("+", CO
 
 @click.command("diff")
 @session_argument
-@click.option("--stat", is_flag=True, help="Only how much changed in which file.")
+@click.option("--stat", is_flag=True, help="Only count the changes in each file.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @json_option
 def command(session: str, stat: bool, color: str, as_json: bool) -> None:
@@ -30,7 +30,7 @@ def command(session: str, stat: bool, color: str, as_json: bool) -> None:
         print_json(diff_shape(found))
         return
     if found.base is None:
-        say("it is not known which commit the session started from; compared with the last commit")
+        say("the commit that the session started from is unknown; comparing with the last commit")
     if found.cut:
         say(f"only the first {MOST_BYTES >> 20} MiB are shown; git diff {found.base or 'HEAD'} there shows all")
     text = found.stat if stat else found.patch

@@ -26,18 +26,18 @@ COLOUR = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
 
 @click.command("doctor")
 @click.option(
-    "--fix", is_flag=True, help="Mend what can be mended, and say what was done. Nothing of value is deleted."
+    "--fix", is_flag=True, help="Repair what can be repaired, and say what was done. Nothing of value is deleted."
 )
 @click.option("--show", metavar="SESSION", shell_complete=complete_sessions, help="Print a session's state files.")
 @json_option
 def command(fix: bool, show: str | None, as_json: bool) -> None:
     """Check this machine, the settings, the state folder and every session. Without --fix nothing is written.
 
-    The exit code is 1 when there is a problem, or when something could not be mended. Notes are no problems.
+    The exit code is 1 if there is a problem, or if something could not be repaired. Notes are not problems.
     """
     if show is not None:
         if fix:
-            raise UsageError("--show and --fix exclude each other")
+            raise UsageError("--show and --fix cannot be combined")
         _show(show, as_json)
         return
     mended = mend(open_home(create=False)) if fix else Mended([], [])

@@ -22,7 +22,7 @@ class StillUp(HitchpostError):
 
 @click.command("down")
 def command() -> None:
-    """End the hub. Sessions go on; with on_shutdown = "suspend" in the settings they are ended and suspended."""
+    """Stop the hub. Sessions keep running, unless the setting on_shutdown = "suspend" stops and suspends them."""
     home = open_home()
     if not hub_client.is_up(home):
         click.echo("the hub is not running")
@@ -33,13 +33,13 @@ def command() -> None:
     start = process.start_time(pid) or 0
     process.send(pid, signal.SIGTERM)
     if hub_client.is_stopped(pid):
-        say(f"the hub (pid {pid}) was stopped; it goes on, to end")
+        say(f"the hub (pid {pid}) was stopped by a signal; it is resumed so that it can end")
         process.send(pid, signal.SIGCONT)
     deadline = time.monotonic() + LEAVE_S
     told = time.monotonic() + 1
     while hub_client.is_up(home) or process.is_alive(pid, start):
         if time.monotonic() > deadline:
-            raise StillUp(f"the hub does not end within {LEAVE_S:g} s; kill -9 {pid} ends it, and sessions go on")
+            raise StillUp(f"the hub did not end within {LEAVE_S:g} s; kill -9 {pid} ends it, and sessions keep running")
         if time.monotonic() > told:
             say("waiting for the hub to end")
             told += 5

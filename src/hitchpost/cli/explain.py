@@ -24,10 +24,12 @@ CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?", re.ASCII)
 @click.command("explain")
 @session_argument
 @click.option("--at", "at_text", metavar="TIME", help="An earlier moment: RFC 3339, 14:05 (today), or '5m ago'.")
-@click.option("-a", "--all", "everything", is_flag=True, help="The whole story, not only its end. JSON always has it.")
+@click.option(
+    "-a", "--all", "everything", is_flag=True, help="Show the whole story, not only its end. JSON always has all of it."
+)
 @json_option
 def command(session: str, at_text: str | None, everything: bool, as_json: bool) -> None:
-    """Tell why SESSION has its status: the facts, where each is from and how old it is, the rule, and the story."""
+    """Show why SESSION has its status: each fact with its source and age, the rule that applied, and the story."""
     seen = find(open_home(create=False), session)
     now = datetime.now().astimezone()
     found = explain(seen, now, None if at_text is None else parse_time(at_text, now))

@@ -20,25 +20,25 @@ COMMANDS: dict[str, str] = {
     "attach": "Enter a session's terminal; Ctrl-B D leaves it running.",
     "logs": "Print what a session has written.",
     "send": "Type a prompt into a session.",
-    "wait": "Wait until a session is idle, wants something, or has ended.",
-    "stop": "End sessions and everything that they started.",
-    "restart": "Start sessions again in the same folder; live ones are stopped first.",
+    "wait": "Wait until a session is idle, needs something, or has ended.",
+    "stop": "End sessions and everything they started.",
+    "restart": "Start sessions again in the same folder; running ones are stopped first.",
     "resume": "Start the next run of a session that has ended or is suspended.",
     "cancel": "End a session and archive it.",
-    "archive": "Put ended sessions away; they stay readable.",
+    "archive": "Archive ended sessions; they stay readable.",
     "rm": "Delete sessions and their history; folders are not touched.",
     "diff": "Show what a session has changed.",
-    "workspace": "Make, list, remove and restore the folders that agents work in.",
-    "explain": "Tell why a session is in its status, with the evidence.",
+    "workspace": "Create, list, remove and restore the folders that agents work in.",
+    "explain": "Show why a session has its status, with the evidence.",
     "replay": "Play a session's recording, or export it.",
     "up": "Start the hub, and print a URL that signs you in.",
-    "down": "End the hub; sessions go on.",
-    "status": "Show the hub, containers and how many sessions are in which state.",
-    "services": "Show the containers of sessions, and whether an agent lives in each.",
-    "token": "Make, list and take back tokens of scripts and sign-ins of browsers.",
-    "prune": "Delete old records, as the retention says.",
-    "agents": "List the agents that the catalog knows.",
-    "doctor": "Check this machine and the state folder, and repair what can be.",
+    "down": "Stop the hub; sessions keep running.",
+    "status": "Show the hub, the containers, and how many sessions are in each state.",
+    "services": "Show each session's container, and whether its agent is alive.",
+    "token": "Create, list and revoke tokens for scripts and browser sign-ins.",
+    "prune": "Delete old records, by the retention rules.",
+    "agents": "List the agents in the catalog.",
+    "doctor": "Check this machine and the state folder, and repair what can be repaired.",
     "completion": "Print shell completion for bash, zsh or fish.",
 }
 
@@ -74,7 +74,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(hitchpost.__version__, prog_name="hitch")
 def cli() -> None:
-    """Run AI coding agents as sessions that can be trusted.
+    """Run AI coding agents as sessions you can trust.
 
     A SESSION is named by its id, its name, its number in `hitch ps`, or the beginning of its id.
     """

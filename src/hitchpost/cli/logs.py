@@ -23,15 +23,15 @@ from hitchpost.terminal.plaintext import Plain
 
 @click.command("logs")
 @session_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends, or Ctrl-C.")
-@click.option("--run", type=int, metavar="N", help="Which run; the newest when missing.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends, or Ctrl-C.")
+@click.option("--run", type=int, metavar="N", help="Which run (default: the newest).")
 @click.option("--tail", type=click.IntRange(min=0), metavar="LINES", help="Only the last lines.")
-@click.option("--raw", is_flag=True, help="The very bytes, with everything that they do to your terminal.")
+@click.option("--raw", is_flag=True, help="The raw bytes, with everything they do to your terminal.")
 @json_option
 def command(session: str, follow: bool, run: int | None, tail: int | None, raw: bool, as_json: bool) -> None:
     """Print what a session has written, without colours and other control sequences."""
     if as_json and (follow or raw):
-        raise UsageError("--json prints one object with text in it; it does not go with --follow or --raw")
+        raise UsageError("--json prints one object and cannot be combined with --follow or --raw")
     home = open_home(create=False)
     seen = find(home, session)
     number = chosen_run(seen, run)

@@ -14,10 +14,10 @@ from hitchpost.text import visible
 
 
 @click.command("prune")
-@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 @json_option
 def command(dry_run: bool, as_json: bool) -> None:
-    """Delete old records: suspended for 7 days (30 when resumable), errors after 24 hours. Archived ones stay."""
+    """Delete old records: suspended for 7 days (30 if resumable), errors after 24 hours. Archived ones stay."""
     found = prune(open_home(), datetime.now(UTC), actor="cli", dry_run=dry_run)
     if as_json:
         print_json([asdict(decision) for decision in found])

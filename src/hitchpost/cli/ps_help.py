@@ -19,16 +19,16 @@ def _complete_records(ctx: click.Context, param: click.Parameter, incomplete: st
 
 
 @click.command("ps")
-@click.option("-a", "--all", "everything", is_flag=True, help="Archived and error records too.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include archived and error records.")
 @click.option(
     "--record",
     "records",
     multiple=True,
     metavar="RECORD",
     shell_complete=_complete_records,
-    help=f"Only sessions with such a record: {', '.join(ALL)}. More than one: again, or with commas.",
+    help=f"Only sessions with this record: {', '.join(ALL)}. Can be repeated, or given as a list with commas.",
 )
-@click.option("--json", "as_json", is_flag=True, help="A list of sessions in the one JSON shape.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: a list of sessions.")
 @click.option("-w", "--watch", is_flag=True, help="Follow changes until Ctrl-C.")
 def command(everything: bool, records: tuple[str, ...], as_json: bool, watch: bool) -> None:
     """List sessions, one line each."""

@@ -28,27 +28,28 @@ class FileThere(HitchpostError):
     exit_code = 5
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is there already; choose another file, or use --force")
+        super().__init__(f"{path} already exists; choose another file, or use --force")
 
 
 @click.command("replay")
 @session_argument
-@click.option("--run", type=int, metavar="N", help="Which run; the newest when missing.")
+@click.option("--run", type=int, metavar="N", help="Which run (default: the newest).")
 @click.option("--speed", type=Number(0.00001, 1000), default=1.0, show_default=True, metavar="X")
-@click.option("--idle-limit", "idle_s", type=SECONDS, metavar="SECONDS", help="No pause is longer.")
-@click.option("--from", "from_s", type=SECONDS, default=0.0, metavar="SECONDS", help="Begin there.")
+@click.option("--idle-limit", "idle_s", type=SECONDS, metavar="SECONDS", help="Shorten longer pauses to this.")
+@click.option(
+    "--from", "from_s", type=SECONDS, default=0.0, metavar="SECONDS", help="Start this far into the recording."
+)
 @click.option("--export", "path", type=click.Path(), metavar="FILE", help="Write asciicast v3 to FILE (- is stdout).")
 @click.option("--force", is_flag=True, help="With --export: overwrite FILE.")
 def command(
     session: str, run: int | None, speed: float, idle_s: float | None, from_s: float, path: str | None, force: bool
 ) -> None:
-    """Play what a session has shown, with its timing; Ctrl-C stops. Or export it.
+    """Play what a session has shown, at its original pace, or export it. Ctrl-C stops.
 
-    What is played only draws: questions to the terminal, the clipboard and the like are left out. An export holds
-    everything.
+    Playing only draws: queries to the terminal, clipboard access and the like are left out. An export has everything.
     """
     if force and path is None:
-        raise UsageError("--force goes with --export")
+        raise UsageError("--force needs --export")
     home = open_home(create=False)
     seen = find(home, session)
     number = chosen_run(seen, run)

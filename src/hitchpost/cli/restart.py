@@ -28,7 +28,7 @@ from hitchpost.text import visible
 @click.option("--workspace", metavar="W", help="Move the session to another workspace or folder.")
 @json_option
 def command(sessions: tuple[str, ...], workspace: str | None, as_json: bool) -> None:
-    """Start sessions again, in the same folder and with this terminal's environment. Live ones are stopped first."""
+    """Start sessions again in the same folder, with this terminal's environment. Running ones are stopped first."""
     home = open_home()
     settings = config.load()
 

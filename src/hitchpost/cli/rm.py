@@ -13,9 +13,9 @@ from hitchpost.text import visible
 
 @click.command("rm")
 @sessions_argument
-@click.option("-f", "--force", is_flag=True, help="Stop live sessions first.")
+@click.option("-f", "--force", is_flag=True, help="Stop running sessions first.")
 def command(sessions: tuple[str, ...], force: bool) -> None:
-    """Delete sessions with their history and recordings. The folders that they worked in are not touched."""
+    """Delete sessions with their history and recordings. The folders they worked in are not touched."""
     home = open_home()
 
     def one(session: str) -> None:

@@ -42,8 +42,8 @@ def _complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete:
 
 
 OPTIONS = (
-    Option("--name", "A name that no other session has; made up when missing."),
-    Option("--description", "A line for hitch ps.", default=""),
+    Option("--name", "A name that no other session has. Default: a generated one."),
+    Option("--description", "One line to show in hitch ps.", default=""),
     Option("--branch", "Work on a branch of this repository, in a worktree of its own.", metavar="B"),
     Option(
         "--workspace",
@@ -52,7 +52,7 @@ OPTIONS = (
         complete=_complete_workspaces,
     ),
     Option("--here", "Work in the current folder (the default).", FLAG),
-    Option("--exclusive", "Lease the folder: no other session may work there meanwhile.", FLAG),
+    Option("--exclusive", "Lease the folder, so that no other session can work there.", FLAG),
     Option("--share", "Join a workspace that is in use, as a reader.", FLAG),
     Option("--runtime", default="local", choices=tuple(base.RUNTIMES)),
     Option("--image", "docker: the container's image.", metavar="I"),
@@ -70,10 +70,10 @@ OPTIONS = (
         metavar="NAME[=VALUE]",
     ),
     Option("--idle-after", "Silence that counts as idle, such as 45s or 5m.", metavar="DURATION"),
-    Option("--prompt", "A first prompt; - reads it as --prompt-file does."),
+    Option("--prompt", "The first prompt; - reads it from standard input."),
     Option(
         "--prompt-file",
-        "Type a first prompt from a file, or from standard input (-): it stands in no process list.",
+        "Type the first prompt from a file or standard input (-), so that no process list shows it.",
         metavar="FILE",
     ),
     Option("--attach", "Enter the session's terminal at once.", FLAG),
@@ -126,9 +126,9 @@ def run(
     """Returns the exit code: of the session's run with ``attach``, else 0."""
     _check_places(branch=branch is not None, workspace=workspace is not None, here=here)
     if exclusive and share:
-        raise UsageError("--exclusive and --share exclude each other")
+        raise UsageError("--exclusive and --share cannot be combined")
     if prompt is not None and prompt_file is not None:
-        raise UsageError("--prompt and --prompt-file exclude each other")
+        raise UsageError("--prompt and --prompt-file cannot be combined")
     if prompt == "-":
         prompt, prompt_file = None, prompt
     home = open_home()
@@ -195,7 +195,7 @@ def _seconds(word: str, text: str) -> float:
 def _check_places(**given: bool) -> None:
     named = [f"--{name}" for name, is_given in given.items() if is_given]
     if len(named) > 1:
-        raise UsageError(f"{' and '.join(named)} exclude each other")
+        raise UsageError(f"{' and '.join(named)} cannot be combined")
 
 
 def __getattr__(name: str) -> Any:

@@ -28,21 +28,21 @@ class Send(click.Command):
 @click.command("send", cls=Send, context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 @session_argument
 @click.argument("text")
-@click.option("--no-enter", is_flag=True, help="Type the text and leave it there.")
-@click.option("--force", is_flag=True, help="Type even when the agent waits for a permission.")
-@click.option("--wait", "until_done", is_flag=True, help="Wait until the agent is idle, wants something, or has ended.")
-@click.option("--timeout", "timeout_s", type=SECONDS, metavar="SECONDS", help="With --wait: give up.")
+@click.option("--no-enter", is_flag=True, help="Do not press Enter.")
+@click.option("--force", is_flag=True, help="Type even if the agent is waiting for a permission.")
+@click.option("--wait", "until_done", is_flag=True, help="Wait until the agent is idle, needs something, or has ended.")
+@click.option("--timeout", "timeout_s", type=SECONDS, metavar="SECONDS", help="With --wait: give up after this time.")
 @json_option
 def command(
     session: str, text: str, no_enter: bool, force: bool, until_done: bool, timeout_s: float | None, as_json: bool
 ) -> None:
     """Type TEXT into a session, as a person would paste it, and press Enter.
 
-    A session that was ended because it was idle, or that had done its work, is started again for it. A TEXT of `-` is
-    read from standard input, so that it stands in no process list; a line end at its end is the Enter that is pressed.
+    A session that was ended because it was idle, or that had completed, is started again first. With `-`, TEXT is
+    read from standard input, so that no process list shows it; a final newline counts as the Enter that is pressed.
     """
     if timeout_s is not None and not until_done:
-        raise UsageError("--timeout goes with --wait")
+        raise UsageError("--timeout needs --wait")
     if text == "-":
         text = typed_in()
         text = text if no_enter else text.removesuffix("\n")

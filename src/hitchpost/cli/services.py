@@ -18,7 +18,7 @@ from hitchpost.text import painted, visible
 @click.command("services")
 @json_option
 def command(as_json: bool) -> None:
-    """Show the containers of all sessions, and whether an agent lives in each."""
+    """Show each session's container, and whether its agent is alive."""
     home = open_home()
     try:
         is_up, rows = True, hub_client.ask(home, "GET", "/api/status", timeout_s=5)["containers"]

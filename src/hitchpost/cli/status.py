@@ -24,7 +24,7 @@ NOT_LIVE = (STALE, UNKNOWN, run.FAILED, run.ORPHANED, run.STOPPED, run.COMPLETED
 @click.command("status")
 @json_option
 def command(as_json: bool) -> None:
-    """Show whether the hub runs, which containers there are, and how many sessions are in which state."""
+    """Show whether the hub is running, the containers, and how many sessions are in each state."""
     home = open_home()
     silent = ""
     known: dict[str, Any] | None = None

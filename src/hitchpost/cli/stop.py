@@ -21,7 +21,7 @@ from hitchpost.text import visible
 @click.option("--now", is_flag=True, help="Use force at once.")
 @json_option
 def command(sessions: tuple[str, ...], grace_s: float | None, now: bool, as_json: bool) -> None:
-    """End sessions, and every process that they started."""
+    """End sessions and everything they started."""
     if grace_s is not None:
         check_grace(grace_s)
     home = open_home()

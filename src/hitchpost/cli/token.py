@@ -12,19 +12,21 @@ from hitchpost.text import table, visible
 
 @click.group("token")
 def command() -> None:
-    """Tokens for scripts (Authorization: Bearer TOKEN), and browsers that are signed in."""
+    """Tokens for scripts (Authorization: Bearer TOKEN), and signed-in browsers."""
 
 
 @command.command("create")
 @click.option("--name", default="", help="What it is for.")
 @click.option("--role", type=click.Choice(["owner", "viewer"]), default="owner", show_default=True)
-@click.option("--session", "sessions", multiple=True, metavar="SESSION", help="Only for this one; can be repeated.")
+@click.option(
+    "--session", "sessions", multiple=True, metavar="SESSION", help="Limit the token to this session; can be repeated."
+)
 @click.option("--for", "lasts", default="30d", show_default=True, metavar="DURATION", help="Such as 12h, 7d or never.")
 def create(name: str, role: str, sessions: tuple[str, ...], lasts: str) -> None:
-    """Make a token and print it, once: only its digest is kept.
+    """Create a token and print it. It is shown only once: Hitchpost keeps just its digest.
 
-    A viewer looks and changes nothing. With --session the token is for these sessions alone: of all others it sees
-    nothing, in no list and no event, and it makes no new ones.
+    A viewer can look but not change anything. With --session, the token is for those sessions only: lists and events
+    show it no others, and it cannot create sessions.
     """
     from datetime import UTC, datetime, timedelta
 
@@ -56,7 +58,7 @@ def _seconds(text: str) -> float | None:
 @command.command("ls")
 @json_option
 def ls(as_json: bool) -> None:
-    """List tokens and signed-in browsers. The last use is told to ten minutes."""
+    """List tokens and signed-in browsers. The last use is accurate to ten minutes."""
     from hitchpost.hub.http.tokenfile import TokenFile
 
     found = TokenFile(open_home()).all()
@@ -85,7 +87,7 @@ def ls(as_json: bool) -> None:
 @command.command("rm")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 def rm(ids: tuple[str, ...]) -> None:
-    """Take tokens back, or sign browsers out: what ID names is not let in any more."""
+    """Revoke tokens, or sign browsers out."""
     from hitchpost.hub.http.tokenfile import TokenFile
 
     kept = TokenFile(open_home())

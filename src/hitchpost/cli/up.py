@@ -31,15 +31,21 @@ class UpFailed(HitchpostError):
 @click.command("up")
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address to listen on.")
 @click.option("--port", default=8750, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free one.")
-@click.option("--foreground", is_flag=True, help="Stay, for service managers; logs go to standard error.")
 @click.option(
-    "--keep-env", "keep", multiple=True, metavar="NAME", help="A variable of yours that runs of the hub get, too."
+    "--foreground", is_flag=True, help="Stay in the foreground, for service managers; logs go to standard error."
+)
+@click.option(
+    "--keep-env",
+    "keep",
+    multiple=True,
+    metavar="NAME",
+    help="Also pass this variable to the sessions that the hub starts.",
 )
 @json_option
 def command(host: str, port: int, foreground: bool, keep: tuple[str, ...], as_json: bool) -> None:
-    """Start the hub in the background and print a URL that signs you in. Run again, it prints a fresh URL.
+    """Start the hub in the background and print a URL that signs you in. Run it again for a new URL.
 
-    Sessions that the page starts get what a login has of your environment, and what --keep-env or `pass_env` name.
+    Sessions that the page starts get only a login's environment, plus what --keep-env and `pass_env` name.
     """
     hub_client.check_host(host)
     home = open_home()
@@ -52,7 +58,10 @@ def command(host: str, port: int, foreground: bool, keep: tuple[str, ...], as_js
         started = _start(home, host, port, kept)
         _tell_left_out(kept)
     elif keep:
-        say("the hub runs already: --keep-env counts when it is started; hitch down ends it, sessions go on")
+        say(
+            "the hub is already running, and --keep-env takes effect only when it starts; "
+            "hitch down ends it, sessions keep running"
+        )
     answer = _launch(home, started)
     if as_json:
         print_json(answer)
@@ -92,7 +101,7 @@ def _tell_left_out(kept: tuple[str, ...]) -> None:
     wanted = {name: agents for name, agents in catalog.variables().items() if name in os.environ and name not in here}
     if wanted:
         left = ", ".join(f"{name} ({', '.join(agents)})" for name, agents in wanted.items())
-        say(f"sessions that the page starts do not get {left}; --keep-env NAME or the setting pass_env do that")
+        say(f"sessions that the page starts do not get {left}; pass them with --keep-env NAME or the setting pass_env")
 
 
 def _environment(home: str, kept: tuple[str, ...]) -> dict[str, str]:

@@ -24,9 +24,9 @@ from hitchpost.text import visible
 def command(session: str, until: str, timeout_s: float | None, as_json: bool) -> None:
     """Wait until a session is idle, waits for a prompt, is blocked on a permission, or has ended.
 
-    `idle` is also true of a session that waits or is blocked: it does nothing now. With `exit` the exit code is 0
-    whatever the agent's was; the label says how it ended. It is 1 when the time is up, or when the session ends
-    before it was what you wait for.
+    A session that waits or is blocked also counts as `idle`, because it is doing nothing. With `exit`, the exit code
+    is 0 whatever the agent's was; the label says how it ended. The exit code is 1 if the time runs out, or if the
+    session ends first.
     """
     home = open_home(create=False)
     seen = wait(home, find(home, session), until, timeout_s=timeout_s)

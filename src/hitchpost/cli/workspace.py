@@ -36,10 +36,12 @@ def command() -> None:
 
 @command.command("create", short_help="Make a worktree of this repository on a branch.")
 @click.argument("branch")
-@click.option("--capacity", default=1, show_default=True, type=click.IntRange(1, 100), help="How many may write.")
+@click.option(
+    "--capacity", default=1, show_default=True, type=click.IntRange(1, 100), help="How many sessions may write at once."
+)
 @json_option
 def create(branch: str, capacity: int, as_json: bool) -> None:
-    """Make a worktree of this repository on BRANCH, which is new or there already."""
+    """Make a worktree of this repository on BRANCH, which may be new or exist already."""
     home = open_home()
     show = progress(branch, "making it ready")
     made = worktree.make(home, current_folder(), branch, capacity=capacity, progress=show)
@@ -55,10 +57,10 @@ def create(branch: str, capacity: int, as_json: bool) -> None:
 
 
 @command.command("ls")
-@click.option("-a", "--all", "everything", is_flag=True, help="Removed ones that can be restored, too.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include removed workspaces that can be restored.")
 @json_option
 def ls(everything: bool, as_json: bool) -> None:
-    """List workspaces, with who uses them."""
+    """List workspaces and the sessions that use them."""
     home = open_home(create=False)
     for done in worktree.sweep(home):
         say(done)
@@ -80,7 +82,7 @@ def _row(shape: dict[str, Any]) -> tuple[str, ...]:
 @workspace_argument
 @json_option
 def show(workspace: str, as_json: bool) -> None:
-    """Tell everything about a workspace."""
+    """Show everything about a workspace."""
     home = open_home(create=False)
     shape = overview(home, store.find(home, workspace, removed=True))
     if as_json:
@@ -105,11 +107,11 @@ def path(workspace: str) -> None:
 
 @command.command("rm")
 @workspace_argument
-@click.option("-f", "--force", is_flag=True, help="Uncommitted work is kept in a snapshot instead of refusing.")
+@click.option("-f", "--force", is_flag=True, help="Remove it even with uncommitted work, which is kept in a snapshot.")
 def rm(workspace: str, force: bool) -> None:
-    """Remove a worktree; its branch stays. Of a plain folder only the record goes, the folder is not touched.
+    """Remove a worktree; its branch stays. For a plain folder, only the record is removed.
 
-    Refused while it is in use, and with uncommitted work. Ignored files are deleted with it.
+    Refused while it is in use, or if it has uncommitted work. Files that git ignores are deleted with it.
     """
     home = open_home(create=False)
     found = store.find(home, workspace, removed=True)
@@ -121,11 +123,11 @@ def rm(workspace: str, force: bool) -> None:
     click.echo(f"{visible(found.name)}: removed")
 
 
-@command.command("restore", short_help="Bring a worktree that is gone back.")
+@command.command("restore", short_help="Bring back a worktree that is gone.")
 @workspace_argument
-@click.option("--snapshot", metavar="REF", help="Bring this snapshot's files back, not the newest's.")
+@click.option("--snapshot", metavar="REF", help="Use the files of this snapshot instead of the newest one.")
 def restore_command(workspace: str, snapshot: str | None) -> None:
-    """Make a worktree that is gone again, from its branch and its newest snapshot."""
+    """Bring back a worktree that is gone, from its branch and its newest snapshot."""
     home = open_home(create=False)
     found = store.find(home, workspace, removed=True)
     show = progress(found.name, "restoring")
@@ -141,11 +143,11 @@ def restore_command(workspace: str, snapshot: str | None) -> None:
         say(f"its setup was not run: {error}")
 
 
-@command.command("prune", short_help="Remove worktrees that hold no work.")
-@click.option("-n", "--dry-run", is_flag=True, help="Only tell what would be removed.")
+@command.command("prune", short_help="Remove worktrees that contain no work.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only print what would be removed.")
 @json_option
 def prune_command(dry_run: bool, as_json: bool) -> None:
-    """Remove worktrees that nobody uses and that hold no work of their own."""
+    """Remove worktrees that nobody uses and that contain no work of their own."""
     decisions = prune(open_home(create=False), dry_run=dry_run)
     if as_json:
         print_json(
@@ -171,10 +173,10 @@ def prune_command(dry_run: bool, as_json: bool) -> None:
 @click.argument("folder", required=False, metavar="[DIR]")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def trust_command(folder: str | None, yes: bool) -> None:
-    """Show the commands of a repository's .hitchpost.toml, and let them run. A changed file needs new trust.
+    """Show the commands of a repository's .hitchpost.toml, and allow them to run. If the file changes, trust it again.
 
-    That holds for the files of the repository that the commands name, and for commits that agents in containers made.
-    A repository that such an agent could write itself is yours from then on.
+    Trust also covers the files of the repository that the commands name, and commits that agents in containers made.
+    If such an agent could write the repository itself, this takes it as yours.
     """
     home = open_home()
     if folder is None or os.path.isdir(folder):
