@@ -50,7 +50,9 @@ class AmbiguousSession(HitchpostError):
     code = "ambiguous"
 
     def __init__(self, word: str, ids: list[str]) -> None:
-        super().__init__(f"{word!r} fits {len(ids)} sessions: {', '.join(ids[:8])}", "type more of the id, or a name")
+        super().__init__(
+            f"{word!r} matches {len(ids)} sessions: {', '.join(ids[:8])}", "type more of the id, or a name"
+        )
         self.word, self.ids = word, ids
 
 
@@ -120,7 +122,9 @@ class AmbiguousWorkspace(HitchpostError):
     field = "workspace"
 
     def __init__(self, word: str, ids: list[str]) -> None:
-        super().__init__(f"{word!r} fits {len(ids)} workspaces: {', '.join(ids[:8])}", "type more of the id, or a name")
+        super().__init__(
+            f"{word!r} matches {len(ids)} workspaces: {', '.join(ids[:8])}", "type more of the id, or a name"
+        )
         self.word, self.ids = word, ids
 
 
@@ -132,7 +136,7 @@ class WorkspaceExists(HitchpostError):
     code = "exists"
 
     def __init__(self, name: str, path: str) -> None:
-        super().__init__(f"workspace {name!r} is there already, at {path}")
+        super().__init__(f"workspace {name!r} already exists, at {path}")
         self.name, self.path = name, path
 
 

@@ -133,7 +133,7 @@ def test_where_no_control_group_is_allowed_it_says_unprotected(hitch: Hitch, hom
     found = {one["check"]: one for one in checks(as_nobody(hitch))}
     assert found["protection"]["level"] == "note"
     assert found["protection"]["text"].startswith(
-        "unprotected: a fork bomb or memory hog in one session can starve the others"
+        "unprotected: a fork bomb or runaway memory use in one session can starve the others"
     )
 
 
@@ -223,7 +223,7 @@ def test_a_session_of_which_nothing_can_be_read_stays_a_problem_and_is_kept(grou
     for name in ("state.json", "session.json", "story.jsonl"):
         (session / name).write_bytes(GARBAGE)
     answer = ground.hitch("doctor", "--fix", "--json", check=1).json()
-    assert [text.startswith(f"{session.name}: could not be mended: ") for text in answer["failed"]] == [True]
+    assert [text.startswith(f"{session.name}: could not be repaired: ") for text in answer["failed"]] == [True]
     assert not any("could not" in text for text in answer["fixed"])
     lines = ground.hitch("doctor", "--fix", check=1).out.splitlines()
     assert [line.split()[:2] for line in lines if "could not be mended" in line] == [["failed", f"{session.name}:"]]
@@ -249,7 +249,7 @@ def test_a_newer_schema_is_a_problem_and_fix_leaves_it_alone(ground: Ground, fil
 def test_an_older_schema_is_a_note(ground: Ground) -> None:
     path = session_of(ground, name="dev") / "state.json"
     path.write_text(path.read_text().replace('"schema": 1, "run": 1, "state"', '"status"'))
-    assert "is of an older schema" in only(trouble(ground.hitch), "note", "files")["text"]
+    assert "has an older schema" in only(trouble(ground.hitch), "note", "files")["text"]
 
 
 @pytest.mark.ids("S11")
@@ -274,7 +274,7 @@ def test_a_lost_keeper_is_a_problem_and_fix_writes_it_down_and_leaves_no_process
     assert "its keeper is gone" in found[0]["text"]
     assert (found[0]["level"], found[0]["session"]) == ("problem", "dev")
     assert session.state == "running"
-    assert "dev: wrote down what became of it: running → failed: keeper lost" in fixed(ground.hitch)
+    assert "dev: recorded what became of it: running → failed: keeper lost" in fixed(ground.hitch)
     assert session.state == "failed"
     assert trouble(ground.hitch) == []
     assert ground.processes() == []

@@ -96,7 +96,7 @@ def test_an_ambiguous_beginning_of_an_id_is_exit_code_3_and_lists_those_that_fit
         new_session(ground.home, ground.place, id=id)
     code, text = call(ground.hitch, verb, "abc")
     assert code == 3
-    assert text == ("hitch: 'abc' fits 2 sessions: abcdef000001, abcdef000002; type more of the id, or a name\n")
+    assert text == ("hitch: 'abc' matches 2 sessions: abcdef000001, abcdef000002; type more of the id, or a name\n")
     assert len(ground.hitch("ps", "--json").json()) == 2
 
 

@@ -92,9 +92,7 @@ def test_an_end_is_told_with_what_the_agent_had_used(ground: Ground) -> None:
         sys.executable, "-c", "import os; held = b'x' * (50 << 20); os.kill(os.getpid(), 9)", name="dev"
     )
     session.ended()
-    used = re.fullmatch(
-        r"(\d+\.\d) MiB of memory, \d+\.\d\d s of a processor", values(explain(ground, session))["used"]
-    )
+    used = re.fullmatch(r"(\d+\.\d) MiB of memory, \d+\.\d\d s of CPU time", values(explain(ground, session))["used"])
     assert used is not None
     assert float(used[1]) > 50
 
@@ -107,7 +105,7 @@ def test_a_stopped_session_names_who_asked(ground: Ground) -> None:
     assert values(found)["intent"] == "user asked it to end (asked by cli)"
     assert values(found)["exit"] == "command killed by SIGTERM, asked by user"
     assert values(found)["keeper"] == "gone: its lock is free"
-    assert "who asked counts first" in found["rule"]
+    assert "a requested end counts as stopped" in found["rule"]
 
 
 @pytest.mark.ids("F17")
@@ -117,7 +115,7 @@ def test_a_lost_keeper_is_explained_before_anybody_has_written_it_down(ground: G
     before = tree(session.folder)
     found = explain(ground, session)
     assert (found["session"]["label"], values(found)["state"]) == ("failed: keeper lost", "running (run 1)")
-    written = "running is written down, but its keeper is gone"
+    written = "running is recorded, but its keeper is gone"
     died = "the agent, its child, got SIGKILL when it died"
     assert found["rule"] == f"the run failed: keeper lost; {written}; {died}"
     assert tree(session.folder) == before
@@ -130,9 +128,9 @@ def test_a_reboot_is_explained_by_the_boot_id(ground: Ground, monkeypatch: pytes
     monkeypatch.setenv("HITCHPOST_BOOT_ID", "another")
     found = explain(ground, session)
     assert found["session"]["label"] == "suspended: interrupted by reboot"
-    assert values(found)["boot"] == "another than the run's: the machine was restarted since"
+    assert values(found)["boot"] == "not the run's: the machine has restarted since"
     assert found["rule"] == (
-        "the record counts first, and this run was interrupted by reboot, so the session is suspended"
+        "the record comes first, and this run was interrupted by reboot, so the session is suspended"
     )
 
 
@@ -166,7 +164,7 @@ def test_a_report_of_the_agent_is_a_fact(ground: Ground) -> None:
     found = explain(ground, session)
     assert values(found)["attention"] == "blocked (by osc7501)"
     assert found["session"]["label"].startswith("running (blocked ")
-    assert found["rule"].endswith("and it says that it waits for a permission")
+    assert found["rule"].endswith("and it says that it is waiting for a permission")
     ground.stop(session, "--now")
 
 
@@ -174,7 +172,7 @@ def test_an_archived_record_counts_first(ground: Ground) -> None:
     session = Truth(ground.home, new_session(ground.home, ground.place, name="dev"))
     ground.hitch("archive", "dev")
     found = explain(ground, session)
-    assert found["rule"] == "the record is archived, and the record counts first, whatever became of the run"
+    assert found["rule"] == "the record is archived, and the record comes first, whatever became of the run"
     assert (
         ground.hitch("explain", "dev").out.splitlines()[-1].endswith("active → archived by cli: archived by the user")
     )
@@ -216,26 +214,26 @@ def test_hostile_texts_in_the_story_are_escaped(ground: Ground) -> None:
     [
         (Facts(NOON, state="running", started_at=NOON), "silent for longer than 30s, which counts as idle"),
         (Facts(NOON, state="running", process_stopped=True), "a signal has stopped it (it can still be ended)"),
-        (Facts(NOON, state="running", keeper_stopped=True), "hears and writes nothing until it gets SIGCONT"),
+        (Facts(NOON, state="running", keeper_stopped=True), "cannot hear or write anything until it gets SIGCONT"),
         (Facts(NOON, state="failed", exit=Exit(signal="SIGKILL")), "failed: the command was killed by SIGKILL"),
         (
             Facts(NOON, state="running", probe_failed=True, keeper_stopped=True, doubt="keeper stopped"),
-            "which alone can tell how it ended, so nothing is claimed; its last known state is running",
+            "which alone knows how it ended, so its status is unknown; its last known state is running",
         ),
         (
             Facts(NOON, state="running", probe_failed=True, doubt="keeper stopped"),
-            "keeper stopped, so nothing is claimed; its last known state is running",
+            "keeper stopped, so its status is unknown; its last known state is running",
         ),
         (
             Facts(NOON, state="running", report=Report("blocked", "osc7501", NOON)),
-            "it says that it waits for a permission",
+            "it says that it is waiting for a permission",
         ),
         (Facts(NOON, state="running", probe_failed=True), "its last known state is running"),
         (
             Facts(NOON, state="running", runtime="docker", sandbox_alive=True, session_alive=False),
-            "the sandbox lives, the agent in it is gone, and nobody asked for that",
+            "the sandbox is alive, but the agent in it is gone, and nobody asked for that",
         ),
-        (Facts(NOON, record="suspended"), "and the record counts first, whatever became of the run"),
+        (Facts(NOON, record="suspended"), "and the record comes first, whatever became of the run"),
     ],
 )
 def test_the_rule_is_told_in_plain_words(facts: Facts, end: str) -> None:
@@ -313,7 +311,7 @@ def test_after_the_last_sign_of_a_keeper_that_was_lost_nothing_is_claimed(ground
     assert (alive["label"], alive["session_alive"]) == ("running", True), "output came later, so it lived"
     found = at(ground, session, after)
     assert (found["session"]["label"], found["session"]["session_alive"]) == ("unknown", None)
-    assert values(found)["keeper"].startswith("not known")
+    assert values(found)["keeper"].startswith("unknown")
 
 
 def test_after_the_last_sign_before_an_end_that_a_stopped_keeper_missed_nothing_is_claimed(ground: Ground) -> None:

@@ -153,7 +153,7 @@ def test_a_first_prompt_is_not_typed_into_an_agent_that_never_shows_its_own(
     program(agents, "aider", PROMPTED)
     words = ("--name", "dev", "--workspace", ground.place, "--prompt", "fix it")
     answer = ground.hitch.here("run", "aider", *words, check=1)
-    why = "it has not shown its prompt within 3 s"
+    why = "it did not show its prompt within 3 s"
     assert answer.err == (
         f"hitch: dev was started, but its first prompt was not delivered: {why}; see hitch logs dev\n"
     )

@@ -106,10 +106,10 @@ def test_a_first_prompt_that_cannot_be_typed_starts_nothing(ground: Ground) -> N
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("42", "hitch: the name '42' is only digits, which are for the index; add a letter\n"),
-        (" \t", "hitch: a name needs at least one character that can be seen\n"),
-        ("", "hitch: a name needs at least one character that can be seen\n"),
-        ("x" * 129, "hitch: the name has 129 characters; 128 is the most\n"),
+        ("42", "hitch: the name '42' is only digits, which stand for a session's number; add a letter\n"),
+        (" \t", "hitch: a name needs at least one visible character\n"),
+        ("", "hitch: a name needs at least one visible character\n"),
+        ("x" * 129, "hitch: the name has 129 characters; the limit is 128\n"),
     ],
 )
 def test_a_name_that_cannot_be_used_is_refused_with_the_reason(hitch: Hitch, name: str, text: str) -> None:

@@ -94,7 +94,7 @@ def test_a_text_that_the_agent_does_not_read_is_told_so(ground: Ground, hub: Hub
     eventually(lambda: len(hub.ask("GET", "/api/sessions")) == 4)
 
     def why(name: str) -> str:
-        return f"{name} has not read all of the text within 15 s; the rest waits until it reads again"
+        return f"{name} did not read all of the text within 15 s; the rest is typed when it reads again"
 
     def command(name: str, text: str) -> None:
         told = ground.hitch("send", name, "-", stdin=text, check=1)

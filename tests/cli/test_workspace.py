@@ -245,7 +245,7 @@ def test_create_ls_show_path_and_rm(ground: Ground, repo: Repo) -> None:
         "snapshots": [],
     }
     exists = ground.hitch("workspace", "create", "fix", cwd=repo.path, check=5)
-    assert exists.err == f"hitch: workspace 'fix' is there already, at {path}\n"
+    assert exists.err == f"hitch: workspace 'fix' already exists, at {path}\n"
     assert ground.hitch("workspace", "ls").out.splitlines()[1].split() == ["fix", made["id"], "clean", "-", str(path)]
     assert "state:      clean\n" in ground.hitch("workspace", "show", "fix").out
     assert ground.hitch("workspace", "rm", "fix").out == "fix: removed\n"

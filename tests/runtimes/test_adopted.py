@@ -100,7 +100,7 @@ def test_what_cannot_be_adopted_is_refused_with_the_reason(theirs: Theirs, groun
     theirs.begin("sleep 1000")
     theirs.adopt()
     words = ("adopt", "--socket", str(theirs.socket), "--tmux")
-    assert "is adopted already, as dev" in ground.hitch(*words, "work", check=4).err
+    assert "is already adopted, as dev" in ground.hitch(*words, "work", check=4).err
     for target in ("nowhere", "#(touch canary)", "work:9.9", "%99"):
         assert ground.hitch(*words, target, check=4).err.startswith("hitch: tmux")
     assert not (ground.place / "canary").exists()

@@ -349,7 +349,7 @@ def test_output_comes_back_when_who_brings_it_is_killed_inside(boxed: Boxed):
     assert dev.exit()["lost_output_bytes"] is None
     assert boxed.ground.hitch("logs", "dev", "--json").json()["lost"] is None
     facts = boxed.ground.hitch("explain", "dev", "--json").json()["facts"]
-    assert [fact["value"] for fact in facts if fact["fact"] == "lost output"] == ["not known: nobody could count it"]
+    assert [fact["value"] for fact in facts if fact["fact"] == "lost output"] == ["unknown: nobody could count it"]
 
 
 def test_nothing_that_a_start_leaves_running_keeps_the_engine_waiting(boxed: Boxed):

@@ -43,7 +43,7 @@ def test_an_agent_in_a_container_is_taken_over_and_its_exit_is_known(boxed: Boxe
     assert (row["sandbox_alive"], row["session_alive"]) == (True, True)
     said = boxed.ground.hitch("explain", "dev").out
     assert LOST in said
-    assert "nobody hears it until a new one takes it over" in said
+    assert "nobody hears it until a new keeper takes over" in said
     assert "running" in boxed.ground.hitch("services").out
     assert alive(agent), "looking ends nothing"
     assert dev.states() == ["starting", "running"], "looking writes nothing"
@@ -127,7 +127,7 @@ def test_an_agent_that_no_keeper_can_take_over_is_told_as_running_and_can_be_sto
     (place / "out").write_text("no pipe")
     with live("attach", "dev", terminal=(80, 24)) as refused:
         assert refused.process.wait(20) == 4, refused.err()
-        assert "no other could take its place" in refused.err()
+        assert "no other could take over" in refused.err()
     assert boxed.ground.ps(dev)["label"] == LOST
     assert alive(agent)
     boxed.ground.hitch("stop", "dev")
@@ -225,6 +225,6 @@ def test_an_agent_whose_tmux_died_too_is_not_taken_over(boxed: Boxed) -> None:
     eventually(lambda: b"ready" in dev.output(), what="the agent")
     dev.kill_keeper()
     boxed.engine.docker("exec", boxed.container(dev), "tmux", "kill-server")
-    assert "no other could take its place" in boxed.ground.hitch("send", "dev", "hello", check=4).err
+    assert "no other could take over" in boxed.ground.hitch("send", "dev", "hello", check=4).err
     assert boxed.label(dev) == LOST
     boxed.ground.hitch("stop", "dev")

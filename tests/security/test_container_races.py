@@ -229,8 +229,8 @@ def test_S12_a_container_goes_on_after_who_held_it_was_killed(race: Race) -> Non
     with race.holder():
         assert race.is_paused(dev)
     assert race.is_paused(dev)
-    assert "it is paused: who worked on its files was killed" in race.hitch("doctor", check=1).out
-    assert "its container goes on" in race.hitch("doctor", "--fix", check=False).out
+    assert "it is still paused: whatever was working on its files was killed" in race.hitch("doctor", check=1).out
+    assert "resumed its container" in race.hitch("doctor", "--fix", check=False).out
     assert not race.is_paused(dev)
     assert "is paused" not in race.hitch("doctor", check=False).out
     with race.holder():
@@ -262,7 +262,7 @@ def test_S12_without_an_answer_of_the_engine_nothing_is_done(race: Race) -> None
         snapshot.take(race.home, race.workspace, "for this test")
     assert snapshot.listing(race.workspace) == []
     eventually(lambda: race.is_paused(dev), what="the engine that does it late")
-    assert "its container goes on" in race.hitch("doctor", "--fix", check=False).out
+    assert "resumed its container" in race.hitch("doctor", "--fix", check=False).out
     assert not race.is_paused(dev)
 
 

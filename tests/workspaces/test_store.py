@@ -33,7 +33,7 @@ def test_a_workspace_is_found_by_id_name_path_and_the_beginning_of_its_id(home: 
     assert store.find(str(home), "one") == first
     assert store.find(str(home), "/x/one") == first
     assert store.find(str(home), "aaaaaaaaaab") == second
-    with pytest.raises(AmbiguousWorkspace, match="fits 2 workspaces"):
+    with pytest.raises(AmbiguousWorkspace, match="matches 2 workspaces"):
         store.find(str(home), "aaaa")
     for wanted in ("nobody", "", "../sessions"):
         with pytest.raises(NoSuchWorkspace):

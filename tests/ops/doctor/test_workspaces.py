@@ -49,7 +49,7 @@ def test_what_was_never_finished_is_named(home: Path, repo: Repo) -> None:
     with store.lock(str(home), made.id):
         store.changed(str(home), made, made=False)
         assert findings(home) == [(OK, "workspaces", "0 known")]
-    assert findings(home)[0] == (NOTE, "workspaces", "fix was never finished being made")
+    assert findings(home)[0] == (NOTE, "workspaces", "fix was only partly made")
 
 
 def test_git_that_is_missing_is_a_note_until_it_is_needed(

@@ -84,10 +84,10 @@ def test_a_name_is_given_once_among_sessions_that_are_not_archived(ground: Groun
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("", "at least one character"),
-        (" \t", "at least one character"),
+        ("", "at least one visible character"),
+        (" \t", "at least one visible character"),
         ("123", "only digits"),
-        ("x" * (LONGEST_NAME + 1), f"has {LONGEST_NAME + 1} characters; {LONGEST_NAME} is the most"),
+        ("x" * (LONGEST_NAME + 1), f"has {LONGEST_NAME + 1} characters; the limit is {LONGEST_NAME}"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_and_leaves_nothing(ground: Ground, name: str, why: str) -> None:

@@ -37,8 +37,8 @@ def test_what_would_end_the_command_halfway_is_refused_before_anything_is_done(
     session = begun(ground, f"{inherited}{HITCH} {deed}{yes} dev")
     said = ground.said("said")
     assert said == (
-        "hitch: this command runs inside dev, whose end would end it halfway; "
-        f"in a terminal outside of it: hitch {deed} dev\n4\n"
+        "hitch: this command runs inside dev and would end together with it, halfway; "
+        f"in a terminal outside it: hitch {deed} dev\n4\n"
     )
     assert (session.state, session.state_file()["run"]) == ("running", 1)
     assert alive(session.agent_pid())

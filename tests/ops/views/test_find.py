@@ -41,7 +41,7 @@ def test_a_session_is_found_by_id_then_name_then_number_then_beginning(
 def test_a_beginning_that_fits_several_says_which(ground: Ground, make: Callable[[str, str], str]) -> None:
     make("one", "aaaaaaaaaaaa")
     make("two", "aaabbbbbbbbb")
-    with pytest.raises(AmbiguousSession, match="'aaa' fits 2 sessions: aaaaaaaaaaaa, aaabbbbbbbbb"):
+    with pytest.raises(AmbiguousSession, match="'aaa' matches 2 sessions: aaaaaaaaaaaa, aaabbbbbbbbb"):
         resolve(str(ground.home), "aaa")
     assert resolve(str(ground.home), "aaab") == "aaabbbbbbbbb"
 

@@ -48,7 +48,7 @@ def findings(home: str) -> list[Finding]:
             "keeper",
             f"the folder of {keeper.session} was deleted; its keeper (pid {keeper.pid}) "
             f"and the agent of run {keeper.run} work on",
-            "run: hitch doctor --fix (both are ended)",
+            "run: hitch doctor --fix (ends both)",
         )
         for keeper in unseen(home)
     ]

@@ -23,7 +23,7 @@ PR_GET_CHILD_SUBREAPER = 37
 TOOL_TIMEOUT_S = 5.0
 PROBE = "doctor"
 YOUNG_S = 60.0
-UNPROTECTED = "unprotected: a fork bomb or memory hog in one session can starve the others"
+UNPROTECTED = "unprotected: a fork bomb or runaway memory use in one session can starve the others"
 
 
 def machine(settings: Settings) -> Iterator[Finding]:

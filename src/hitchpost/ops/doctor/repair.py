@@ -44,7 +44,7 @@ def mend(home: str) -> Mended:
             done += _session(home, session)
         except TROUBLE as error:
             why = os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
-            failed.append(f"{session}: could not be mended: {why}")
+            failed.append(f"{session}: could not be repaired: {why}")
     half, temps = unfinished(home), sessions.temp_files(home) + sessions.temp_files(sessions_folder(home))
     sweep(home)
     done += [f"removed {path}" for path in half if not os.path.lexists(path)]
@@ -72,7 +72,7 @@ def _session(home: str, session: str) -> list[str]:
     litter, paused = sessions.left_over(folder), is_left(folder)
     after = recover(home, session, actor="doctor")
     done += [f"{name}: {change}" for change in _changes(before, after)]
-    done += [f"{name}: its container goes on"] if paused and not is_left(folder) else []
+    done += [f"{name}: resumed its container"] if paused and not is_left(folder) else []
     if before.facts.state in runs.LIVE and after.facts.state in runs.TERMINAL and may_be(after):
         left = after.facts.exit.survivors if after.facts.exit is not None else 0
         end_survivors(home, after, "doctor")
@@ -87,10 +87,10 @@ def _changes(before: Observation, after: Observation) -> list[str]:
     if before.problem and not after.problem:
         found.append(f"rebuilt from its story ({before.problem})")
     if lives_on(before.facts) and after.facts.keeper_alive:
-        found.append("a new keeper has taken its agent over")
+        found.append("a new keeper has taken over its agent")
     if before.facts.state != after.facts.state:
         label = to_json(after, after.facts.state_changed_at or after.facts.created_at)["label"]
-        found.append(f"wrote down what became of it: {before.facts.state} → {label}")
+        found.append(f"recorded what became of it: {before.facts.state} → {label}")
     return found
 
 

@@ -57,7 +57,7 @@ def _settings() -> tuple[Settings, Finding]:
     except BadSettings as error:
         return Settings(), problem("config", str(error), f"correct {path}")
     there = os.path.exists(path)
-    return settings, ok("config", path if there else f"{path} is not there, so the defaults hold")
+    return settings, ok("config", path if there else f"{path} does not exist, so the defaults apply")
 
 
 # The home -------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def _home(home: str) -> Finding | None:
         check_folder(home)
         check_folder(os.path.join(home, SESSIONS))
     except FileNotFoundError:
-        return ok("home", f"{home} is not there yet; the first hitch run makes it")
+        return ok("home", f"{home} does not exist yet; the first hitch run makes it")
     except HomeRefused as error:
         return problem("home", str(error))
     except OSError as error:
@@ -89,7 +89,9 @@ def _place(home: str) -> Iterator[Finding]:
         yield ok("home", home)
     text = f"{free_bytes / (1 << 30):.1f} GiB free"
     if free_bytes < TOO_LITTLE_BYTES or (room.f_files and room.f_favail < TOO_FEW_FILES):
-        yield problem("space", f"{text}, {room.f_favail} files more", f"make room on the file system of {home}")
+        yield problem(
+            "space", f"{text}, room for {room.f_favail} more files", f"make room on the file system of {home}"
+        )
     elif free_bytes < LITTLE_BYTES:
         yield note("space", text, f"make room on the file system of {home}")
     else:
@@ -126,9 +128,9 @@ def _index(home: str) -> Iterator[Finding]:
     """Whether the rows of the index are what the files say; names and numbers of sessions must be unique too."""
     wrong = index_errors(home)
     if wrong:
-        yield problem("index", f"does not fit the files: {_some(wrong)}", f"{FIX} (it is rebuilt)")
+        yield problem("index", f"does not match the files: {_some(wrong)}", f"{FIX} (rebuilds it)")
     else:
-        yield ok("index", "fits the files")
+        yield ok("index", "matches the files")
     found = list(_records(home))
     for key in ("name", "index"):
         taken: dict[object, str] = {}
@@ -146,7 +148,7 @@ def index_errors(home: str) -> list[str]:
         known = Index(home).refresh()
         rows = known.rows
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        return [f"{path} is not readable as it should be ({error})"]
+        return [f"{path} cannot be read ({error})"]
     wrong = []
     for record in _records(home):
         row: dict[str, Any] = rows.get(record.id, {})

@@ -63,8 +63,8 @@ def examine(home: str, session: str) -> Ward:
     ward.groups = kept_groups(folder)
     ward.findings += _life(home, seen, name)
     if is_left(folder):
-        why = "who worked on its files was killed meanwhile"
-        ward.findings.append(problem("container", f"it is paused: {why}", f"{FIX} (it goes on)", name))
+        why = "whatever was working on its files was killed"
+        ward.findings.append(problem("container", f"it is still paused: {why}", f"{FIX} (resumes it)", name))
     ward.findings += _runs(folder, name)
     if not seen.problem and (where := folder_text(seen)) and not where.startswith("present"):
         ward.findings.append(note("workspace", where, way_on(seen), name))
@@ -82,16 +82,16 @@ def _files(folder: str) -> Iterator[Finding]:
             old = migrations.migrated(value := files.read_object(path), steps) is not value
             _ = records.read(folder) if name == records.RECORD else read_state(folder)
         except FileNotFoundError:
-            yield problem("files", f"{path} is missing", f"{FIX} (it is rebuilt from the story)", session)
+            yield problem("files", f"{path} is missing", f"{FIX} (rebuilds it from the story)", session)
         except files.Unreadable as error:
-            yield problem("files", str(error), f"{FIX} (it is rebuilt from the story, the old one kept)", session)
+            yield problem("files", str(error), f"{FIX} (rebuilds it from the story and keeps the old one)", session)
         except files.NewerSchema as error:
             yield problem("files", str(error), "use the hitchpost that wrote it, or a newer one", session)
         except OSError as error:
             yield problem("files", f"{path}: {os.strerror(error.errno or 0).lower()}", session=session)
         else:
             if old:
-                yield note("files", f"{path} is of an older schema", "it is migrated at its next change", session)
+                yield note("files", f"{path} has an older schema", "it is migrated at its next change", session)
     path = os.path.join(folder, files.STORY)
     try:
         os.close(files.open_file(path))
@@ -176,7 +176,7 @@ def left_over(folder: str) -> list[str]:
 
 def _runs(folder: str, name: str) -> Iterator[Finding]:
     for _, wrong in unreadable_run_files(folder):
-        yield problem("files", wrong, f"{FIX} (it is moved to the quarantine)", name)
+        yield problem("files", wrong, f"{FIX} (moves it to the quarantine)", name)
     if found := left_over(folder):
         yield note("left over", f"{len(found)} files, such as {found[0]}", FIX, name)
     for run in run_numbers(folder):
@@ -204,14 +204,14 @@ def _life(home: str, seen: Observation, name: str) -> Iterator[Finding]:
     if lives_on(seen.facts):
         yield problem(
             "keeper",
-            "its keeper is gone and its agent lives on unseen",
+            "its keeper is gone, and its agent is still running unwatched",
             f"{FIX} (starts a new keeper, where one can take it over)",
             name,
         )
     elif lost:
         label = status(seen.facts, datetime.now(UTC)).label
-        text = f"its keeper is gone and {seen.facts.state} is still written down; it is: {label}"
-        yield problem("keeper", text, f"{FIX} (the end is written down, what is left of it is ended)", name)
+        text = f"its keeper is gone and {seen.facts.state} is still recorded; it is: {label}"
+        yield problem("keeper", text, f"{FIX} (records the end, and ends what is left of it)", name)
     elif seen.facts.keeper_alive is True and not answers(seen.run_folder):
         pid = keeper_process(seen.run_folder)
         which = f" (pid {pid})" if pid else ""
@@ -219,7 +219,7 @@ def _life(home: str, seen: Observation, name: str) -> Iterator[Finding]:
     elif seen.facts.exit is not None and survivors(seen.facts) and (left := _survivors(seen)):
         yield note(
             "survivors",
-            f"its runs have ended, {left} of their processes live on",
+            f"its runs have ended, but {left} of their processes are still running",
             f"hitch stop {seen.record.word} ends them",
             name,
         )

@@ -24,7 +24,7 @@ def workspaces(home: str) -> Iterator[Finding]:
     yield from broken
     for workspace in found:
         if not workspace.made and files.is_held(os.path.join(store.folder_of(home, workspace.id), files.LOCK)) is False:
-            yield note(CHECK, f"{workspace.name} was never finished being made", "run: hitch doctor --fix")
+            yield note(CHECK, f"{workspace.name} was only partly made", "run: hitch doctor --fix")
         elif workspace.made and workspace.removed_at is None and not workspace.is_present:
             todo = (
                 f"hitch workspace restore {workspace.word} brings it back"

@@ -16,7 +16,7 @@ from hitchpost.settings import Settings
 from hitchpost.store.home import run_folder, session_folder
 from hitchpost.store.runfiles import Process, read_run
 
-KNOWN = "output from now on, that the program runs, and when it ends"
+KNOWN = "output from now on, whether the program is running, and when it ends"
 NOT_KNOWN = (
     "its exit status (tmux is its parent), earlier output beyond the screen, and processes that have left its tree"
 )
@@ -28,7 +28,7 @@ def adopt(
     """Watch the program as a session. Raises ``Refused`` when it is one already."""
     for row in listing(home, shapes=True):
         if row.shape["runtime"] == ADOPTED and row.shape["state"] in runs.LIVE and _is_of(home, row.shape, target):
-            raise Refused(f"pane {target.pane} is adopted already, as {row.shape['name']}")
+            raise Refused(f"pane {target.pane} is already adopted, as {row.shape['name']}")
     command = target.command or "tmux"
     known = command in catalog.names()
     spec = SessionSpec(

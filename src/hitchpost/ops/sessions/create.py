@@ -137,11 +137,13 @@ def check_readable(what: str, text: str) -> None:
 def check_name(name: str) -> None:
     check_readable("name", name)
     if not name.strip():
-        raise UsageError("a name needs at least one character that can be seen", field="name")
+        raise UsageError("a name needs at least one visible character", field="name")
     if len(name) > LONGEST_NAME:
-        raise UsageError(f"the name has {len(name)} characters; {LONGEST_NAME} is the most", field="name")
+        raise UsageError(f"the name has {len(name)} characters; the limit is {LONGEST_NAME}", field="name")
     if name.isascii() and name.isdigit():
-        raise UsageError(f"the name {name!r} is only digits, which are for the index; add a letter", field="name")
+        raise UsageError(
+            f"the name {name!r} is only digits, which stand for a session's number; add a letter", field="name"
+        )
 
 
 def home_lock(home: str) -> files.Lock:

@@ -20,8 +20,8 @@ def refuse_inside(seen: Observation, deed: str) -> None:
     """
     if seen.facts.state in runs.LIVE and is_inside(seen):
         raise Refused(
-            f"this command runs inside {seen.record.name}, whose end would end it halfway",
-            f"in a terminal outside of it: hitch {deed} {seen.record.word}",
+            f"this command runs inside {seen.record.name} and would end together with it, halfway",
+            f"in a terminal outside it: hitch {deed} {seen.record.word}",
         )
 
 

@@ -44,7 +44,9 @@ def launch(
     settings = config.load()
     config.environment(settings)  # an env file that cannot be read is known before there is a session
     if spec.runtime not in base.RUNTIMES:
-        raise UsageError(f"unknown runtime {spec.runtime!r}; known are: {', '.join(base.RUNTIMES)}", field="runtime")
+        raise UsageError(
+            f"unknown runtime {spec.runtime!r}; choose one of: {', '.join(base.RUNTIMES)}", field="runtime"
+        )
     box = to_store(spec.runtime, spec.sandbox, settings, tuple(spec.env))
     refuse_mounts(home, box)
     base.load(spec.runtime).check()

@@ -31,7 +31,7 @@ def to_store(
     """For the record. None for a runtime without a sandbox. Raises ``UsageError``."""
     if not has_sandbox(runtime):
         if asked.anything:
-            raise UsageError("--image, --mount, --network, --memory, --cpus and their like go with --runtime docker")
+            raise UsageError("--image, --mount, --network, --memory, --cpus and the like need --runtime docker")
         return None
     from hitchpost.runtimes import mount_sources
     from hitchpost.runtimes.docker import parse_mount

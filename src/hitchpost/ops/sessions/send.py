@@ -26,7 +26,7 @@ class NotTaken(HitchpostError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} has not read all of the text within {RECEIPT_TIMEOUT_S:g} s; the rest waits until it reads again"
+            f"{name} did not read all of the text within {RECEIPT_TIMEOUT_S:g} s; the rest is typed when it reads again"
         )
 
 
@@ -43,7 +43,7 @@ class NotReady(HitchpostError):
     code = "busy"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"not sent to {name}: it has not shown its prompt within {PROMPT_S:g} s")
+        super().__init__(f"not sent to {name}: it did not show its prompt within {PROMPT_S:g} s")
 
 
 def send(seen: Observation, text: str, *, enter: bool = True, force: bool = False, fresh: bool = False) -> int:

@@ -28,7 +28,7 @@ class NotTakenOver(Refused):
 
     def __init__(self, record: Record) -> None:
         super().__init__(
-            f"{record.name} runs, its keeper is gone, and no other could take its place",
+            f"{record.name} is running, but its keeper is gone and no other could take over",
             f"hitch doctor says why, hitch stop {record.word} ends it",
         )
 

@@ -73,17 +73,18 @@ def rule(facts: Facts, words: Status) -> str:
     """Which rule gave the word. The rules are tried in this order: record, failed probe, stale, the run's state."""
     if words.word in (recs.ARCHIVED, recs.ERROR, recs.SUSPENDED):
         if words.word != facts.record:
-            return f"the record counts first, and this run was {words.reason}, so the session is {words.word}"
-        return f"the record is {words.word}, and the record counts first, whatever became of the run"
+            return f"the record comes first, and this run was {words.reason}, so the session is {words.word}"
+        return f"the record is {words.word}, and the record comes first, whatever became of the run"
     if words.word == UNKNOWN:
-        why = facts.doubt or "whether its keeper lives cannot be known"
+        why = facts.doubt or "it is unknown whether its keeper is alive"
         if gone_unseen(facts):
-            why = "its agent is gone, and a signal has stopped its keeper, which alone can tell how it ended"
-        return f"{why}, so nothing is claimed; its last known state is {facts.state}"
+            why = "its agent is gone, and a signal has stopped its keeper, which alone knows how it ended"
+        return f"{why}, so its status is unknown; its last known state is {facts.state}"
     if words.word == STALE:
-        return "the sandbox lives, the agent in it is gone, and nobody asked for that"
+        return "the sandbox is alive, but the agent in it is gone, and nobody asked for that"
     if words.word != words.state:
-        return f"the run is {words.state} ({words.reason}), and a person has removed its sandbox since: that is a stop"
+        why = "a person has removed its sandbox since, which counts as a stop"
+        return f"the run is {words.state} ({words.reason}), and {why}"
     return _what(words) + _because(facts, words)
 
 
@@ -98,11 +99,11 @@ def _what(words: Status) -> str:
 def _because(facts: Facts, words: Status) -> str:
     if facts.state != words.state:
         why = "its keeper is gone" if facts.keeper_alive is False else "its keeper has not seen that it ended"
-        return f"; {facts.state} is written down, but {why}{_died_with(facts, words)}"
+        return f"; {facts.state} is recorded, but {why}{_died_with(facts, words)}"
     if words.state == runs.RUNNING:
         return _running(facts, words)
     if words.state == runs.STOPPED:
-        return "; who asked counts first, whatever the exit code"
+        return "; a requested end counts as stopped, whatever the exit code"
     return _died_with(facts, words)
 
 
@@ -117,11 +118,11 @@ def _running(facts: Facts, words: Status) -> str:
     if facts.process_stopped:
         return ", and a signal has stopped it (it can still be ended)"
     if facts.keeper_stopped:
-        return ", and a signal has stopped its keeper, which hears and writes nothing until it gets SIGCONT"
+        return ", and a signal has stopped its keeper, which cannot hear or write anything until it gets SIGCONT"
     if facts.keeper_alive is False:
-        return ", and its keeper is gone: nobody hears it until a new one takes it over"
+        return ", and its keeper is gone: nobody hears it until a new keeper takes over"
     if words.attention == BLOCKED:
-        return ", and it says that it waits for a permission"
+        return ", and it says that it is waiting for a permission"
     if words.idle_s >= facts.idle_after_s:
         return f", and it has been silent for longer than {duration(facts.idle_after_s)}, which counts as idle"
     return ""
@@ -139,7 +140,7 @@ def _present(seen: Observation, now: datetime) -> list[Fact]:
         Fact("keeper", keeper_text(seen), _of_run(seen, wire.KEEPER_LOCK), now),
     ]
     if run is not None:
-        value = "the same as the run's" if run.same_boot else "another than the run's: the machine was restarted since"
+        value = "the same as the run's" if run.same_boot else "not the run's: the machine has restarted since"
         found.append(Fact("boot", value, _of_run(seen, wire.RUN), now))
     found += _of_ending(seen, facts.exit)
     found += _of_earlier_runs(seen, now)
@@ -184,7 +185,7 @@ def _past(seen: Observation, at: datetime) -> list[Fact]:
         Fact("state", f"{facts.state} (run {facts.run})", files.STORY, facts.state_changed_at),
     ]
     if facts.state in runs.LIVE:
-        known = {True: "alive", False: "gone", None: "not known: it was found gone later, and nobody saw it go"}
+        known = {True: "alive", False: "gone", None: "unknown: it was found gone later, and nobody saw it go"}
         found.append(Fact("keeper", known[facts.keeper_alive], files.STORY, at))
     ended = facts.exit is not None and (facts.exit.ended_at is None or facts.exit.ended_at <= at)
     found += _of_ending(seen, facts.exit if ended else None, at)
@@ -200,10 +201,8 @@ def _of_ending(seen: Observation, end: Exit | None, until: datetime | None = Non
         why = f" ({intent['reason']})" if intent.get("reason") else ""
         found.append(Fact("intent", f"{intent.get('by')} asked it to end{why}", _of_run(seen, wire.INTENT), asked_at))
     if end is not None:
-        late = "" if end.ended_at_known else "; nobody saw when, this was its last sign of life"
-        source = (
-            _of_run(seen, wire.EXIT) if runfiles.has_exit(seen.run_folder) else "what was seen, not written down yet"
-        )
+        late = "" if end.ended_at_known else "; nobody saw when; this was its last sign of life"
+        source = _of_run(seen, wire.EXIT) if runfiles.has_exit(seen.run_folder) else "observed, not recorded yet"
         found.append(Fact("exit", exit_text(end) + late, source, end.ended_at))
         stored = runfiles.read_exit(seen.run_folder)
         used = stored.get("rusage")
@@ -237,14 +236,14 @@ def keeper_text(seen: Observation) -> str:
     if found.doubt and not found.stopped:
         return f"dead: {found.doubt}"
     if found.alive is None:
-        return "not known: its lock cannot be looked at"
+        return "unknown: its lock cannot be checked"
     if not found.alive:
         held = files.is_held(lock_path(seen.run_folder))
         where = "another process holds its lock" if held else "its lock is free"
         return "not started" if seen.facts.state == runs.CREATED else f"gone: {where}"
     pid = keeper_process(seen.run_folder)
     if pid is None:
-        return "alive: its lock is held, by whom is not written yet"
+        return "alive: its lock is held; by whom is not recorded yet"
     return f"{'stopped by a signal' if found.stopped else 'alive'}: its lock is held by pid {pid}"
 
 
@@ -275,7 +274,7 @@ def exit_text(end: Exit) -> str:
 def lost_text(lost: object) -> str:
     """How much output is missing, as ``exit.json`` has it; empty when none is."""
     if lost is None or (isinstance(lost, int) and output.counted(lost) is None):
-        return "not known: nobody could count it"
+        return "unknown: nobody could count it"
     return f"{lost} bytes" if lost else ""
 
 
@@ -287,7 +286,7 @@ def used_text(used: Mapping[str, object]) -> str:
         return found if isinstance(found, int | float) else 0.0
 
     mib, processor_s = number("max_rss_kb") / 1024, number("user_s") + number("system_s")
-    return f"{mib:.1f} MiB of memory, {processor_s:.2f} s of a processor"
+    return f"{mib:.1f} MiB of memory, {processor_s:.2f} s of CPU time"
 
 
 def _of_run(seen: Observation, name: str) -> str:
