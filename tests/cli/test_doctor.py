@@ -226,7 +226,7 @@ def test_a_session_of_which_nothing_can_be_read_stays_a_problem_and_is_kept(grou
     assert [text.startswith(f"{session.name}: could not be repaired: ") for text in answer["failed"]] == [True]
     assert not any("could not" in text for text in answer["fixed"])
     lines = ground.hitch("doctor", "--fix", check=1).out.splitlines()
-    assert [line.split()[:2] for line in lines if "could not be mended" in line] == [["failed", f"{session.name}:"]]
+    assert [line.split()[:2] for line in lines if "could not be repaired" in line] == [["failed", f"{session.name}:"]]
     assert all((session / name).read_bytes() == GARBAGE for name in ("state.json", "session.json", "story.jsonl"))
     assert {one["level"] for one in trouble(ground.hitch)} == {"problem"}
 
