@@ -117,7 +117,11 @@ def write_sessions(stage: Stage, first: int, count: int) -> None:
         value = statefile.new_state(session, "", 1, files.stamp(ended)) | {"state": state}
         end = {"schema": files.SCHEMA, "code": code, "signal": None, "intent": None, "ended_at": files.stamp(ended)}
         run = {"schema": files.SCHEMA, "run": 1, "argv": record["argv"], "boot_id": process.boot_id()}
-        run |= {"started_at": files.stamp(ended - 3_900), "keeper": {"pid": 1, "start": 1}}
+        run |= {
+            "started_at": files.stamp(ended - 3_900),
+            "keeper": {"pid": 1, "start": 1},
+            "agent": {"pid": 1, "start": 1},
+        }
         steps = [runs.CREATED, runs.STARTING, runs.RUNNING, state]
         told = [
             statefile.story_line("state", 1, "keeper", files.stamp(ended), {"from": old, "to": new, "reason": reason})

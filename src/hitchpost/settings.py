@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.errors import BadSettings
+from hitchpost.errors import BadSettings, HitchpostError
 from hitchpost.store import files
 from hitchpost.values import replace, value
 
@@ -106,7 +106,7 @@ def _read(path: str | None) -> Settings:
     return Settings(**values)  # type: ignore[arg-type]
 
 
-class _Unexpected(Exception):
+class _Unexpected(HitchpostError):
     """Raised by a check with what it expected; in a table, of which item, and what that is."""
 
     def __init__(self, expected: str, item: str = "", value: object = None) -> None:

@@ -6,6 +6,7 @@ travel here: it is in the log, and the keeper tells followers how far the log re
 
 from __future__ import annotations
 
+from hitchpost import lightjson
 from hitchpost.errors import HitchpostError
 
 VERSION = 1
@@ -64,8 +65,22 @@ def frame(kind: bytes, payload: bytes = b"") -> bytes:
     return len(payload).to_bytes(4, "big") + kind + payload
 
 
-def offset_frame(kind: bytes, offset: int) -> bytes:
-    return frame(kind, offset.to_bytes(8, "big"))
+def hello(role: str, cols: int, rows: int, *, read_only: bool = False) -> bytes:
+    """The first frame of a client."""
+    said = {"v": VERSION, "role": role, "cols": cols, "rows": rows, "read_only": read_only}
+    return frame(HELLO, lightjson.dumps(said).encode())
+
+
+def follow(offset: int) -> bytes:
+    return frame(FOLLOW, offset.to_bytes(8, "big"))
+
+
+def resize(cols: int, rows: int) -> bytes:
+    return frame(RESIZE, cols.to_bytes(2, "big") + rows.to_bytes(2, "big"))
+
+
+def request(number: int, op: str, **fields: object) -> bytes:
+    return frame(REQUEST, lightjson.dumps({"id": number, "op": op, **fields}).encode())
 
 
 def take_frames(buffer: bytearray) -> list[tuple[bytes, bytes]]:

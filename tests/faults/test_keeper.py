@@ -22,7 +22,7 @@ import pytest
 
 from hitchpost.errors import HitchpostError
 from hitchpost.ops.sessions.create import create
-from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
@@ -185,7 +185,7 @@ def settled(ground: Ground, session: Truth) -> tuple[str, str | None]:
     """
 
     def over() -> Observation | None:
-        seen = recover(str(ground.home), session.id)
+        seen = recover(str(ground.home), session.id, actor=RECOVERY)
         return None if seen.facts.keeper_alive else seen
 
     seen = eventually(over, what="the end of the keeper")

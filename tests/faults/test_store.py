@@ -17,7 +17,7 @@ import pytest
 
 from hitchpost.model import run as runs
 from hitchpost.model.record import ALL
-from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.views.listing import listing
 from hitchpost.store import story
 from hitchpost.store.files import Unreadable
@@ -146,7 +146,7 @@ def test_a_state_file_broken_in_any_way_is_listed_truly_then_put_away_and_rebuil
         if listed != as_it_was:
             assert listed == as_it_was | {"label": "stopped (unreadable file, see hitch doctor)"}, damage
             put_away.append(damage)
-            recover(str(memory), folder.name)
+            recover(str(memory), folder.name, actor=RECOVERY)
             assert row(memory) == as_it_was
             assert json.loads(path.read_text()) == json.loads(whole) | {"updated_by": os.getpid()}
         else:
@@ -172,7 +172,7 @@ def test_a_record_broken_in_any_way_is_listed_truly_then_put_away_and_rebuilt(me
             assert listed == as_it_was | {"label": "stopped (unreadable file, see hitch doctor)"}, damage
             if number % 8 == 0 or number > len(whole):
                 put_away.append(damage)
-                recover(str(memory), folder.name)
+                recover(str(memory), folder.name, actor=RECOVERY)
                 assert json.loads(path.read_text()) == json.loads(whole)
         path.write_bytes(whole)
     kept = sorted(file.read_bytes() for file in (memory / "quarantine").iterdir())
@@ -187,7 +187,7 @@ def test_a_lost_state_is_rebuilt_whatever_it_was(home: Path, state: str):
     (folder / "state.json").write_bytes(b"")
     settled = "failed" if state in runs.LIVE else state
     assert row(home)["state"] == settled
-    recover(str(home), folder.name)
+    recover(str(home), folder.name, actor=RECOVERY)
     assert Session(str(folder), actor="test").read().state == settled
     told = [line for line in story.read(str(folder)) if line["event"] == "repaired"]
     assert len(told) == 1
@@ -242,7 +242,7 @@ def test_a_session_that_neither_files_nor_story_can_tell_of_is_listed_as_unknown
         assert "its story does not have it" in answer.err
         assert tree(home, INDEX) == before
     with pytest.raises(Unreadable):
-        recover(str(home), folder.name)
+        recover(str(home), folder.name, actor=RECOVERY)
 
 
 @pytest.mark.ids("F36")

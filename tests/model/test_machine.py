@@ -77,6 +77,16 @@ def test_a_start_that_failed_has_an_exit_before_its_state() -> None:
     assert life.over
 
 
+def test_what_runs_already_cannot_fail_to_start() -> None:
+    assert fed(RUNNING, StartFailed("too late")) == (RUNNING, [])
+
+
+def test_an_end_is_counted_once() -> None:
+    life, effects = fed(RUNNING, STOP, TerminalClosed(101.0), TreeSeen(0, 101.0), Forced(0, 101.0), TreeSeen(0, 102.0))
+    assert effects.count(CountEnd()) == 1
+    assert life.counting
+
+
 def test_who_asked_is_on_disk_before_any_signal() -> None:
     life, effects = fed(RUNNING, STOP)
     assert effects == [

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.terminal import output
 from tests.boxes import ECHO, PLAIN, STALE, WITH_PYTHON, Boxed
 from tests.cli.live import live
@@ -68,7 +68,7 @@ def test_an_exit_that_no_keeper_saw_is_read_from_its_container(boxed: Boxed):
     eventually(lambda: boxed.label(dev) == STALE, what=f"stale, not {boxed.label(dev)}")
     assert boxed.ground.ps(dev)["exit"]["signal"] == "SIGSEGV"
     assert dev.state == "running", "a reader writes nothing"
-    recover(str(boxed.ground.home), dev.id)
+    recover(str(boxed.ground.home), dev.id, actor=RECOVERY)
     assert dev.state == "failed"
     assert dev.exit()["signal"] == "SIGSEGV"
     assert dev.exit_status() == f"{128 + signal.SIGSEGV}\n"
@@ -162,7 +162,7 @@ def test_what_a_local_keeper_left_is_counted_and_ended_when_somebody_says_so(gro
     eventually(lambda: not alive(agent), what="the end of the agent by its parent's death")
     label = "failed: keeper lost (left 1 process behind)"
     assert ground.ps(dev)["label"] == label
-    recover(str(ground.home), dev.id)  # whether it is written down or not
+    recover(str(ground.home), dev.id, actor=RECOVERY)  # whether it is written down or not
     assert ground.ps(dev)["label"] == label
     assert alive(tool)
     said = ground.hitch("explain", "dev").out

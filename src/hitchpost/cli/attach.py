@@ -21,7 +21,7 @@ from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
 from hitchpost.model.status import is_stale, lives_on, status
-from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.sessions.takeover import NotTakenOver
 from hitchpost.ops.views.advice import noted, way_on
 from hitchpost.ops.views.find import find
@@ -54,13 +54,13 @@ def command(session: str, read_only: bool) -> None:
 
 def _enter(home: str, seen: Observation, emulators: Emulators, read_only: bool) -> int:
     _load_for(seen, emulators)
-    seen = recover(home, seen.record.id)
+    seen = recover(home, seen.record.id, actor=RECOVERY)
     if _own_client(seen, read_only) is not None:
         return attach_to(home, seen.record.id, emulators, read_only)
     if is_stale(seen.facts):
         if not stale.ask(home, seen):
             return 0
-        seen = recover(home, seen.record.id)
+        seen = recover(home, seen.record.id, actor=RECOVERY)
     if lives_on(seen.facts):
         raise NotTakenOver(seen.record)
     if seen.facts.keeper_alive is False or seen.facts.state == runs.CREATED:
@@ -92,13 +92,13 @@ def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool 
         )
     if os.environ.get(wire.SESSION_MARK) == session_id:
         raise Refused("this terminal is inside that session; attach from another one")
-    seen = recover(home, session_id)
+    seen = recover(home, session_id, actor=RECOVERY)
     if (client := _own_client(seen, read_only)) is not None:
         return _run_client(home, seen, client)
     keyboard = Keyboard(parse_detach_key(settings.load().detach_key))
     link = _connect(home, seen, read_only)
     if link is None:
-        return _show_end(recover(home, session_id), emulators)
+        return _show_end(recover(home, session_id, actor=RECOVERY), emulators)
     with link:
         folder = os.path.join(seen.run_folder, wire.OUTPUT)
         visit = Attachment(link, folder, emulators, keyboard, read_only=read_only)
@@ -111,7 +111,7 @@ def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool 
         return SIGNALLED + visit.signal
     if outcome == ENDED and visit.event is not None:
         state, reason = visit.event["state"], visit.event["reason"]
-        words = _label(recover(home, session_id)) if seen.facts.has_sandbox else _words(state, reason)
+        words = _label(recover(home, session_id, actor=RECOVERY)) if seen.facts.has_sandbox else _words(state, reason)
         say(f"[{name}: {words}]")
         return 0
     return _show_loss(home, seen)
@@ -134,7 +134,7 @@ def _run_client(home: str, seen: Observation, client: base.OwnClient) -> int:
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)
     try:
-        now = recover(home, seen.record.id)
+        now = recover(home, seen.record.id, actor=RECOVERY)
     except NoSuchSession:
         say(f"[{name} was removed]")
         return FAILURE
@@ -155,7 +155,7 @@ def _connect(home: str, seen: Observation, read_only: bool) -> Link | None:
         except Silent:
             raise KeeperSilent(seen.record.name, TIMEOUT_S) from None
         except NoKeeper:
-            if recover(home, seen.record.id).facts.keeper_alive is False:
+            if recover(home, seen.record.id, actor=RECOVERY).facts.keeper_alive is False:
                 return None
             if time.monotonic() > deadline:
                 raise KeeperSilent(seen.record.name, TIMEOUT_S) from None
@@ -178,7 +178,7 @@ def _show_loss(home: str, seen: Observation) -> int:
     """The connection ended without a word. Say what is known of the run; its end may have been written down."""
     name = seen.record.name
     try:
-        now = recover(home, seen.record.id)
+        now = recover(home, seen.record.id, actor=RECOVERY)
     except NoSuchSession:
         say(f"[{name} was removed]")
         return FAILURE

@@ -141,10 +141,9 @@ class Attachment:
         self._painted = []
         self._dirty = not self._raw
         if not self.read_only:
-            self._send(wire.RESIZE, size[0].to_bytes(2, "big") + size[1].to_bytes(2, "big"))
-            # whether the size is ours to set is known when this is answered, whatever the answer
+            # whether the size is ours to set is known when the ping is answered
             self._questions += 1
-            self._send(wire.REQUEST, json.dumps({"id": self._questions, "op": "size"}).encode())
+            self._outbox += wire.resize(*size) + wire.request(self._questions, "ping")
 
     # what is typed ----------------------------------------------------------------------------------------------
 
@@ -229,7 +228,7 @@ class Attachment:
             self.outcome = LOST
         elif not self._following:
             self._following = True
-            self._send(wire.FOLLOW, self._reader.offset.to_bytes(8, "big"))
+            self._outbox += wire.follow(self._reader.offset)
         self._flush_link()
         return not self.outcome
 

@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from hitchpost.cli.common import complete_workspaces, current_folder, json_option, print_json, progress, say
-from hitchpost.errors import Refused, WorkspaceBusy, WorkspaceExists
+from hitchpost.errors import Refused, WorkspaceBusy
+from hitchpost.ops.workspaces import make
 from hitchpost.store.home import open_home
 from hitchpost.text import painted, table, visible
 from hitchpost.workspaces import contained, git, project, store, worktree
@@ -44,11 +45,8 @@ def create(branch: str, capacity: int, as_json: bool) -> None:
     """Make a worktree of this repository on BRANCH, which may be new or exist already."""
     home = open_home()
     show = progress(branch, "making it ready")
-    made = worktree.make(home, current_folder(), branch, capacity=capacity, progress=show)
-    if not made.is_new:
-        raise WorkspaceExists(made.workspace.name, made.workspace.path)
-    workspace, notes = project.set_up(home, made.workspace, show)
-    for note in (*made.notes, *notes):
+    workspace, notes = make(home, current_folder(), branch, capacity=capacity, progress=show)
+    for note in notes:
         say(note)
     if as_json:
         print_json(overview(home, workspace))

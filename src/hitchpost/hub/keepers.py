@@ -51,14 +51,13 @@ class KeeperLink(asyncio.Protocol):
         cls, run_folder: str, on_frame: OnFrame, *, role: str = "control", cols: int = 0, rows: int = 0
     ) -> KeeperLink:
         """Raises ``KeeperGone``."""
-        hello = {"v": wire.VERSION, "role": role, "cols": cols, "rows": rows, "read_only": False}
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 with await asyncio.to_thread(ShortPath, run_folder, wire.SOCKET) as path:
                     loop = asyncio.get_running_loop()
                     _, link = await loop.create_unix_connection(lambda: cls(on_frame), path)
                 try:
-                    await link._greet(hello)
+                    await link._greet(wire.hello(role, cols, rows))
                 except BaseException:
                     link.close()
                     raise
@@ -66,8 +65,8 @@ class KeeperLink(asyncio.Protocol):
             raise KeeperGone(str(error)) from None
         return link
 
-    async def _greet(self, hello: dict[str, object]) -> None:
-        self.send(wire.HELLO, json.dumps(hello).encode())
+    async def _greet(self, hello: bytes) -> None:
+        self.send_frame(hello)
         await asyncio.wait((self._greeted, self._lost), return_when=asyncio.FIRST_COMPLETED)
         if not self._greeted.done():
             raise KeeperGone("the keeper closed the connection")
@@ -97,27 +96,29 @@ class KeeperLink(asyncio.Protocol):
         await asyncio.shield(self._lost)
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
+        self.send_frame(wire.frame(kind, payload))
+
+    def send_frame(self, frame: bytes) -> None:
         """Send at once where nothing waits to be sent: the event loop would let everybody else go first.
 
         Raises ``KeeperBusy``, and sends nothing, when too much waits already.
         """
-        data = wire.frame(kind, payload)
         if self._transport.get_write_buffer_size() > MOST_UNSENT_BYTES:
             raise KeeperBusy("the session does not take input now: its keeper does not read it")
         if not self._transport.get_write_buffer_size() and not self._transport.is_closing():
             try:
-                data = data[os.write(self._fd, data) :]
+                frame = frame[os.write(self._fd, frame) :]
             except OSError:
                 pass  # the transport finds out what it is
-        if data:
-            self._transport.write(data)
+        if frame:
+            self._transport.write(frame)
 
     def follow(self, offset: int) -> None:
         """Ask for one POKE as soon as the log reaches further than ``offset``."""
-        self.send(wire.FOLLOW, offset.to_bytes(8, "big"))
+        self.send_frame(wire.follow(offset))
 
     def resize(self, cols: int, rows: int) -> None:
-        self.send(wire.RESIZE, cols.to_bytes(2, "big") + rows.to_bytes(2, "big"))
+        self.send_frame(wire.resize(cols, rows))
 
     def close(self) -> None:
         self._transport.close()

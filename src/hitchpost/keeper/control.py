@@ -63,10 +63,9 @@ class Control:
             if following:
                 self.own(max(following, key=lambda other: other.typed))
 
-    def pane_gone(self) -> None:
-        assert self.keeper.pane is not None
-        self.keeper.pane.client.attached = False
-        self._on_gone(self.keeper.pane.client)
+    def pane_gone(self, client: Client) -> None:
+        client.attached = False
+        self._on_gone(client)
 
     def typed_by(self, client: Client) -> None:
         self._typed += 1
@@ -147,6 +146,8 @@ class Control:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True})
         elif op == "send":
             self._paste(client, number, request)
+        elif op == "ping":
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True})
         elif op == "ready":
             self.keeper.readiness.wait(
                 lambda sign: self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True, "sign": sign}),

@@ -11,7 +11,7 @@ from hitchpost.runtimes import local, tmux
 from hitchpost.runtimes.base import Health, Leftovers, OwnClient, Sandbox, Started
 from hitchpost.runtimes.kept import agent_lives, is_kept
 from hitchpost.store.home import run_folder
-from hitchpost.store.runfiles import read_run
+from hitchpost.store.runfiles import Run, read_run
 from hitchpost.system import process
 from hitchpost.values import replace, value
 
@@ -57,22 +57,16 @@ class AdoptedPane(local.Local):
 
     def attach_command(self, session_folder: str, run: int, read_only: bool) -> OwnClient | None:
         where = run_folder(session_folder, run)
-        written = read_run(where)
-        if written is None or is_kept(where) is not True:
+        socket, pane = _pane(read_run(where))
+        if not pane or is_kept(where) is not True:
             return None
-        _, socket, pane = written.argv
         words = ("attach-session", *(("-r",) if read_only else ()), "-t", pane)
         return OwnClient((tmux.program(), "-u", "-S", socket, *words), tmux.client_environment(session_folder))
 
     def start(self, spec: RunSpec, sandbox: Sandbox | None = None) -> Started:
         if not isinstance(spec.source, ControlSource):
             return Started(None, f"it was adopted, and what it ran is not known; {ADOPT_AGAIN}")
-        return self._watch(spec, spec.source)
-
-    def _watch(self, spec: RunSpec, source: ControlSource) -> Started:
-        """The pane stands in ``run.json`` in the place of a command."""
-        argv = tuple(os.fsencode(text) for text in (MARK, source.socket, source.pane))
-        return self.spawn(replace(spec, argv=argv, source=source))
+        return self.spawn(spec)
 
     def health(self, session_folder: str, run: int, *, session: str) -> Health:
         seen = super().health(session_folder, run, session=session)
@@ -84,15 +78,16 @@ class AdoptedPane(local.Local):
     def take_over(self, spec: RunSpec) -> Started:
         """The pane must still be there, with the same program in it."""
         run = read_run(run_folder(spec.session_folder, spec.run))
-        if run is None or run.argv[:1] != (MARK,):
+        socket, pane = _pane(run)
+        if run is None or not pane:
             return Started(None, "it is not written down which pane the program runs in", kept=False)
         try:
-            target = find(run.argv[2], run.argv[1])
+            target = find(pane, socket)
         except (Refused, OSError) as error:
             return Started(None, str(error), kept=False)
         if (target.pid, target.start) != (run.agent.pid, run.agent.start):
             return Started(None, "another program runs in its pane now", kept=False)
-        return self._watch(replace(spec, cols=target.cols, rows=target.rows, takes_over=True), target.source())
+        return self.spawn(replace(spec, source=target.source(), cols=target.cols, rows=target.rows, takes_over=True))
 
     def leftovers(self, session_folder: str, run: int) -> Leftovers:
         return Leftovers(0)
@@ -100,6 +95,13 @@ class AdoptedPane(local.Local):
     def end_leftovers(self, session_folder: str, run: int, *, session: str) -> Leftovers:
         """The program was never the keeper's: it goes on when its keeper is gone, and is not ended."""
         return Leftovers(0, "the adopted program was not started by hitchpost and was left alone")
+
+
+def _pane(run: Run | None) -> tuple[str, str]:
+    """Socket and pane that a run is about; empty when they are not written down. Older files have them as a command."""
+    if run is None:
+        return "", ""
+    return run.argv[1:3] if run.argv[:1] == (MARK,) else (run.socket, run.pane)  # type: ignore[return-value]
 
 
 def find(name: str, socket: str | None) -> Target:

@@ -59,8 +59,7 @@ class Link:
         try:
             with ShortPath(run_folder, wire.SOCKET) as path:
                 sock.connect(path)
-            hello = {"v": wire.VERSION, "role": role, "cols": cols, "rows": rows, "read_only": read_only}
-            sock.sendall(wire.frame(wire.HELLO, lightjson.dumps(hello).encode()))
+            sock.sendall(wire.hello(role, cols, rows, read_only=read_only))
             link = cls(sock, {}, bytearray())
             _, payload = link._wait_for((wire.WELCOME,), timeout_s)
             link.welcome = _object(payload)
@@ -88,10 +87,13 @@ class Link:
         return self.socket.fileno()
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
+        self.send_frame(wire.frame(kind, payload))
+
+    def send_frame(self, frame: bytes) -> None:
         """Raises ``NoKeeper`` when the other side is gone, ``Silent`` when it does not read."""
         self.socket.settimeout(TIMEOUT_S)
         try:
-            self.socket.sendall(wire.frame(kind, payload))
+            self.socket.sendall(frame)
         except TimeoutError:
             raise Silent("the keeper does not answer in time") from None
         except OSError as error:
@@ -99,16 +101,16 @@ class Link:
 
     def follow(self, offset: int) -> None:
         """Ask to be poked once the log reaches further than ``offset``."""
-        self.send(wire.FOLLOW, offset.to_bytes(8, "big"))
+        self.send_frame(wire.follow(offset))
 
     def resize(self, cols: int, rows: int) -> None:
-        self.send(wire.RESIZE, cols.to_bytes(2, "big") + rows.to_bytes(2, "big"))
+        self.send_frame(wire.resize(cols, rows))
 
     def request(self, op: str, *, timeout_s: float = TIMEOUT_S, **fields: object) -> dict[str, Any]:
         """Ask and wait for the reply. Raises ``NoKeeper`` when the keeper ends first, ``Silent`` when time is up."""
         number = self._next_id
         self._next_id += 1
-        self.send(wire.REQUEST, lightjson.dumps({"id": number, "op": op, **fields}).encode())
+        self.send_frame(wire.request(number, op, **fields))
         while True:
             _, payload = self._wait_for((wire.REPLY,), timeout_s)
             reply: dict[str, Any] = _object(payload)

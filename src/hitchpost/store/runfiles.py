@@ -40,7 +40,8 @@ class Process:
 
 @value
 class Run:
-    """``run.json``: the processes of a run, what they were started with, and where in its container the agent runs.
+    """``run.json``: the processes of a run, what they were started with, and where the agent runs: its place and pane
+    in a container, or the socket and pane of somebody's tmux.
 
     ``home`` is the id of the home that it was started in; empty in older files. Texts are empty where they are missing.
     """
@@ -55,6 +56,7 @@ class Run:
     container_folder: str
     pane: str
     home: str
+    socket: str
 
     @property
     def same_boot(self) -> bool:
@@ -85,7 +87,7 @@ def read_run(folder: str) -> Run | None:
     agent = _process(found.get("agent"))
     if agent is None:
         return None
-    texts = (str(found.get(key, "")) for key in ("started_at", "tier", "place", "pane", "home"))
+    texts = (str(found.get(key, "")) for key in ("started_at", "tier", "place", "pane", "home", "socket"))
     boot_id, names = str(found.get("boot_id")), _texts(found.get("env_names"))
     return Run(agent, _process(found.get("keeper")), boot_id, _texts(found.get("argv")), names, *texts)
 

@@ -8,11 +8,9 @@ files, and nothing is run for it. ``hitch workspace trust`` is how a person says
 from __future__ import annotations
 
 import os
-import shlex
 
 from hitchpost.errors import NotARepository, Refused
 from hitchpost.store import files
-from hitchpost.workspaces import git
 
 PLACE, FOLDERS, LOCK = "contained", "folders.json", "lock"
 MOST_COMMITS, MOST_SEEN = 300_000, 100
@@ -48,6 +46,8 @@ def strange(home: str, folder: str) -> str | None:
     if (link := nearest(folder)) is not None and could_write(home, link):
         return link
     try:
+        from hitchpost.workspaces import git  # slow to load, and most folders need no more than a look
+
         common = git.repository(folder).common
     except NotARepository:
         return None
@@ -86,6 +86,8 @@ def unused(home: str, folder: str) -> list[str]:
 
 
 def _way(folder: str) -> str:
+    import shlex
+
     return f"look at it; then hitch workspace trust {shlex.quote(folder)} takes it as yours"
 
 
@@ -136,6 +138,8 @@ def made_inside(home: str, repo: str, commit: str | None) -> str | None:
         return None
     asked = [commit, *(f"^{text}" for text in seen)] if isinstance(seen, list) else [commit]
     words = ("rev-list", "--ignore-missing", "--topo-order", "--stdin")
+    from hitchpost.workspaces import git
+
     told = git.run("/", *words, git_dir=repo, stdin="".join(f"{text}\n" for text in asked).encode())
     return next((text for text in told.out.decode().split() if everything or text in noted), None)
 

@@ -126,7 +126,14 @@ class View:
         if not current:
             self.tree = replace(self.tree, inside="")
 
-    def run(self, *words: str, env: Mapping[str, str] | None = None, timeout_s: float = LOOK_S, **how: Any) -> git.Done:
+    def run(
+        self,
+        *words: str,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = LOOK_S,
+        pass_fds: tuple[int, ...] = (),
+        **how: Any,
+    ) -> git.Done:
         """Git, in the worktree, with nothing but this folder of ours. A pipe that git waits for ends it."""
         own = {"GIT_DIR": self.folder, "GIT_OBJECT_DIRECTORY": self._objects}
         self._look_after_s = 0.0
@@ -137,7 +144,7 @@ class View:
             env=ENVIRONMENT | own | dict(env or {}),
             timeout_s=timeout_s,
             progress=self._refuse_pipes,
-            pass_fds=self._held,
+            pass_fds=(*self._held, *pass_fds),
             **how,
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hitchpost.model.status import status
-from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.sessions.restart import restart
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.observe import observe
@@ -38,7 +38,7 @@ def test_a_session_in_order_is_left_as_it_is(ground: Ground) -> None:
     ended.ended()
     before = [everything(session) for session in (live, ended)]
     for session in (live, ended):
-        recover(str(ground.home), session.id)
+        recover(str(ground.home), session.id, actor=RECOVERY)
     assert [everything(session) for session in (live, ended)] == before
     ground.end(live)
 
@@ -47,7 +47,7 @@ def test_a_session_in_order_is_left_as_it_is(ground: Ground) -> None:
 def test_a_lost_keeper_is_written_down_once(ground: Ground) -> None:
     dev = lost(ground)
     with ThreadPoolExecutor(5) as pool:
-        seen = list(pool.map(lambda _: recover(str(ground.home), dev.id).facts.state, range(5)))
+        seen = list(pool.map(lambda _: recover(str(ground.home), dev.id, actor=RECOVERY).facts.state, range(5)))
     assert set(seen) == {"failed"}
     assert dev.states() == ["starting", "running", "failed"]
     assert dev.story()[-1]["actor"] == "recovery"
@@ -65,7 +65,7 @@ def test_writing_down_a_lost_keeper_changes_no_time(ground: Ground) -> None:
     dev = lost(ground, "echo hello; exec sleep 1000")
     found_at = datetime.now(UTC) + timedelta(minutes=5)
     before = times(ground, dev, found_at)
-    recover(str(ground.home), dev.id)
+    recover(str(ground.home), dev.id, actor=RECOVERY)
     assert times(ground, dev, found_at) == before
     in_status_s, total_s, _ = before
     assert in_status_s > 290
@@ -120,17 +120,17 @@ def test_writing_down_a_reboot_changes_no_time(ground: Ground, monkeypatch: pyte
     monkeypatch.setenv("HITCHPOST_BOOT_ID", "another")
     found_at = datetime.now(UTC) + timedelta(minutes=5)
     before = times(ground, dev, found_at)
-    recover(str(ground.home), dev.id)
+    recover(str(ground.home), dev.id, actor=RECOVERY)
     assert times(ground, dev, found_at) == before
 
 
 @pytest.mark.ids("A31-14", "F36")
 def test_a_state_rebuilt_from_the_story_has_the_time_of_the_end(ground: Ground) -> None:
     dev = lost(ground)
-    recover(str(ground.home), dev.id)
+    recover(str(ground.home), dev.id, actor=RECOVERY)
     before = dev.state_file()["state_changed_at"]
     (dev.folder / "state.json").write_bytes(b"")
-    recover(str(ground.home), dev.id)
+    recover(str(ground.home), dev.id, actor=RECOVERY)
     assert dev.state_file()["state_changed_at"] == before
 
 
@@ -141,7 +141,7 @@ def test_a_silent_agent_is_known_to_have_lived_until_its_keeper_s_last_sign(grou
     eventually(lambda: lock.stat().st_mtime > 1e9, 30, what="the keeper to touch its lock")
     dev.kill_keeper()
     sign = lock.stat().st_mtime
-    seen = recover(str(ground.home), dev.id)
+    seen = recover(str(ground.home), dev.id, actor=RECOVERY)
     assert seen.facts.exit is not None
     assert seen.facts.exit.ended_at is not None
     assert seen.facts.exit.ended_at >= datetime.fromtimestamp(sign, UTC)
@@ -151,7 +151,7 @@ def test_an_exit_that_the_keeper_saw_and_could_not_tell_is_told_late(ground: Gro
     dev = lost(ground)
     value = {**left_with(5), "rusage": None, "ended_at": "2026-01-01T00:00:00Z"}
     (dev.run() / "exit.json").write_text(json.dumps(value))
-    seen = recover(str(ground.home), dev.id)
+    seen = recover(str(ground.home), dev.id, actor=RECOVERY)
     assert (seen.facts.state, seen.facts.exit and seen.facts.exit.code) == ("failed", 5)
     assert dev.exit() == left_with(5)
     assert dev.story()[-1]["reason"] == "command exited with code 5"
@@ -170,7 +170,7 @@ def test_a_late_exit_goes_by_the_steps_of_the_map(
 ) -> None:
     dev = lost(ground)
     (dev.run() / "exit.json").write_text(json.dumps({**ending, "rusage": None, "ended_at": "2026-01-01T00:00:00Z"}))
-    assert recover(str(ground.home), dev.id).facts.state == state
+    assert recover(str(ground.home), dev.id, actor=RECOVERY).facts.state == state
     assert dev.states() == states
 
 
@@ -195,7 +195,7 @@ def test_F40_another_boot_suspends_and_touches_no_process(ground: Ground, monkey
     monkeypatch.setenv("HITCHPOST_BOOT_ID", "another")
     row = ground.ps(dev)
     assert (row["state"], row["status"], row["label"]) == ("failed", "suspended", "suspended: interrupted by reboot")
-    seen = recover(str(ground.home), dev.id)
+    seen = recover(str(ground.home), dev.id, actor=RECOVERY)
     assert (seen.facts.state, seen.record.record) == ("failed", "suspended")
     assert dev.exit()["error"] == "interrupted by reboot"
     assert alive(tool), "its number is another process's now, for all that is known"
@@ -216,7 +216,7 @@ def test_F36_an_unreadable_file_under_a_live_session_is_rebuilt_and_the_agent_go
     pid = dev.agent_pid()
     before = json.loads((dev.folder / name).read_bytes())
     (dev.folder / name).write_bytes(content)
-    seen = recover(str(ground.home), dev.id)
+    seen = recover(str(ground.home), dev.id, actor=RECOVERY)
     assert (seen.facts.state, seen.record.name, seen.problem) == ("running", "dev", "")
     after = json.loads((dev.folder / name).read_bytes())
     same = {"updated_by", "state_changed_at", "last_active_at", "earlier_runs_s"}
@@ -236,7 +236,7 @@ def test_F38_half_written_files_are_swept_by_the_next_command_that_writes(ground
     dev.ended()
     left = dev.folder / ".state.json.99999.abcd1234.tmp"
     left.write_text("half")
-    recover(str(ground.home), dev.id)
+    recover(str(ground.home), dev.id, actor=RECOVERY)
     assert not left.exists()
 
 

@@ -117,10 +117,10 @@ async def serve(home: str, address: Address) -> int:
     janitor.start()
     local = _listen_locally(home)
     tokens.open()
+    await hub.do(_write_address, home, sign_in.url)  # whoever gets an answer finds the file
     async with asyncio.TaskGroup() as group:
         servers = [(_server(gate, limited()), tcp), (_server(Trusted(app), LocalConnection), [local])]
         serving = [group.create_task(server.serve(sockets=sockets)) for server, sockets in servers]
-        await hub.do(_write_address, home, sign_in.url)
         gc.freeze()  # do not look through what the hub is made of again: that takes tens of milliseconds
         gc.enable()
         log.info("hub is up", url=sign_in.url, pid=os.getpid())

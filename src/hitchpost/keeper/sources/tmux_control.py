@@ -50,7 +50,7 @@ class TmuxControl:
         self._commands = Commands(self.keeper, control)
         self._commands.pane = self.spec.pane
         self.input_fd = self._commands.input_fd
-        return {}
+        return {"socket": self.spec.socket, "pane": self.spec.pane}
 
     def listen(self) -> None:
         self.keeper.watch(self._pidfd, self._on_end)

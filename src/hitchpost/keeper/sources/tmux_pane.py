@@ -172,7 +172,7 @@ class Pane:
             return
         self.lost = True
         self.keeper.unwatch(self.fd)
-        self.keeper.control.pane_gone()
+        self.keeper.control.pane_gone(self.client)
         self.keeper.timers.at("pane", time.monotonic() + LOSS_CHECK_S, self._say_why)
         self.keeper.lost(LOSS_GRACE_S)
 

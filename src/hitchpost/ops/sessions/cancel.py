@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hitchpost.model import run as runs
 from hitchpost.ops.sessions.inside import refuse_inside
-from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.sessions.remove import StillLive, archive, refuse_closed
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.observe import Observation, observe
@@ -17,11 +17,11 @@ def cancel(home: str, session: str, *, actor: str) -> Observation:
 
     A run that somebody starts in between is ended too.
     """
-    seen = recover(home, session)
+    seen = recover(home, session, actor=RECOVERY)
     refuse_closed(seen)
     refuse_inside(seen, "cancel")
     for attempt in range(ATTEMPTS):
-        if recover(home, session).facts.state != runs.CREATED:
+        if recover(home, session, actor=RECOVERY).facts.state != runs.CREATED:
             stop(home, session, actor=actor, reason="cancelled")
         try:
             archive(home, session, actor=actor)

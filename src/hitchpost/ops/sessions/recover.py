@@ -26,9 +26,11 @@ from hitchpost.store.session import Session
 from hitchpost.values import replace
 
 KEEPER_LEAVES_S = 5.0
+RECOVERY = "recovery"
+"""The actor of what nobody has asked for: it was so already, and is only written down."""
 
 
-def recover(home: str, session: str, *, actor: str = "recovery") -> Observation:
+def recover(home: str, session: str, *, actor: str) -> Observation:
     """Bring a session's files up to what is true. Does nothing to a session that is in order.
 
     Raises ``NoSuchSession`` when it is gone, ``Unreadable`` when neither its files nor its story can be read.

@@ -10,7 +10,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
 from hitchpost.ops.sessions.create import REMOVED, sweep
 from hitchpost.ops.sessions.inside import refuse_inside
-from hitchpost.ops.sessions.recover import recover, wait_for_keeper_to_leave
+from hitchpost.ops.sessions.recover import RECOVERY, recover, wait_for_keeper_to_leave
 from hitchpost.ops.sessions.sandbox import bring_out, not_brought
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.advice import CLOSED, no_archive
@@ -37,7 +37,7 @@ def remove(
     lost, and ``tell`` is told of each.
     """
     sweep(home)
-    seen = recover(home, session)
+    seen = recover(home, session, actor=RECOVERY)
     if not force:
         _refuse_live(seen, "stop it first, or use --force")
     refuse_inside(seen, "rm --force")
@@ -71,7 +71,7 @@ def _bring_out(home: str, record: Record, force: bool, tell: Callable[[str], Non
 def archive(home: str, session: str, *, actor: str) -> Record:
     """Put a session away for good: it stays readable and takes no new run. Only a person does this."""
     sweep(home)
-    wait_for_keeper_to_leave(seen := recover(home, session))
+    wait_for_keeper_to_leave(seen := recover(home, session, actor=RECOVERY))
     with files.SessionLock(seen.folder):
         seen = observe(home, session)
         refuse_closed(seen)

@@ -8,7 +8,7 @@ from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
 from hitchpost.ops.sessions.inside import refuse_inside
 from hitchpost.ops.sessions.place import choose, move
-from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.sessions.sandbox import bring_out, refuse_mounts
 from hitchpost.ops.sessions.start import Begun, start
 from hitchpost.ops.sessions.stop import stop
@@ -36,7 +36,7 @@ def restart(
     What an ended run left behind is ended too: it would work in the same folder as the next run. ``workspace`` moves
     the session there.
     """
-    seen = recover(home, session)
+    seen = recover(home, session, actor=RECOVERY)
     refuse_inside(seen, "restart")
     environment(settings)
     if workspace is None:

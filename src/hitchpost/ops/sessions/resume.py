@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED, ERROR
-from hitchpost.ops.sessions.recover import recover
+from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.sessions.start import Begun, start
 from hitchpost.ops.views.advice import no_run
 from hitchpost.settings import Settings
@@ -23,7 +23,7 @@ def resume(
     size: tuple[int, int] = (80, 24),
 ) -> Begun:
     """Start the next run in the same workspace. Raises ``Refused`` for a live one and for records that are closed."""
-    seen = recover(home, session)
+    seen = recover(home, session, actor=RECOVERY)
     name = seen.record.name
     if seen.record.record in (ARCHIVED, ERROR):
         raise no_run(seen.record)

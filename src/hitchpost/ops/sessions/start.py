@@ -13,7 +13,7 @@ from hitchpost.model.status import status, survivors
 from hitchpost.ops.sessions import environment, sandbox
 from hitchpost.ops.sessions.create import sweep
 from hitchpost.ops.sessions.ready import ready
-from hitchpost.ops.sessions.recover import recover, say_why, wait_for_keeper_to_leave
+from hitchpost.ops.sessions.recover import RECOVERY, recover, say_why, wait_for_keeper_to_leave
 from hitchpost.ops.sessions.survivors import end_survivors
 from hitchpost.ops.views.advice import no_run
 from hitchpost.ops.views.observe import Observation, observe
@@ -62,7 +62,7 @@ def start(
     Returns when the agent is ready. One that has ended with an error by then is a failed start: ``EndedAtOnce``.
     """
     sweep(home)
-    seen = recover(home, session)
+    seen = recover(home, session, actor=RECOVERY)
     record, folder = seen.record, seen.folder
     _refuse_closed(record)
     stored = Session(folder, actor=actor)
@@ -128,7 +128,7 @@ def start(
     if started.error is not None:
         if not started.kept:
             say_why(where, started.error)
-        recover(home, session)
+        recover(home, session, actor=RECOVERY)
         raise StartFailed(record.name, started.error, started.field)
     _activate(stored, run)
     notes = tuple(environment.told_missing(environment.missing_names(folder, run - 1, env), run - 1))

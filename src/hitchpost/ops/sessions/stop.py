@@ -11,7 +11,7 @@ from hitchpost.errors import HitchpostError, KeeperSilent, NotStopped, Refused, 
 from hitchpost.model import run as runs
 from hitchpost.model.status import lives_on
 from hitchpost.ops.sessions.create import sweep
-from hitchpost.ops.sessions.recover import recover, wait_for_keeper_to_leave
+from hitchpost.ops.sessions.recover import RECOVERY, recover, wait_for_keeper_to_leave
 from hitchpost.ops.sessions.sandbox import bring_out
 from hitchpost.ops.sessions.survivors import end_survivors
 from hitchpost.ops.views.explain import keeper_text
@@ -199,7 +199,7 @@ def _without_sandbox(home: str, seen: Observation, by: str, actor: str) -> Obser
     except HitchpostError as error:
         raise NotTornDown(seen.record.name, str(error)) from None
     _bring_out(home, seen, actor)
-    return recover(home, seen.record.id)
+    return recover(home, seen.record.id, actor=RECOVERY)
 
 
 def _bring_out(home: str, seen: Observation, actor: str) -> None:
@@ -226,7 +226,7 @@ def wait_out_starting(home: str, session: str) -> Observation:
     """The session once nobody is starting it. A run that somebody holds the keeper's lock of is about to start."""
     deadline = time.monotonic() + STARTING_WAIT_S
     while True:
-        seen = recover(home, session)
+        seen = recover(home, session, actor=RECOVERY)
         created = seen.facts.state == runs.CREATED and is_kept(seen.run_folder) is True
         if not (created or seen.facts.state == runs.STARTING) or time.monotonic() > deadline:
             return seen
@@ -235,6 +235,6 @@ def wait_out_starting(home: str, session: str) -> Observation:
 
 def _settled(home: str, session: str) -> Observation:
     """The session once its keeper is gone and its end is written down."""
-    seen = recover(home, session)
+    seen = recover(home, session, actor=RECOVERY)
     wait_for_keeper_to_leave(seen)
-    return recover(home, session)
+    return recover(home, session, actor=RECOVERY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitchpost.ops.sessions.recover import recover, wait_for_keeper_to_leave
+from hitchpost.ops.sessions.recover import RECOVERY, recover, wait_for_keeper_to_leave
 from hitchpost.ops.views.observe import Observation, read_exit, survivors_of_earlier_runs
 from hitchpost.runtimes import base
 from hitchpost.store import runfiles
@@ -28,7 +28,7 @@ def end_survivors(home: str, seen: Observation, actor: str) -> Observation:
         _write_earlier(seen, actor)
     if may_be(seen):
         _end(seen, seen.facts.run, seen.facts.exit.survivors if seen.facts.exit is not None else 0, actor)
-    return recover(home, seen.record.id)
+    return recover(home, seen.record.id, actor=RECOVERY)
 
 
 def _end(seen: Observation, run: int, recorded: int, actor: str) -> None:

@@ -9,7 +9,7 @@ from hitchpost.errors import AmbiguousSession, NoSuchRun, NoSuchSession
 from hitchpost.model.record import ARCHIVED
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.store import index
-from hitchpost.store.home import run_folder, session_folder
+from hitchpost.store.home import run_folder
 
 
 def resolve(home: str, word: str) -> str:
@@ -61,7 +61,3 @@ def chosen_run(seen: Observation, run: int | None) -> int:
     if not 1 <= run <= seen.facts.run or not os.path.isdir(run_folder(seen.folder, run)):
         raise NoSuchRun(seen.record.name, run, seen.facts.run)
     return run
-
-
-def exists(home: str, session: str) -> bool:
-    return os.path.isdir(session_folder(home, session))

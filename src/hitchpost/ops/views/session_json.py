@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 
 from hitchpost.model import run as runs
@@ -89,8 +88,3 @@ def exit_shape(facts: Facts) -> dict[str, Any] | None:
 
 def rfc3339(at: datetime | None) -> str | None:
     return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def workspace_name(path: str, branch: str | None) -> str:
-    """What the WORKSPACE column shows: the branch, else the folder's own name."""
-    return branch or os.path.basename(path) or path

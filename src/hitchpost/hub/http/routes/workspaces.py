@@ -7,14 +7,13 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from hitchpost.errors import WorkspaceExists
 from hitchpost.hub.http.depends import CallersGrant, TheHub
 from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.needs import WORKSPACES, visible_to
 from hitchpost.hub.http.schemas import Name, Path, Strict
+from hitchpost.ops.workspaces import make
 from hitchpost.text import readable
-from hitchpost.workspaces import project, store, worktree
-from hitchpost.workspaces.git import silent
+from hitchpost.workspaces import store
 from hitchpost.workspaces.overview import overview
 from hitchpost.workspaces.removal import remove
 
@@ -95,11 +94,8 @@ def _listed(home: str, grant: Grant, ids: frozenset[str] | None) -> list[dict[st
 
 
 def _create(home: str, new: NewWorkspace) -> dict[str, Any]:
-    made = worktree.make(home, new.folder, new.branch)
-    if not made.is_new:
-        raise WorkspaceExists(made.workspace.name, made.workspace.path)
-    workspace, notes = project.set_up(home, made.workspace, silent)
-    return readable({"workspace": overview(home, workspace), "notes": [*made.notes, *notes]})
+    workspace, notes = make(home, new.folder, new.branch)
+    return readable({"workspace": overview(home, workspace), "notes": notes})
 
 
 def _remove(home: str, name: str, force: bool) -> dict[str, Any]:
