@@ -26,7 +26,7 @@ def command(session: str, until: str, timeout_s: float | None, as_json: bool) ->
 
     A session that waits or is blocked also counts as `idle`, because it is doing nothing. With `exit`, the exit code
     is 0 whatever the agent's was; the label says how it ended. The exit code is 1 if the time runs out, or if the
-    session ends first.
+    session ends while you wait for something else.
     """
     home = open_home(create=False)
     seen = wait(home, find(home, session), until, timeout_s=timeout_s)
