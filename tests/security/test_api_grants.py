@@ -82,6 +82,8 @@ def test_a_token_for_one_session_sees_nothing_of_the_others_on_any_route(
     assert [one["id"] for one in spaces] == [mine["workspace"]["id"]]
     assert ask(hub, "GET", "/api/me", signed).json()["sessions"] == [mine["id"]]
     for wanted in (theirs["id"], theirs["id"][:6], THEIRS, str(theirs["index"])):
+        if mine["id"].startswith(wanted):
+            continue  # then it names the session that the token is for
         for way in ways(wanted):
             if f"/{wanted}" not in way[1] or "workspaces" in way[1]:
                 continue

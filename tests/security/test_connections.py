@@ -326,7 +326,8 @@ def test_a_log_that_has_grown_is_begun_anew(tmp_path: Path) -> None:
                 stream.write(f"line {begun}{number:03}\n")
             last = f"line {begun}009\n"
             eventually(partial(holds, older, last), what="a new log")
-            eventually(lambda: path.exists() and path.read_text() == "", what="a new log")
+            eventually(lambda: stream._turning is None, what="the new log in the place of the old one")
+            assert path.read_text() == ""
         stream.write("the last line\n")
     finally:
         os.dup2(kept, STDERR)
