@@ -56,7 +56,8 @@ class Version:
 def served(source: str) -> Iterator[Version]:
     with tempfile.TemporaryDirectory(prefix="hp-bench-") as home:
         version = Version(home, {**os.environ, "PYTHONPATH": source, "HITCHPOST_HOME": home})
-        argv = [sys.executable, "-m", "hitchpost.hub", "127.0.0.1", "0"]
+        is_older = not os.path.exists(os.path.join(source, "hitchpost", "hub", "__main__.py"))
+        argv = [sys.executable, "-m", "hitchpost.api" if is_older else "hitchpost.hub", "127.0.0.1", "0"]
         process = subprocess.Popen(argv, env=version.environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             wait_until(lambda: os.path.exists(os.path.join(home, hub_client.FILE)), "the hub")
