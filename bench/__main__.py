@@ -27,6 +27,7 @@ MEASUREMENTS = {
     "page": "the page: frames beside 50 talking sessions, and a key until its echo is painted",
     "signin": "signing in: a link and a reload until the page can be used, and a request",
     "diffs": "hitch diff of a worktree with 10,000 files, against git diff",
+    "agents": "watched agents: a permission asked → told, a report → ps, exits, and what watching costs",
     "tmux": "200 sessions in tmux: one round of status, idle forks, and 1,000 exits",
 }
 

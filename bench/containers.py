@@ -18,12 +18,13 @@ from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.observe import observe
-from hitchpost.runtimes import docker, engine
+from hitchpost.runtimes import container_file, engine
+from hitchpost.store.sandbox import StoredSandbox
 from tests.boxes import DOCKER, PLAIN, Engine, the_engine, why_not
 
 ARGV = ("sh", "-c", "read line; exit 1")
 AT_ONCE = 20
-SANDBOX: dict[str, object] = {"image": PLAIN, "network": "none", "memory_bytes": 64 << 20}
+SANDBOX = StoredSandbox(image=PLAIN, network="none", memory_bytes=64 << 20)
 
 
 def measure(*, quick: bool) -> list[Row]:
@@ -73,7 +74,7 @@ def removals(stage: Stage, made: Engine, count: int) -> list[Row]:
     took_ms = []
     for _ in range(count):
         session = begun(stage)
-        box = docker.read_box(observe(stage.home, session).folder)
+        box = container_file.read_box(observe(stage.home, session).folder)
         assert box is not None
         engine.ask(box.engine, lambda asked, box=box: engine.remove(asked, box.id))  # type: ignore[misc]
         took_ms.append(until(stage, session, "", "stopped"))

@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 
 from bench.stage import Session, Stage, percentile, program
 from bench.table import Row, at_most
@@ -65,8 +66,10 @@ def measure(*, quick: bool) -> list[Row]:
     return rows
 
 
-def one_exit(session: Session, clock: Clock, place: int) -> tuple[float, float]:
-    """Milliseconds until the final state has its name, and until the client has read of it."""
+def one_exit(
+    session: Session, clock: Clock, place: int, until: Callable[[], None] = lambda: None
+) -> tuple[float, float]:
+    """Milliseconds until the final state has its name, and until the client has read of it. ``until`` waits first."""
     session.start(program(), "stamp", clock.path, str(place), str(place % 256))
     with session.link() as link:
         watch = moved_to(session.folder)
@@ -76,6 +79,7 @@ def one_exit(session: Session, clock: Clock, place: int) -> tuple[float, float]:
         poll = select.poll()
         poll.register(watch, select.POLLIN)
         poll.register(link.fileno(), select.POLLIN)
+        until()
         link.send(b"I", b"x")
         seen_ns: dict[str, int] = {}
         while "told" not in seen_ns:

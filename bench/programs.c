@@ -127,10 +127,33 @@ static int talk(int ms) {
     }
 }
 
+// report FILE SLOTS: for each byte that comes, notes the time at the next place in FILE, and reports that it is blocked
+// (for 'b') or at its prompt, as an agent does.
+static int report(const char *path, long slots) {
+    int fd = open(path, O_RDWR);
+    int64_t *place = mmap(NULL, slots * 8, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (place == MAP_FAILED) return 99;
+    struct termios mode;
+    tcgetattr(0, &mode);
+    mode.c_lflag &= ~(ICANON | ECHO);
+    tcsetattr(0, TCSANOW, &mode);
+    static const char idle[] = "\x1b]7501;state=idle\a", blocked[] = "\x1b]7501;state=blocked:kind=permission\a";
+    if (write(1, idle, sizeof idle - 1) < 0) return 98;
+    char byte;
+    for (long slot = 0; slot < slots && read(0, &byte, 1) == 1; slot++) {
+        place[slot] = now_ns(CLOCK_MONOTONIC);
+        ssize_t size = byte == 'b' ? write(1, blocked, sizeof blocked - 1) : write(1, idle, sizeof idle - 1);
+        if (size < 0) return 98;
+    }
+    pause();
+    return 0;
+}
+
 int main(int count, char **argv) {
     const char *name = count > 1 ? argv[1] : "";
     if (!strcmp(name, "leave")) return leave(atoi(argv[2]));
     if (!strcmp(name, "stamp")) return stamp(argv[2], atol(argv[3]), atoi(argv[4]));
+    if (!strcmp(name, "report")) return report(argv[2], atol(argv[3]));
     if (!strcmp(name, "flood")) return flood(atoll(argv[2]));
     if (!strcmp(name, "talk")) return talk(atoi(argv[2]));
     if (!strcmp(name, "echo")) return echo();

@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from hitchpost.hub.core import Hub
-from hitchpost.hub.http import schemas
 from hitchpost.hub.http.app import build
+from hitchpost.hub.http.messages import ClientMessage, HubMessage
 from hitchpost.hub.http.tokens import Tokens
 
 FILE = Path(__file__).parents[1] / "ui" / "src" / "shapes.ts"
@@ -24,7 +24,7 @@ HEAD = """/**
  * Fields and words that are not known here are to be ignored.
  */
 """
-UNIONS: dict[str, Any] = {"ClientMessage": schemas.ClientMessage, "HubMessage": schemas.HubMessage}
+UNIONS: dict[str, Any] = {"ClientMessage": ClientMessage, "HubMessage": HubMessage}
 """What a client says over the WebSocket, and what the hub says."""
 PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 

@@ -40,6 +40,7 @@ hypothesis.settings.load_profile("hitchpost")
 
 # A file is one worker's work. The longest come first, so that no worker begins with one when others are done.
 LONGEST = (
+    "agents/",
     "runtimes/test_docker_engines.py",
     "runtimes/test_docker.py",
     "runtimes/test_docker_hub.py",
@@ -67,6 +68,10 @@ LONGEST = (
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all-agents", action="store_true", help="also test the agents that most runs leave out")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
         name = item.path.relative_to(Path(__file__).parent).as_posix()
@@ -88,15 +93,21 @@ def base_temp(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.getbasetemp()
 
 
+@pytest.fixture
+def scratch_place() -> str:
+    """Where the test has its temp folder."""
+    return "/tmp"
+
+
 @pytest.fixture(autouse=True)
-def leak_watch(base_temp: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LeakWatch]:
+def leak_watch(base_temp: Path, scratch_place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LeakWatch]:
     """Gives the test a temp folder of its own, and fails it when it leaves something behind.
 
     Found are: processes of the test's folders, children of the test process, open descriptors, and temp files with our
     prefix. Hand in other folders whose processes belong to the test through ``leak_watch.folders``.
     """
     # Short, because the path of a Unix socket is.
-    scratch = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))
+    scratch = Path(tempfile.mkdtemp(prefix="hp-", dir=scratch_place))
     for name in list(os.environ):
         # The tests may themselves run inside a session or in tmux.
         if name.startswith("HITCHPOST_") or name in ("TMUX", "TMUX_PANE"):

@@ -121,6 +121,12 @@ class Ground:
         folder.mkdir(exist_ok=True)
         (folder / "config.toml").write_text(text)
 
+    def add_agent(self, name: str, text: str) -> None:
+        """A person's own file in the catalog of agents."""
+        folder = Path(os.environ["XDG_CONFIG_HOME"]) / "hitchpost" / "agents"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.toml").write_text(text)
+
     def run(
         self, *argv: str, name: str | None = None, place: Path | None = None, env: Mapping[str, str] | None = None
     ) -> Truth:

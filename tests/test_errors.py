@@ -11,7 +11,9 @@ import pytest
 import hitchpost
 from hitchpost.errors import HitchpostError, NameTaken, NoSuchSession, StartFailed, UsageError
 from hitchpost.hub.http.errors import status_and_body
-from hitchpost.store.files import LockTimeout, NewerSchema, Removed, Unreadable, WrongRun
+from hitchpost.hub.http.grants import OWNER, Grant
+from hitchpost.store.files import NewerSchema, Unreadable, WrongRun
+from hitchpost.store.locks import LockTimeout, Removed
 
 SOURCE = Path(hitchpost.__file__).parent
 SIGNALS = {"cli.watch.Ended", "cli.watch.Resized"}
@@ -60,14 +62,14 @@ def test_every_error_says_how_a_command_ends_and_what_the_hub_answers(name: str,
 )
 def test_what_files_tell_is_an_answer_and_not_a_fault(error: HitchpostError, exit_code: int, status: int, code: str):
     assert error.exit_code == exit_code
-    answered, body = status_and_body(error)
+    answered, body = status_and_body(error, Grant(OWNER))
     assert (answered, body["error"]["code"]) == (status, code)
 
 
 def test_what_to_do_is_in_the_text_and_on_its_own():
     error = NoSuchSession("dev")
     assert str(error) == "no session 'dev'; hitch ps --all lists them"
-    assert status_and_body(error) == (
+    assert status_and_body(error, Grant(OWNER)) == (
         404,
         {"error": {"code": "not_found", "message": "no session 'dev'", "hint": "hitch ps --all lists them"}},
     )
@@ -88,4 +90,4 @@ def test_an_error_without_a_hint_is_its_message():
     ],
 )
 def test_an_error_about_one_field_names_it(error: HitchpostError, field: str | None):
-    assert status_and_body(error)[1]["error"].get("field") == field
+    assert status_and_body(error, Grant(OWNER))[1]["error"].get("field") == field

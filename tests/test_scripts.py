@@ -10,7 +10,7 @@ import pytest
 
 SCRIPTS = Path(__file__).parents[1] / "script"
 WITHOUT_ARGUMENTS = ("audit", "lint", "pictures", "release", "up")
-OTHERS = ("bench", "faults", "lock", "setup", "test", "ui")
+OTHERS = ("agents", "bench", "faults", "lock", "setup", "test", "ui")
 
 
 @pytest.fixture

@@ -59,8 +59,9 @@ def test_values_are_equal_by_their_fields_and_kind() -> None:
 
 def test_a_copy_with_other_fields_and_the_fields_as_a_dictionary() -> None:
     assert replace(Point(1, 2), y=5) == Point(1, 5)
-    with pytest.raises(TypeError):
-        replace(Point(1), z=1)
+    for unknown in ("z", "sum"):
+        with pytest.raises(TypeError, match=f"Point: expected x, y, but got {unknown}"):
+            replace(Point(1), **{unknown: 1})
     assert asdict(Line(Point(1), "a")) == {"begin": {"x": 1, "y": 0}, "name": "a"}
 
 

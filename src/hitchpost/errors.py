@@ -16,10 +16,19 @@ class HitchpostError(Exception):
     """What to do about it."""
     field = ""
     """The field of a request that it is about, where it is about one."""
+    to_some = ""
+    """The message for who may see some sessions only, where the usual one names others."""
 
     def __init__(self, message: str = "", hint: str = "", *, field: str = "") -> None:
-        super().__init__("; ".join(filter(None, (message, hint))))
+        super().__init__(message)
         self.message, self.hint, self.field = message, hint, field or self.field
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (self.message, self.hint)))
+
+
+FAILURES = (HitchpostError, OSError)
+"""What an operation may fail with: a reason of ours, or one of the machine below. Anything else is a bug."""
 
 
 class UsageError(HitchpostError):
@@ -79,6 +88,7 @@ class WorkspaceBusy(Refused):
     """Raised when every slot of a workspace is leased."""
 
     field = "workspace"
+    to_some = "the workspace is in use"
 
     def __init__(self, workspace: str, holders: list[str]) -> None:
         super().__init__(
@@ -190,6 +200,7 @@ class NameTaken(HitchpostError):
     http_status = 409
     code = "name_taken"
     field = "name"
+    to_some = "this name cannot be used; choose another one"
 
     def __init__(self, name: str, holder: str) -> None:
         super().__init__(

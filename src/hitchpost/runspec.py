@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+NO_ENV: dict[bytes, bytes] = {}
+
+
 class Source:
     """Where the agent lives, as its keeper sees it."""
 
@@ -67,11 +70,20 @@ SOURCES: dict[str, type[Source]] = {
 
 
 @value
+class WatcherSpec:
+    """The process that knows this kind of agent, and tells the keeper what the agent is doing. No ``argv``: none."""
+
+    argv: tuple[bytes, ...] = ()
+    env: dict[bytes, bytes] = NO_ENV
+
+
+@value
 class RunSpec:
     """One run to be kept. Whoever starts it holds the keeper's lock (``lock_fd``) and gives it away with the start.
 
     ``env`` is the agent's whole environment; its values go to the agent and nowhere else. ``takes_over``: the run has
-    begun under another keeper, which is gone; its agent lives.
+    begun under another keeper, which is gone; its agent lives. ``reports``: this kind of agent says what it is doing,
+    so as long as it has not, that is unknown.
     """
 
     session: str
@@ -96,13 +108,20 @@ class RunSpec:
     log_cap_bytes: int = 64 << 20
     pids_max: int = 0
     memory_max_bytes: int = 0
+    reports: bool = False
+    watcher: WatcherSpec = WatcherSpec()
 
     def to_bytes(self) -> bytes:
         plain = {name: getattr(self, name) for name in fields(self) if name not in APART}
         kind = next(name for name, source in SOURCES.items() if type(self.source) is source)
         plain |= {"source": {"kind": kind, **asdict(self.source)}, "lease_fds": list(self.lease_fds)}
-        env = wire.join_texts([name + b"=" + text for name, text in self.env.items()])
-        sections = (lightjson.dumps(plain).encode(), wire.join_texts(list(self.argv)), env)
+        sections = (
+            lightjson.dumps(plain).encode(),
+            wire.join_texts(list(self.argv)),
+            _env_bytes(self.env),
+            wire.join_texts(list(self.watcher.argv)),
+            _env_bytes(self.watcher.env),
+        )
         return b"".join(len(section).to_bytes(4, "big") + section for section in sections)
 
     @classmethod
@@ -116,19 +135,25 @@ class RunSpec:
             start += 4 + size
         found = _object("the spec", lightjson.loads(sections[0]))
         plain = {name: _checked(cls, name, found.get(name)) for name in fields(cls) if name not in APART}
-        env = dict(text.split(b"=", 1) for text in wire.split_texts(sections[2]))
+        argv, watcher_argv = (tuple(wire.split_texts(sections[at])) for at in (1, 3))
+        env, watcher_env = (dict(text.split(b"=", 1) for text in wire.split_texts(sections[at])) for at in (2, 4))
         leases, source = found.get("lease_fds"), _source(_object("source", found.get("source")))
         lease_fds = tuple(leases) if isinstance(leases, list) else ()
-        return cls(argv=tuple(wire.split_texts(sections[1])), env=env, source=source, lease_fds=lease_fds, **plain)
+        watcher = WatcherSpec(watcher_argv, watcher_env)
+        return cls(argv=argv, env=env, source=source, lease_fds=lease_fds, watcher=watcher, **plain)
 
 
-APART = ("argv", "env", "source", "lease_fds")
+APART = ("argv", "env", "source", "lease_fds", "watcher")
 KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
     "str": ("a text", (str,)),
     "int": ("a whole number", (int,)),
     "float": ("a number", (int, float)),
     "bool": ("true or false", (bool,)),
 }
+
+
+def _env_bytes(env: dict[bytes, bytes]) -> bytes:
+    return wire.join_texts([name + b"=" + text for name, text in env.items()])
 
 
 def _source(found: dict[str, Any]) -> Source:

@@ -37,6 +37,7 @@ class Settings:
     memory_max_mib: int = 0
     on_shutdown: str = "keep"
     restart: str = "never"
+    resume_after_reboot: bool = False
     sessions_max: int = 500
     reap_idle_minutes: float = 30.0
     reap_every_minutes: float = 5.0
@@ -101,7 +102,7 @@ def _read(path: str | None) -> Settings:
     values: dict[str, object] = {}
     for key, item in table.items():
         if key not in CHECKS:
-            raise BadSettings(f"{path} has an unknown key {key!r}; known are: {', '.join(sorted(CHECKS))}")
+            raise BadSettings(f"{path} has an unknown key {key!r}; choose one of: {', '.join(sorted(CHECKS))}")
         values[key] = _checked(path, key, item, CHECKS[key])
     return Settings(**values)  # type: ignore[arg-type]
 
@@ -128,6 +129,12 @@ def _checked(where: str, name: str, value: object, check: Check) -> object:
 def _text(value: object) -> object:
     if not isinstance(value, str):
         raise _Unexpected("a text")
+    return value
+
+
+def _truth(value: object) -> object:
+    if not isinstance(value, bool):
+        raise _Unexpected("true or false")
     return value
 
 
@@ -185,6 +192,7 @@ CHECKS: dict[str, Check] = {
     "survivors": _choice("keep", "kill"),
     "on_shutdown": _choice("keep", "suspend"),
     "restart": _choice("never", "on-failure"),
+    "resume_after_reboot": _truth,
     "detach_key": _text,
     "image": _text,
     "network": _text,

@@ -67,10 +67,19 @@ def asdict(instance: object, /) -> dict[str, Any]:
 
 def replace(instance: T, /, **changes: Any) -> T:
     """A copy of a value with other fields. An unknown name is a ``TypeError``."""
-    return type(instance)(**{name: getattr(instance, name) for name in fields(instance)} | changes)
+    copy, names, set_item = object.__new__(type(instance)), fields(instance), object.__setattr__
+    for name in names:
+        set_item(copy, name, getattr(instance, name))
+    for name, item in changes.items():
+        if name not in names:
+            raise TypeError(f"{type(instance).__name__}: expected {', '.join(names)}, but got {name}")
+        set_item(copy, name, item)
+    return copy
 
 
 def _plain(item: object) -> object:
+    if type(item) is tuple:
+        return tuple(map(_plain, item))
     return asdict(item) if hasattr(type(item), "__match_args__") else item
 
 

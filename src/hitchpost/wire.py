@@ -39,6 +39,9 @@ SHARED = "/hitchpost/run"  # that folder, in the container
 PROGRAMS = "/hitchpost/bin"  # our own programs there
 SPARES = (".spare-exit", ".spare-status", ".spare-state", ".spare-intent")
 
+WATCHER = "watcher"
+"""The role of the process that knows the agent."""
+
 UNCOUNTED = 1
 """The bytes of a gap in the log that stands for output of which nobody knows how much it was."""
 

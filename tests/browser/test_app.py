@@ -69,7 +69,7 @@ def test_the_page_is_an_app_that_opens_without_the_hub(
     port = int(hub.url.rpartition(":")[2])
     hub.kill()
     page.reload()
-    expect(page.get_by_role("status").first).to_contain_text("The hub is not reachable.")
+    expect(page.get_by_role("status").first).to_contain_text("Cannot reach the hub.")
 
     # a newer hub has its own page at once, and the older one is forgotten
     hub.start(port=port, PYTHONPATH=newer_hub(tmp_path))
@@ -81,5 +81,5 @@ def test_the_page_is_an_app_that_opens_without_the_hub(
     eventually(lambda: page.evaluate("caches.keys()") == [f"newer {name}"], 30, what="the newer files only")
     hub.kill()
     page.reload()
-    expect(page.get_by_role("status").first).to_contain_text("The hub is not reachable.")
+    expect(page.get_by_role("status").first).to_contain_text("Cannot reach the hub.")
     assert page.locator("script[src='/assets/index-newer.js']").count() == 1

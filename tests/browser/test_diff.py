@@ -34,7 +34,7 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
     comment.fill("Why not 3?")
     page.keyboard.press("Enter")
     said = page.locator(".comment-box [role=status]")
-    expect(said).to_have_text("Sent to dev.")
+    expect(said).to_have_text("Typed, not confirmed")
     for line in ("<Comment on src/shop.py:2>", "<> +    return 2>", "<Why not 3?>"):
         window.expect_shown(line)
     page.keyboard.press("Escape")
@@ -50,7 +50,7 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
     expect(window.label("dev")).to_contain_text("blocked")
     comment.fill("one more")
     page.locator(".comment-box").get_by_role("button", name="Send").click()
-    expect(said).to_contain_text("waits for a permission")
+    expect(said).to_contain_text("waiting for a permission")
     expect(comment).to_have_value("one more")
     expect(window.rows).not_to_contain_text("one more")
     assert b"<Comment on src/shop.py:2 (deleted)>" in dev.output()

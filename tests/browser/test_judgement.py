@@ -21,9 +21,10 @@ def test_a_session_has_the_same_colour_in_ps_and_in_the_page(ground: Ground, hub
     says = {"blocked": "blocked", "waiting": "idle", "running": "working"}
     made = {word: ground.begin_sh(SAYS.format(state), name=word) for word, state in says.items()}
     expected = {"blocked": "orange", "waiting": "blue", "running": "green"}
+    headlines = {"blocked": "Needs you", "waiting": "At its prompt", "running": "Working"}
     for word, name in expected.items():
         expect(window.label(word)).to_have_class(f"label {name}")
-        expect(window.label(word)).to_contain_text(word)
+        expect(window.row(word).locator(".headline")).to_have_text(headlines[word])
         assert colour(window.row(word).locator(".dot")) == DOTS[name]
         assert ground.ps(made[word])["colour"] == name
     home = str(ground.home)

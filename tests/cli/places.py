@@ -29,9 +29,12 @@ SHAPE = {
     "label",
     "quiet_since",
     "attention",
+    "headline",
+    "detail",
     "colour",
     "live",
     "takes_prompt",
+    "refusal",
     "rank",
     "sandbox_alive",
     "session_alive",
@@ -44,6 +47,8 @@ SHAPE = {
     "last_active_at",
     "idle_after_s",
     "supports_resume",
+    "report",
+    "conversation",
 }
 """The keys of the one JSON shape of a session."""
 

@@ -24,8 +24,8 @@ from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import _tells
 from hitchpost.ops.views.observe import observe
 from hitchpost.settings import Settings
-from hitchpost.store import files
-from hitchpost.workspaces import contained
+from hitchpost.store import locks
+from hitchpost.workspaces import container_writes
 from tests.boxes import ECHO, STALE, Boxed
 from tests.cli.advice import in_source, proposed
 from tests.cli.live import live
@@ -91,6 +91,11 @@ def ended(stage: Stage) -> str:
 def ended_and_sent_to(stage: Stage) -> str:
     stage.ended()
     return stage.err("send", "dev", "hello")
+
+
+def nothing_to_send_again(stage: Stage) -> str:
+    stage.ended()
+    return stage.err("restart", "--again", "dev")
 
 
 def never_started(stage: Stage) -> str:
@@ -382,8 +387,14 @@ def untrusted(stage: Stage) -> str:
 
 
 def repository_of_an_agent(stage: Stage) -> str:
-    contained.note_folders(str(stage.ground.home), str(stage.repo.path))
+    container_writes.note_folders(str(stage.ground.home), str(stage.repo.path))
     return stage.err("run", "--branch", "fix-it", "--", "true", cwd=stage.repo.path)
+
+
+def files_of_an_agent(stage: Stage) -> str:
+    stage.repo.commit(".worktreeinclude", "notes\n")
+    container_writes.note_folders(str(stage.ground.home), str(stage.repo.path), str(stage.repo.path / ".git"))
+    return stage.ground.hitch("run", "--branch", "fix-it", "--", "true", cwd=stage.repo.path).err
 
 
 def commits_that_stay_inside(stage: Stage) -> str:
@@ -429,8 +440,8 @@ def unknown_runtime(stage: Stage) -> str:
 
 def locked(stage: Stage) -> str:
     session = stage.ended()
-    stage.after.enter_context(files.SessionLock(str(session.folder)))
-    with pytest.raises(files.LockTimeout) as late, files.SessionLock(str(session.folder), timeout_s=0.05):
+    stage.after.enter_context(locks.SessionLock(str(session.folder)))
+    with pytest.raises(locks.LockTimeout) as late, locks.SessionLock(str(session.folder), timeout_s=0.05):
         pass
     return str(late.value)
 
@@ -590,6 +601,7 @@ WAY_ON = "ops/views/advice.py"
 ROWS = (
     Row(WAY_ON, "hitch restart {} starts it again", 3, ended, shows="running (run 2)"),
     Row(WAY_ON, "hitch restart {} starts it again", 3, ended_and_sent_to, shows="running (run 2)"),
+    Row("ops/sessions/first_prompt.py", "hitch restart {} starts it without one", 3, nothing_to_send_again),
     Row(WAY_ON, "hitch restart {} starts it", 3, never_started, shows="(run 1)"),
     Row(WAY_ON, "hitch resume {} starts it again", 3, suspended, shows="running (run 2)"),
     Row(WAY_ON, "hitch logs {0} shows its output", 3, archived),
@@ -601,7 +613,7 @@ ROWS = (
     Row("errors.py", "hitch logs {} shows what it printed", 3, ended_at_once, shows="3 errors"),
     Row("errors.py", "hitch logs {}", 3, not_delivered, shows="bye"),
     Row("errors.py", "hitch cancel {} ends and archives that one", 3, name_taken, shows="cancelled"),
-    Row("ops/sessions/takeover.py", "hitch doctor says why", 2, unkept, codes=(1,), shows="not a pipe any more"),
+    Row("ops/sessions/takeover.py", "hitch doctor says why", 2, unkept, codes=(1,), shows="no longer a pipe"),
     Row("ops/sessions/takeover.py", "hitch stop {} ends it", 3, unkept),
     Row("ops/doctor/deleted_sessions.py", "hitch doctor --fix", 3, folder_deleted, shows="ended the keeper and"),
     Row("runtimes/adopted.py", "hitch adopt --tmux TARGET watches it", 4, adopted),
@@ -622,11 +634,12 @@ ROWS = (
     Row("ops/doctor/workspaces.py", "hitch doctor --fix", 3, half_made, SEEN, "fixed"),
     Row("ops/doctor/workspaces.py", "hitch workspace restore {} makes them again", 4, notes_of_git_gone),
     Row("ops/views/neighbours.py", "hitch ps", 2, crowded, shows="dev"),
-    Row("workspaces/removal.py", "hitch stop {} removes it", 3, removed_beside_a_container),
+    Row("workspaces/container_writes.py", "hitch stop {} removes it", 3, removed_beside_a_container),
     Row("workspaces/worktree.py", "hitch workspace restore {} brings it back", 4, run_without_worktree),
     Row("workspaces/worktree.py", "hitch workspace rm {} forgets it", 4, run_without_folder),
     Row("workspaces/project.py", "hitch workspace trust {}", 4, untrusted),
-    Row("workspaces/contained.py", "hitch workspace trust {} takes it as yours", 4, repository_of_an_agent),
+    Row("workspaces/include.py", "hitch workspace trust {}", 4, files_of_an_agent),
+    Row("workspaces/container_writes.py", "hitch workspace trust {} takes it as yours", 4, repository_of_an_agent),
     Row("ops/sessions/remove.py", "hitch rm --force {} deletes it", 4, commits_that_stay_inside),
     Row("cli/workspace.py", "hitch workspace restore {} brings it back", 4, removed_with_work),
     Row("ops/doctor/report.py", "hitch doctor --fix", 3, broken_index, SEEN, "fixed"),
@@ -636,7 +649,7 @@ ROWS = (
     Row("ops/views/session_json.py", "hitch doctor", 2, listed_unreadable, (1,), "run: hitch doctor --fix"),
     Row("ops/doctor/sessions.py", "hitch doctor --fix", 3, doctor_unreadable, SEEN, "fixed"),
     Row("ops/views/listing.py", "hitch doctor", 2, unknown_runtime, (1,), "moon"),
-    Row("store/files.py", "hitch doctor", 2, locked, SEEN),
+    Row("store/locks.py", "hitch doctor", 2, locked, SEEN),
     Row("errors.py", "hitch doctor", 2, silent_keeper, (1,), "kill -CONT"),
     Row("errors.py", "hitch ps --all lists them", 3, unknown_session),
     Row("errors.py", "hitch workspace ls --all lists them", 4, unknown_workspace),
@@ -685,6 +698,8 @@ NO_ADVICE = {
     ("cli/run.py", "hitch run claude --name auth --prompt"): "examples in the help, of an agent that is installed",
     ("cli/run.py", "hitch run claude --branch fix-auth"): "the same",
     ("cli/run.py", "hitch run -- make -j8"): "the same",
+    ("watcher/opencode.py", "hitch attach"): "names the way, of a session that the sentence has named",
+    ("watcher/shown.py", "hitch attach shows it"): "the same",
     ("ops/doctor/workspaces.py", "hitch run --branch and hitch diff need it"): "what git is for, where there is none",
 }
 

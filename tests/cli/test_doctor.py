@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hitchpost.ops.doctor.report import file_system
-from hitchpost.store import files, marks
+from hitchpost.store import files, process_marks
 from hitchpost.store.index import Index
 from hitchpost.system import cgroup
 from tests.cli.places import HOSTILE, NOBODY, as_nobody, is_harmless, new_session, only_root, tree
@@ -434,7 +434,9 @@ def test_an_empty_control_group_of_ours_is_a_note_and_fix_removes_it(
 def test_the_control_group_of_a_lost_run_is_removed_by_fix(ground: Ground, branch: list[Path]) -> None:
     hitch = inside(branch, ground.hitch)
     session = Truth(ground.home, hitch("run", "--json", "--", "sleep", "1000").json()["id"])
-    groups = [group for folder in branch if (group := folder / marks.group_name(str(session.folder), 1)).is_dir()]
+    groups = [
+        group for folder in branch if (group := folder / process_marks.group_name(str(session.folder), 1)).is_dir()
+    ]
     assert groups
     session.kill_keeper()
     fixed(hitch)

@@ -43,6 +43,11 @@ def program(agents: Path, name: str, text: str) -> None:
     (agents / name).chmod(0o755)
 
 
+def prompted(ground: Ground, agents: Path) -> None:
+    program(agents, "mine", PROMPTED)
+    ground.add_agent("mine", 'title = "Mine"\nargv = ["mine"]\nready_after_s = 3\nshows_prompt = true\n')
+
+
 def only(ground: Ground) -> Truth:
     (session,) = ground.ids()
     return Truth(ground.home, session)
@@ -80,8 +85,9 @@ def test_a_program_that_has_done_its_work_at_once_is_no_failure(ground: Ground) 
 
 @pytest.mark.ids("C70-9")
 def test_an_agent_that_prints_nothing_and_lives_is_ready_after_a_stated_time(ground: Ground, agents: Path) -> None:
-    program(agents, "claude", "#!/bin/sh\nexec sleep 1000\n")
-    assert ground.hitch("run", "claude", "--name", "dev", "--workspace", ground.place).out.startswith("dev started")
+    program(agents, "mine", "#!/bin/sh\nexec sleep 1000\n")
+    ground.add_agent("mine", 'title = "Mine"\nargv = ["mine"]\nready_after_s = 3\n')
+    assert ground.hitch("run", "mine", "--name", "dev", "--workspace", ground.place).out.startswith("dev started")
     assert ground.ps(only(ground))["state"] == "running"
     ground.hitch("stop", "--now", "dev")
 
@@ -94,10 +100,11 @@ def test_an_attached_person_sees_the_end_of_an_agent_that_ends_at_once(ground: G
 
 
 def test_a_first_prompt_goes_to_the_first_run_only(ground: Ground, agents: Path) -> None:
-    program(agents, "claude", '#!/bin/sh\nfor word; do echo "$word"; done >> words\necho >> words\nexec sleep 1000\n')
+    program(agents, "mine", '#!/bin/sh\nfor word; do echo "$word"; done >> words\necho >> words\nexec sleep 1000\n')
+    ground.add_agent("mine", 'title = "Mine"\nargv = ["mine"]\nprompt_args = ["{prompt}"]\nready_after_s = 0.05\n')
     prompt = "delete the old tests"
     words = ("--name", "dev", "--workspace", ground.place, "--prompt", prompt, "--", "--model", "opus")
-    ground.hitch("run", "claude", *words)
+    ground.hitch("run", "mine", *words)
     ground.hitch("restart", "dev")
     ground.hitch("stop", "dev")
     ground.hitch("resume", "dev")
@@ -106,13 +113,13 @@ def test_a_first_prompt_goes_to_the_first_run_only(ground: Ground, agents: Path)
     session = only(ground)
     assert prompt in session.run_file(1)["argv"]
     assert prompt not in session.run_file(2)["argv"]
-    assert json.loads((session.folder / "session.json").read_bytes())["argv"] == ["claude", "--model", "opus"]
+    assert json.loads((session.folder / "session.json").read_bytes())["argv"] == ["mine", "--model", "opus"]
     ground.hitch("stop", "--now", "dev")
 
 
 def test_a_first_prompt_is_typed_when_the_agent_shows_its_own(ground: Ground, agents: Path) -> None:
-    program(agents, "aider", PROMPTED)
-    with live("run", "aider", "--name", "dev", "--workspace", str(ground.place), "--prompt", "fix it") as started:
+    prompted(ground, agents)
+    with live("run", "mine", "--name", "dev", "--workspace", str(ground.place), "--prompt", "fix it") as started:
         eventually(lambda: ground.ids() and b"a banner" in only(ground).output(), what="the agent's banner")
         (ground.place / "go").touch()
         assert started.code() == 0, started.err()
@@ -121,8 +128,8 @@ def test_a_first_prompt_is_typed_when_the_agent_shows_its_own(ground: Ground, ag
 
 
 def test_a_text_to_an_agent_that_was_just_started_waits_for_its_prompt(ground: Ground, agents: Path) -> None:
-    program(agents, "aider", PROMPTED)
-    ground.hitch("run", "aider", "--name", "dev", "--workspace", ground.place)
+    prompted(ground, agents)
+    ground.hitch("run", "mine", "--name", "dev", "--workspace", ground.place)
     with live("send", "dev", "fix it") as sending:
         eventually(sending.is_asleep, what="a text that waits")
         (ground.place / "go").touch()
@@ -132,8 +139,8 @@ def test_a_text_to_an_agent_that_was_just_started_waits_for_its_prompt(ground: G
 
 
 def test_a_first_prompt_that_is_not_delivered_is_told_so(ground: Ground, agents: Path) -> None:
-    program(agents, "aider", PROMPTED)
-    with live("run", "aider", "--name", "dev", "--workspace", str(ground.place), "--prompt", "fix it") as started:
+    prompted(ground, agents)
+    with live("run", "mine", "--name", "dev", "--workspace", str(ground.place), "--prompt", "fix it") as started:
         eventually(lambda: ground.ids() and b"a banner" in only(ground).output(), what="the agent's banner")
         (ground.place / "leave").touch()
         (ground.place / "go").touch()
@@ -150,9 +157,9 @@ def test_a_first_prompt_is_not_typed_into_an_agent_that_never_shows_its_own(
     ground: Ground, agents: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(send, "PROMPT_S", 3.0)
-    program(agents, "aider", PROMPTED)
+    prompted(ground, agents)
     words = ("--name", "dev", "--workspace", ground.place, "--prompt", "fix it")
-    answer = ground.hitch.here("run", "aider", *words, check=1)
+    answer = ground.hitch.here("run", "mine", *words, check=1)
     why = "it did not show its prompt within 3 s"
     assert answer.err == (
         f"hitch: dev was started, but its first prompt was not delivered: {why}; see hitch logs dev\n"

@@ -122,7 +122,7 @@ def test_a_text_that_the_agent_had_not_read_when_it_ended_was_not_sent(ground: G
         eventually(send.is_asleep, what="a text that waits")
         (ground.place / "go").touch()
         assert send.code() == 4
-        assert send.err() == "hitch: not sent to dev: the agent has ended and had not read all of it\n"
+        assert send.err() == "hitch: not sent to dev: the agent ended before it had read all of it\n"
     session.ended()
 
 
@@ -228,7 +228,7 @@ def test_an_agent_that_waits_for_a_permission_gets_no_prompt_without_force(groun
     script = r"printf '\033]7501;state=blocked\033\\ready\n'; exec cat > got"
     session = ready(ground.begin_sh(script, name="dev"))
     answer = ground.hitch("send", "dev", "yes", check=4)
-    assert "the agent waits for a permission; answer it first, or use --force" in answer.err
+    assert "the agent is waiting for a permission; see to that first, or use --force" in answer.err
     ground.hitch("send", "--force", "dev", "yes")
     arrives(ground.place / "got", b"yes\n")
     ground.stop(session, "--now")

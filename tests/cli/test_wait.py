@@ -74,6 +74,11 @@ def test_silence_is_idle_only_when_it_has_lasted(ground: Ground) -> None:
         ("idle", "idle", "waiting"),
         ("idle", "blocked", "blocked"),
         ("idle", "done", "done"),
+        ("idle", "error", "error"),
+        ("your-turn", "blocked", "blocked"),
+        ("your-turn", "idle", "waiting"),
+        ("your-turn", "done", "done"),
+        ("your-turn", "error", "error"),
     ],
 )
 def test_what_the_agent_reports_ends_the_wait(ground: Ground, until: str, state: str, attention: str) -> None:
@@ -94,6 +99,17 @@ def test_what_is_not_waited_for_does_not_end_the_wait(ground: Ground, until: str
     answer = ground.hitch("wait", "dev", "--until", until, "--timeout", "0.3", check=1)
     assert answer.err.startswith(f"hitch: dev was not {until} after 0.3 s (it is running")
     ground.stop(session, "--now")
+
+
+def test_silence_alone_is_nobodys_turn_and_an_end_is(ground: Ground) -> None:
+    ground.configure("quiet_s = 0")
+    session = ground.begin_sh("while [ ! -e go ]; do sleep 0.02; done; exit 3", name="dev")
+    ground.hitch("wait", "dev", "--until", "idle")
+    said = ground.hitch("wait", "dev", "--until", "your-turn", "--timeout", "0.3", check=1).err
+    assert said.startswith("hitch: dev did not need anybody after 0.3 s (it is running")
+    (ground.place / "go").touch()
+    assert ground.hitch("wait", "dev", "--until", "your-turn").out == "dev: failed: command exited with code 3\n"
+    session.ended()
 
 
 def test_an_end_before_the_awaited_is_told(ground: Ground) -> None:

@@ -26,7 +26,7 @@ from hitchpost.errors import HitchpostError
 from hitchpost.ops.sessions import create, start
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.views.find import find
-from hitchpost.runtimes import local
+from hitchpost.runtimes import keepers
 from hitchpost.store.session import Session
 from tests.faults.scene import NAME, SOON_S, Scene, Violation, within
 from tests.faults.tracing import KILL, Call, Done, calls, hit, process
@@ -128,11 +128,11 @@ def kept_by_strace(then: Callable[[Scene], Done | None]) -> Callable[[Scene, str
     """Start the session with a keeper that strace follows from its first step on; ``then`` once the agent runs."""
 
     def deed(scene: Scene, fault: str | None) -> Done:
-        program = local.keeper_program()
+        program = keepers.program()
 
         def begin() -> int:
             stand_in = str(Path(__file__).with_name("traced_keeper.py"))
-            local.keeper_program = lambda: [*program[:3], stand_in, program[3], str(scene.log), fault or "-"]
+            keepers.program = lambda: [*program[:3], stand_in, program[3], str(scene.log), fault or "-"]
             return _start(scene)
 
         done = process(begin)

@@ -29,7 +29,7 @@ from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.observe import Observation
 from hitchpost.runtimes.link import Link, NoKeeper
 from hitchpost.settings import Settings
-from hitchpost.store import files
+from hitchpost.store import locks
 from tests.ground import NEVER_RAN, Ground, Truth, alive, died_of, left_with
 from tests.support import Hitch, Process, eventually
 
@@ -105,7 +105,7 @@ def test_F17_what_a_dead_keepers_successor_cannot_know_is_said(ground: Ground, m
             "keeper_lock": "free",
             "exit.json": False,
             "processes_left": 0,
-            "not_known": "processes that emptied their environment could not be looked for",
+            "not_known": "processes that cleared their environment could not be found",
         }
         assert alive(tool)
     finally:
@@ -279,7 +279,7 @@ def test_stop_waits_out_a_start(ground: Ground) -> None:
     thread = threading.Thread(target=start, args=(str(ground.home), dev.id, Settings()), kwargs=options)
     thread.start()
     eventually(lambda: dev.state == "starting")
-    with files.SessionLock(str(dev.folder)):
+    with locks.SessionLock(str(dev.folder)):
         assert dev.state == "starting", "the keeper was faster than this test"
         stopping = spawn(ground, "stop", dev.id)
         eventually(lambda: (dev.run() / "ctl.sock").exists())

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from hitchpost.settings import Settings
-from hitchpost.store import marks
+from hitchpost.store import process_marks
 from tests.ground import NEVER_RAN, Ground, Truth, alive, descendants, died_of, left_with
 from tests.support import Process, eventually
 
@@ -53,8 +53,13 @@ def shape(ground: Ground, session: Truth, **words: Any) -> dict[str, Any]:
         "survivors": 0,
         "idle_after_s": 30.0,
         "supports_resume": False,
+        "report": None,
+        "conversation": None,
         "quiet_since": None,
         "live": False,
+        "headline": words["status"].capitalize(),
+        "detail": words["label"].partition(": ")[2] or "command exited with code 0",
+        "refusal": None,
         **JUDGED[words["status"]],
         **words,
     }
@@ -153,7 +158,7 @@ def test_a_real_time_signal_has_a_name_too(ground: Ground) -> None:
         ("{place}/script", "the interpreter named in the first line was not found: {place}/script"),
         (
             "{place}/junk",
-            "program is in no format that can be executed (a script without a first line #!…?): {place}/junk",
+            "program has no executable format (is the first line #!… missing?): {place}/junk",
         ),
     ],
 )
@@ -302,7 +307,7 @@ def test_F8_what_stop_cannot_find_is_said(ground: Ground, monkeypatch: pytest.Mo
     assert dev.ended() == "completed"
     assert dev.exit() == left_with(0, survivors=1)
     ground.stop(dev)
-    assert dev.story()[-1]["reason"] == "0 ended; processes that emptied their environment could not be looked for"
+    assert dev.story()[-1]["reason"] == "0 ended; processes that cleared their environment could not be found"
     assert ground.ps(dev)["label"] == "completed (left 1 process behind)"
     os.kill(int(ground.said("daemon")), signal.SIGKILL)
 
@@ -582,7 +587,7 @@ def limits(session: Truth, file: str) -> bool:
     """Whether the session's processes are in a group that has the limit."""
     from hitchpost.system import cgroup
 
-    paths = [Path(folder) / file for folder in cgroup.find(marks.group_name(str(session.folder), 1)).folders]
+    paths = [Path(folder) / file for folder in cgroup.find(process_marks.group_name(str(session.folder), 1)).folders]
     return any(path.exists() and path.read_text().strip() != "max" for path in paths)
 
 

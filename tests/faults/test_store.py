@@ -19,6 +19,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.record import ALL
 from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.views.listing import listing
+from hitchpost.ops.views.session_types import SessionJson
 from hitchpost.store import story
 from hitchpost.store.files import Unreadable
 from hitchpost.store.index import INDEX
@@ -48,7 +49,7 @@ def memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield folder
 
 
-def row(home: Path) -> dict[str, Any]:
+def row(home: Path) -> SessionJson:
     (only,) = listing(str(home), records=ALL, shapes=True)
     return only.shape
 

@@ -12,12 +12,13 @@ import select
 import signal
 import subprocess
 import sys
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.faults.traced import wait_for_tracer, watch
 
 DISK = (
     "openat,creat,write,pwrite64,writev,rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,"
@@ -92,21 +93,18 @@ def _touches(line: str, name: str, folder: Path) -> bool:
     return str(folder) in line.partition(" = ")[0] and (name != "openat" or WRITES.search(line) is not None)
 
 
-def wait_for_tracer() -> None:
-    while b"TracerPid:\t0\n" in Path("/proc/self/status").read_bytes():
-        time.sleep(0.001)
-
-
 def process(deed: Callable[[], int | None], log: Path | None = None, fault: str | None = None) -> Done:
     """Do ``deed`` in a new process, a copy of this one. With ``log``, its system calls are traced, and hit."""
     out, err = os.memfd_create("out"), os.memfd_create("err")
     sys.stdout.flush()
     sys.stderr.flush()
+    watched = None if log is None else watch(str(log))
     pid = os.fork()
     if pid == 0:
-        _become(deed, out, err, log is not None)
+        _become(deed, out, err, watched)
     tracer = None
-    if log is not None:
+    if log is not None and watched is not None:
+        os.close(watched)
         tracer = subprocess.Popen(strace(pid, log, fault), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         code = _wait(pid)
@@ -118,16 +116,16 @@ def process(deed: Callable[[], int | None], log: Path | None = None, fault: str 
         os.close(err)
 
 
-def _become(deed: Callable[[], int | None], out: int, err: int, traced: bool) -> None:
+def _become(deed: Callable[[], int | None], out: int, err: int, watched: int | None) -> None:
     """In the child: never returns."""
     code: object = 1
     try:
+        if watched is not None:
+            wait_for_tracer(watched)
         os.setsid()
         null = os.open(os.devnull, os.O_RDONLY)
         for old, new in ((null, 0), (out, 1), (err, 2)):
             os.dup2(old, new)
-        if traced:
-            wait_for_tracer()
         code = deed()
     except SystemExit as left:
         code = left.code

@@ -14,8 +14,8 @@ from hitchpost.model import run as runs
 from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.settings import Settings
-from hitchpost.store.files import SessionLock
 from hitchpost.store.home import new_id
+from hitchpost.store.locks import SessionLock
 from hitchpost.store.session import Session
 from tests.ground import Ground, Truth
 from tests.support import eventually

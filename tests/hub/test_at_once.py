@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from hitchpost.hub import client as hub_client
-from hitchpost.store.files import SessionLock
+from hitchpost.store.locks import SessionLock
 from tests.ground import Ground, alive
 from tests.hubs import HubProcess
 from tests.support import Process, eventually

@@ -145,7 +145,7 @@ def test_a_read_only_viewer_types_nothing(ground: Ground, hub: HubProcess) -> No
 
     async def scene() -> None:
         async with hub.ws() as client, hub.ws("viewer") as viewer:
-            for one, fields, words in ((client, {"readOnly": True}, "only look"), (viewer, {}, "only the owner")):
+            for one, fields, words in ((client, {"readOnly": True}, "read-only"), (viewer, {}, "only the owner")):
                 await one.attach(dev.id, **fields)
                 await one.say("terminal.input", sessionId=dev.id, data="x\r")
                 assert words in (await one.until("error", dev.id))["message"]

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from hitchpost.hub import adoption
-from hitchpost.hub.looks import is_late
+from hitchpost.hub.observer import is_late
 from hitchpost.hub.registry import Registry
 from hitchpost.model import run as runs
 from hitchpost.model.record import ALL
 from hitchpost.ops.views.listing import listing
 from hitchpost.ops.views.observe import observe
+from hitchpost.ops.views.session_types import SessionJson
 from hitchpost.store.index import INDEX, TICK_NS, Index
 from hitchpost.values import replace
 from tests.ground import Ground
@@ -52,7 +53,7 @@ def test_adoption_that_takes_too_long_goes_on_and_tells_nobody_of_old_ends(
     assert told == []
 
 
-def in_the_index(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def in_the_index(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[SessionJson]:
     """Sessions that have ended, listed and remembered, as long after they were written as the index wants it."""
     for number, state in enumerate((runs.COMPLETED, runs.FAILED, runs.STOPPED, runs.COMPLETED)):
         session(home, state, index=number + 1, name=f"s{number}")
@@ -141,7 +142,7 @@ def test_an_end_is_told_by_its_keepers_word_and_a_look_finds_the_same(ground: Gr
             await registry.look_at(dev.id)
             registry.events.subscribe(told.append)
             for _ in range(8):
-                registry.looks.threads.submit(held_up.wait)
+                registry.observer.threads.submit(held_up.wait)
             await asyncio.to_thread(ground.hitch, "send", "dev", "3")
             await asyncio.to_thread(eventually, is_told, what="the end to be told")
             reported = session.latest

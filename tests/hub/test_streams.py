@@ -422,7 +422,7 @@ def test_a_read_only_client_changes_nothing(ground: Ground, hub: HubProcess) -> 
             typist = await stack.enter_async_context(hub.ws())
             channel = (await typist.attach(dev.id, cols=90, rows=25))["channel"]
             told = {
-                "owner": ("wrong_state", "this client may only look"),
+                "owner": ("wrong_state", "this client is read-only"),
                 "viewer": ("forbidden", "only the owner may do that"),
             }
             for role, words in told.items():

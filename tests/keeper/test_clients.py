@@ -237,7 +237,7 @@ def test_a_read_only_client_types_nothing(dev: Truth):
         viewer.send(wire.ANSWER, b"answered\r")
         viewer.resize(33, 11)
         for op in ("send", "stop"):
-            assert viewer.request(op, text="sent") == {"id": ANY, "ok": False, "why": "this client may only look"}
+            assert viewer.request(op, text="sent") == {"id": ANY, "ok": False, "why": "this client is read-only"}
         with Link.connect(str(dev.run())) as friend:
             assert (friend.welcome["cols"], friend.welcome["rows"]) == (80, 24)
             assert friend.request("send", text="last")["ok"] is True

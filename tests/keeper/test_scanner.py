@@ -128,9 +128,15 @@ def test_a_report_has_fields():
     assert parse_report(b"state=blocked:kind=permission:msg=aGk=:progress=5") == {
         "state": "blocked",
         "kind": "permission",
-        "msg": "aGk=",
+        "message": "hi",
         "progress": "5",
     }
+
+
+def test_a_text_that_is_none_is_left_out():
+    assert parse_report(b"state=done:msg=a") == {"state": "done"}
+    assert parse_report(b"state=done:msg=") == {"state": "done"}
+    assert parse_report(b"state=done:msg=G1tIaQ==") == {"state": "done", "message": "[Hi"}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ import pytest
 from hitchpost import runspec, wire
 from hitchpost.keeper import keeper as keepers
 from hitchpost.keeper import sources
-from hitchpost.keeper.keeper import EFFECTS, Keeper
+from hitchpost.keeper.effects import EFFECTS
+from hitchpost.keeper.keeper import Keeper
 from hitchpost.keeper.tree import Tree
 from hitchpost.model import machine
 from hitchpost.runspec import RunSpec

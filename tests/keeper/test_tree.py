@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hitchpost.store import marks
+from hitchpost.store import process_marks
 from hitchpost.system import process
 from tests.ground import alive
 from tests.support import LeakWatch, Process, eventually
@@ -124,14 +124,14 @@ def test_a_keeper_is_who_holds_the_lock_that_it_names(leak_watch: LeakWatch):
     try:
         # the kernel shows it a moment after it has closed what tells of the program's start
         eventually(Path(f"/proc/{claimant.pid}/environ").read_bytes, what="the claimant's environment")
-        assert not marks.is_keeper(claimant.pid), "the lock is empty"
+        assert not process_marks.is_keeper(claimant.pid), "the lock is empty"
         lock.write_text(f"{claimant.pid} 1 boot\n")
-        assert not marks.is_keeper(claimant.pid), "the lock is free"
+        assert not process_marks.is_keeper(claimant.pid), "the lock is free"
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert marks.is_keeper(claimant.pid)
+        assert process_marks.is_keeper(claimant.pid)
         lock.write_text(f"{claimant.pid}1 1 boot\n")
-        assert not marks.is_keeper(claimant.pid), "the lock is another's"
-        assert not marks.is_keeper(os.getpid())
+        assert not process_marks.is_keeper(claimant.pid), "the lock is another's"
+        assert not process_marks.is_keeper(os.getpid())
     finally:
         os.close(held)
         claimant.kill()

@@ -31,6 +31,7 @@ C_MODULES = {
     "_ctypes",
     "_json",
     "_signal",
+    "binascii",
     "_socket",
     "errno",
     "fcntl",

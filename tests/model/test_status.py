@@ -48,6 +48,8 @@ def test_a_status_says_everything_about_a_running_session() -> None:
         state="running",
         reason="",
         attention="working",
+        headline="Working",
+        detail="",
         colour="green",
         session_alive=True,
         idle_s=1,
@@ -56,6 +58,7 @@ def test_a_status_says_everything_about_a_running_session() -> None:
         total_grows=True,
         live=True,
         takes_prompt=True,
+        refusal=None,
         rank=4,
         quiet_since=None,
     )
@@ -70,6 +73,8 @@ def test_a_status_says_everything_about_a_failed_session() -> None:
         state="failed",
         reason="command exited with code 1",
         attention="unknown",
+        headline="Failed",
+        detail="command exited with code 1",
         colour="red",
         session_alive=False,
         idle_s=0,
@@ -78,6 +83,7 @@ def test_a_status_says_everything_about_a_failed_session() -> None:
         total_grows=False,
         live=False,
         takes_prompt=False,
+        refusal=None,
         rank=2,
         quiet_since=None,
     )

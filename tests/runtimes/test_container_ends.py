@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.runtimes.docker import read_box
+from hitchpost.runtimes.container_file import read_box
 from tests.boxes import ECHO, STALE, Boxed, stopped
 from tests.cli.live import live
 from tests.ground import NEVER_RAN, Truth

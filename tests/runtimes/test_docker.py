@@ -14,7 +14,7 @@ import pytest
 
 from hitchpost import wire
 from hitchpost.runtimes import engine
-from hitchpost.runtimes.docker import read_box
+from hitchpost.runtimes.container_file import read_box
 from hitchpost.terminal import output
 from tests.boxes import ECHO, PLAIN, STALE, WITH_PYTHON, Boxed
 from tests.ground import NEVER_RAN, Truth, left_with
@@ -208,15 +208,12 @@ def test_an_engine_that_hangs_or_ends_changes_nothing_about_what_is_known(boxed:
 
 @pytest.mark.ids("F66")
 def test_what_the_image_lacks_is_said_and_no_container_stays(boxed: Boxed):
-    missing = boxed.ground.hitch(
-        "run", "--runtime", "docker", "--image", "no-such-image", "--name", "a", "--", "sh", check=1
-    )
+    run = ("run", "--runtime", "docker", "--workspace", boxed.ground.place, "--network", "none")
+    missing = boxed.ground.hitch(*run, "--image", "no-such-image", "--name", "a", "--", "sh", check=1)
     assert "the engine has no image no-such-image; build one" in missing.err
     for image in (PLAIN, WITH_PYTHON):
         boxed.engine.load(image)
-        refused = boxed.ground.hitch(
-            "run", "--runtime", "docker", "--image", image, "--network", "none", "--", "no-such-agent", check=1
-        )
+        refused = boxed.ground.hitch(*run, "--image", image, "--", "no-such-agent", check=1)
         assert "no-such-agent" in refused.err
     assert boxed.engine.containers() == []
 
@@ -422,7 +419,7 @@ def test_a_probe_that_cannot_be_made_says_neither_alive_nor_dead(boxed: Boxed):
     assert box is not None
     assert engine.ask(box.engine, lambda docker: engine.session_is_alive(docker, box)) is True
     boxed.engine.docker("exec", box.id, "mv", "/usr/bin/tmux", "/usr/bin/away")
-    with pytest.raises(engine.EngineFailed, match="tmux could not be asked"):
+    with pytest.raises(engine.EngineFailed, match="cannot query tmux"):
         engine.ask(box.engine, lambda docker: engine.session_is_alive(docker, box))
 
 

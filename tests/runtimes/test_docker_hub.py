@@ -12,7 +12,7 @@ import pytest
 
 from hitchpost.hub.client import HubRefused
 from hitchpost.runtimes import engine
-from hitchpost.runtimes.docker import read_box
+from hitchpost.runtimes.container_file import read_box
 from tests.boxes import ECHO, STALE, Boxed
 from tests.cli.live import live
 from tests.ground import Truth

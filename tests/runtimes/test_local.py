@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +18,11 @@ import pytest
 from hitchpost import wire
 from hitchpost.errors import UsageError
 from hitchpost.runspec import RunSpec
-from hitchpost.runtimes import base
+from hitchpost.runtimes import base, keepers
 from hitchpost.runtimes.base import Health, Started
 from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event, is_kept
-from hitchpost.runtimes.local import Local, keeper_program, marked
-from hitchpost.store import files
+from hitchpost.runtimes.local import Local, marked
+from hitchpost.store import files, locks, process_marks
 from hitchpost.store.home import new_id
 from hitchpost.store.session import Session
 from hitchpost.terminal.output import last_written
@@ -32,9 +33,9 @@ from tests.support import Process, eventually
 class Yard:
     """A session folder in ``starting``, ready to be launched."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: Ground, session: str = "") -> None:
         self.ground = ground
-        self.truth = Truth(ground.home, new_id())
+        self.truth = Truth(ground.home, session or new_id())
         self.truth.run().mkdir(parents=True, mode=0o700)
         stored = Session(str(self.truth.folder), actor="test")
         stored.create(self.truth.id, "")
@@ -48,8 +49,8 @@ class Yard:
         place = os.stat(self.ground.place)
         lock = os.open(self.truth.run() / "keeper.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        marks = {"HITCHPOST_SESSION": self.truth.id, "HITCHPOST_RUN": "1", "HITCHPOST_HOME_ID": self.home_id}
-        env = {"PATH": os.environ["PATH"], **marks, **more.pop("env", {})}
+        named = {"HITCHPOST_SESSION": self.truth.id, "HITCHPOST_RUN": "1", "HITCHPOST_HOME_ID": self.home_id}
+        env = {"PATH": os.environ["PATH"], **named, **more.pop("env", {})}
         fields: dict[str, Any] = {
             "session": self.truth.id,
             "session_folder": str(self.truth.folder),
@@ -144,7 +145,7 @@ def test_F5_a_folder_that_is_gone_is_a_failed_start(yard: Yard):
 @pytest.mark.ids("F5", "F51")
 def test_a_folder_that_was_replaced_is_a_failed_start(yard: Yard):
     started = yard.launch("sleep", "1000", folder_ino=1)
-    assert started.error == f"{yard.ground.place} is another folder than the one that the session was created in"
+    assert started.error == f"{yard.ground.place} is not the folder that the session was created in"
     assert yard.truth.ended() == "failed"
 
 
@@ -178,22 +179,92 @@ def test_leases_live_and_die_with_the_keeper(yard: Yard):
     fcntl.flock(lease, fcntl.LOCK_EX)
     yard.launch("sleep", "1000", lease_fds=(lease,))
     os.close(lease)
-    assert files.is_held(str(path)) is True
+    assert locks.is_held(str(path)) is True
     held = [os.readlink(f"/proc/{yard.truth.agent_pid()}/fd/{fd}") for fd in (0, 1, 2)]
     assert str(path) not in held
     yard.truth.kill_keeper()
-    eventually(lambda: files.is_held(str(path)) is False)
+    eventually(lambda: locks.is_held(str(path)) is False)
     assert Local().end_leftovers(str(yard.truth.folder), 1, session=yard.truth.id).count in (0, 1)
 
 
 def test_a_keeper_is_started_without_site_packages():
-    program = keeper_program()
+    program = keepers.program()
     assert program[1:3] == ["-I", "-S"]
     assert Path(program[3]).is_file()
 
 
+# keepers that are started ahead of their run ----------------------------------------------------------------------
+
+
+def waiting_for(folder: Path, starter: int = 0) -> list[int]:
+    """The keepers that wait for the run in ``folder``, or have it. What detaches one is its starter's own child."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"HITCHPOST_KEEPER={folder}".encode() in environment.read_bytes().split(b"\0"):
+                found.append(int(environment.parent.name))
+        except OSError:
+            continue
+    return [pid for pid in found if (seen := Process.read(pid)) is not None and seen.parent != (starter or os.getpid())]
+
+
+def test_a_keeper_that_was_started_ahead_gets_the_run(yard: Yard):
+    with keepers.Ahead(str(yard.truth.run())):
+        (keeper,) = eventually(lambda: waiting_for(yard.truth.run()))
+        assert process_marks.is_keeper(keeper) is False
+        assert yard.launch("sleep", "1000").error is None
+    assert yard.truth.keeper_pid() == keeper
+    assert waiting_for(yard.truth.run()) == [keeper]
+    assert process_marks.is_keeper(keeper) is True
+
+
+def test_a_keeper_that_was_started_before_there_was_a_folder_has_its_log_there(ground: Ground):
+    session = new_id()
+    folder = Truth(ground.home, session).run()
+    with keepers.Ahead(str(folder)):
+        (keeper,) = eventually(lambda: waiting_for(folder))
+        assert os.readlink(f"/proc/{keeper}/fd/2") == os.devnull
+        yard = Yard(ground, session)
+        assert yard.launch("sleep", "1000").error is None
+    assert os.readlink(f"/proc/{keeper}/fd/2") == str(folder / "keeper.log")
+    yard.stop()
+
+
+def test_a_keeper_that_gets_no_run_ends_by_itself(ground: Ground):
+    folder = Truth(ground.home, new_id()).run()
+    with keepers.Ahead(str(folder)):
+        eventually(lambda: waiting_for(folder))
+    eventually(lambda: waiting_for(folder) == [], what="the end of the keeper")
+    assert list(ground.home.iterdir()) == []
+
+
+def test_a_keeper_ends_when_the_one_who_would_give_it_a_run_is_killed(ground: Ground):
+    folder = Truth(ground.home, new_id()).run()
+    code = "import sys, time; from hitchpost.runtimes.keepers import Waiting; w = Waiting(sys.argv[1]); time.sleep(99)"
+    starter = subprocess.Popen([sys.executable, "-c", code, str(folder)])
+    try:
+        eventually(lambda: waiting_for(folder, starter.pid))
+    finally:
+        starter.kill()
+        starter.wait()
+    eventually(lambda: waiting_for(folder) == [], what="the end of the keeper")
+
+
+def test_a_keeper_that_was_killed_while_it_waited_is_replaced(yard: Yard):
+    with keepers.Ahead(str(yard.truth.run())):
+        (keeper,) = eventually(lambda: waiting_for(yard.truth.run()))
+        os.kill(keeper, signal.SIGKILL)
+        eventually(lambda: not alive(keeper))
+        assert yard.launch("sleep", "1000").error is None
+    assert yard.truth.keeper_pid() != keeper
+    assert yard.truth.state == "running"
+
+
+# ------------------------------------------------------------------------------------------------------------------
+
+
 def test_an_unknown_runtime_is_refused_with_those_that_are_known():
-    with pytest.raises(UsageError, match="unknown runtime 'moon'; known are: local"):
+    with pytest.raises(UsageError, match="unknown runtime 'moon'; choose one of: local"):
         base.load("moon")
 
 
@@ -405,7 +476,7 @@ def test_an_agent_that_waits_for_a_permission_gets_no_prompt_unless_forced(yard:
     with Link.connect(str(yard.truth.run())) as link:
         eventually(lambda: b"blocked" in yard.truth.output())
         refused = link.request("send", text="yes")
-        assert refused["why"] == "the agent waits for a permission; answer it first, or use --force"
+        assert refused["why"] == "the agent is waiting for a permission; see to that first, or use --force"
         assert link.request("send", text="forced", force=True)["ok"] is True
     eventually(lambda: b"forced" in yard.truth.output())
     assert b"yes" not in yard.truth.output()

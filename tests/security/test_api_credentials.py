@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.hub.http.tokens import TICKET_S, Tokens, create_bearer
-from hitchpost.store import files
+from hitchpost.store import locks
 from tests.hubs import HubProcess
 from tests.security.attacks import (
     JSON,
@@ -119,7 +119,7 @@ def test_S1_a_code_comes_from_the_hubs_own_socket_only(hub: HubProcess) -> None:
 def test_S1_a_token_that_is_taken_back_is_worth_nothing_at_once(hub: HubProcess) -> None:
     signed = [bearer(hub)]
     assert ask(hub, "GET", "/api/me", signed).status == 200
-    with files.Lock(f"{hub.home}/tokens.json.lock"):
+    with locks.Lock(f"{hub.home}/tokens.json.lock"):
         (Path(hub.home) / "tokens.json").write_text('{"schema": 1, "tokens": {}}')
     assert ask(hub, "GET", "/api/me", signed).status == 401
 

@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
 from hitchpost.hub.http.grants import Grant
-from hitchpost.hub.http.live import Held, Live
+from hitchpost.hub.http.in_progress import Held, Live
 from hitchpost.hub.http.tokenfile import BROWSER_S, Credential, TokenFile
 from hitchpost.hub.http.tokens import Tokens, create_bearer
 from tests.ground import Ground

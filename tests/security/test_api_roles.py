@@ -86,7 +86,7 @@ def test_an_owner_that_only_looks_types_nothing(ground: Ground, hub: HubProcess)
             assert (await client.until("error", dev.id))["code"] == "wrong_state"
             await client.attach(dev.id, readOnly=True)
             await client.say("terminal.input", sessionId=dev.id, data="evil\r")
-            assert (await client.until("error", dev.id))["message"] == "this client may only look"
+            assert (await client.until("error", dev.id))["message"] == "this client is read-only"
 
     asyncio.run(scene())
     ground.end(dev)

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 import uvicorn
 
-from hitchpost.hub.http import connections, places
+from hitchpost.hub.http import connection_limits, connections
 from hitchpost.hub.http.grants import OWNER, VIEWER, Grant
 from hitchpost.hub.http.tokenfile import Credential
 from hitchpost.hub.http.tokens import create_bearer
@@ -65,7 +65,9 @@ def is_closed(sock: socket.socket) -> bool:
 def test_connections_without_credentials_do_not_use_up_the_descriptors(hub: HubProcess, first: bytes) -> None:
     before = descriptors(hub)
     with idle(hub, 400, first) as opened:
-        eventually(lambda: descriptors(hub) <= before + places.Places.most_unknown + 8, what="few places")
+        eventually(
+            lambda: descriptors(hub) <= before + connection_limits.ConnectionLimits.most_unknown + 8, what="few places"
+        )
         assert ask(hub, "GET", "/api/sessions", [bearer(hub)]).status == 200
         eventually(lambda: is_closed(opened[0]), what="the oldest to be closed")
     assert "Traceback" not in hub.log()

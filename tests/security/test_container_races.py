@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.runtimes.docker import read_box
+from hitchpost.runtimes.container_file import read_box
 from hitchpost.runtimes.freeze import NotStill, is_left, still, within_reach
 from hitchpost.workspaces import snapshot, store
 from hitchpost.workspaces.store import Workspace
@@ -267,17 +267,26 @@ def test_S12_without_an_answer_of_the_engine_nothing_is_done(race: Race) -> None
 
 
 @pytest.mark.ids("S12")
-def test_S12_no_file_is_copied_beside_a_container_that_goes_on(race: Race) -> None:
-    race.repo.commit(".gitignore", ".env\n")
-    race.repo.commit(".worktreeinclude", ".env\n")
-    race.repo.write(".env", "a secret\n")
-    race.hitch(*BOX, "--workspace", str(race.repo.path), "--", "sleep", "1000")
-    with stopped(race.boxed.engine.pid):
-        said = race.hitch("workspace", "create", "beside", cwd=race.repo.path).err
-    assert "nothing was copied: the container of dev could not be held still" in said
-    assert not Path(store.find(race.home, "beside").path, ".env").exists()
-    assert race.hitch("workspace", "create", "later", cwd=race.repo.path).err == ""
-    assert Path(store.find(race.home, "later").path, ".env").read_text() == "a secret\n"
+def test_S12_files_that_an_agent_chose_come_into_no_new_worktree_until_a_person_has_looked(race: Race) -> None:
+    repo = race.repo
+    repo.commit(".hitchpost.toml", "[workspace]\nsetup = ['make']\n")
+    repo.commit("Makefile", "-include local.mk\nall:\n")
+    race.hitch("workspace", "trust", "--yes", cwd=repo.path)
+    canary = repo.path.parent / "canary"
+    plant = f"printf 'all: x\nx:\n\ttouch {canary}\n' > local.mk; "
+    plant += "echo local.mk > .gitignore; cp .gitignore .worktreeinclude"
+    made = race.hitch(*BOX, "--workspace", str(repo.path), "--", "sh", "-c", f"{plant}; echo ready; exec sleep 1000")
+    dev = Truth(race.boxed.ground.home, made.json()["id"])
+    eventually(lambda: b"ready" in dev.output(), 60, what="the agent")
+    said = race.hitch("workspace", "create", "beside", cwd=repo.path).err
+    assert "nothing was copied, because an agent in a container could write the files" in said
+    assert not Path(store.find(race.home, "beside").path, "local.mk").exists()
+    assert not canary.exists()
+    assert "still runs and can write" in race.hitch("workspace", "trust", "--yes", cwd=repo.path, check=4).err
+    race.hitch("stop", "dev")
+    assert "  local.mk" in race.hitch("workspace", "trust", "--yes", cwd=repo.path).out
+    race.hitch("workspace", "create", "later", cwd=repo.path)
+    assert Path(store.find(race.home, "later").path, "local.mk").exists()
 
 
 @pytest.mark.ids("S12")

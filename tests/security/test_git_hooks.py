@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 
 from hitchpost.errors import Refused
 from hitchpost.ops.sessions.place import choose
-from hitchpost.workspaces import bringing, contained, inside, project, store, worktree
+from hitchpost.workspaces import container_commits, container_git, container_writes, project, store, worktree
 from hitchpost.workspaces.removal import remove
 from hitchpost.workspaces.restoring import restore
 from hitchpost.workspaces.tree import discover
+from tests.boxes import SOMEBODY
 from tests.repos import Repo
 from tests.support import Hitch
 from tests.workspaces.copies import copied
@@ -54,7 +56,7 @@ def test_a_file_that_names_another_repository_gives_a_container_nothing_of_it(re
     found = discover(str(place))
     assert found is not None
     with pytest.raises(Refused):
-        inside.check(found)
+        container_git.check(found)
 
 
 def test_worktrees_submodules_and_separate_git_folders_are_found(repo: Repo) -> None:
@@ -69,10 +71,25 @@ def test_worktrees_submodules_and_separate_git_folders_are_found(repo: Repo) -> 
 
 
 @pytest.mark.ids("S7")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_a_repository_of_another_user_is_none_unless_git_takes_it_for_safe(repo: Repo) -> None:
+    place = repo.path / "sub"
+    place.mkdir()
+    for path in (repo.path, repo.path / ".git"):
+        os.chown(path, SOMEBODY, -1)
+        assert discover(str(place)) is None
+        repo.git("config", "--global", "safe.directory", str(repo.path))
+        assert discover(str(place)) is not None
+        repo.git("config", "--global", "--unset", "safe.directory")
+        os.chown(path, os.geteuid(), -1)
+    assert discover(str(place)) is not None
+
+
+@pytest.mark.ids("S7")
 def test_a_repository_that_appears_where_a_container_could_write_is_none(home: Path, repo: Repo, canary: Path) -> None:
     place = Repo(repo.path.parent / "place")
     (place.path / "sub").mkdir(parents=True)
-    contained.note_folders(str(home), str(place.path))
+    container_writes.note_folders(str(home), str(place.path))
     place.git("init", "-q")
     place.commit("f")
     Repo(place.path / "sub").git("init", "-q", "--bare")
@@ -85,9 +102,9 @@ def test_a_repository_that_appears_where_a_container_could_write_is_none(home: P
         with pytest.raises(Refused, match="an agent in a container could write"):
             worktree.make(str(home), str(where), "b1")
     assert not canary.exists()
-    contained.accept(str(home), str(place.path / ".git"))
+    container_writes.accept(str(home), str(place.path / ".git"))
     assert discover(str(place.path), str(home)) is not None
-    contained.note_folders(str(home), str(place.path))
+    container_writes.note_folders(str(home), str(place.path))
     assert discover(str(place.path), str(home)) is None
 
 
@@ -95,14 +112,14 @@ def test_a_repository_that_appears_where_a_container_could_write_is_none(home: P
 def test_what_a_container_has_a_copy_of_stays_a_repository_and_nothing_below_becomes_one(
     home: Path, repo: Repo
 ) -> None:
-    contained.note_folders(str(home), str(repo.path), str(repo.path / ".git"))
+    container_writes.note_folders(str(home), str(repo.path), str(repo.path / ".git"))
     assert discover(str(repo.path), str(home)) is not None
     inner = Repo(repo.path / "inner")
     inner.path.mkdir()
     inner.git("init", "-q")
     assert discover(str(inner.path), str(home)) is None
     made = worktree.make(str(home), str(repo.path), "fix").workspace
-    contained.note_folders(str(home), str(repo.path), str(repo.path / ".git"), [str(repo.path.parent)])
+    container_writes.note_folders(str(home), str(repo.path), str(repo.path / ".git"), [str(repo.path.parent)])
     with pytest.raises(Refused, match="an agent in a container could write"):
         store.tree(str(home), made)
 
@@ -151,7 +168,7 @@ def test_what_a_container_commits_is_not_run_when_its_worktree_comes_back(
     copy.git("add", "tools")
     copy.commit("work")
     Path(copy.workspace.path, "new").write_text("new\n")
-    bringing.bring_out(copy.tree)
+    container_commits.bring_out(copy.tree)
     if how == "hook":
         program(repo.path / ".git/hooks/post-checkout", canary)
     else:
@@ -178,7 +195,7 @@ def test_setup_does_not_run_what_a_container_has_committed_until_somebody_has_lo
     copy = copied(home, repo)
     first = copy.commit("Makefile", f"dev:\n\ttouch {canary}\n")
     tip = copy.commit("more")
-    bringing.bring_out(copy.tree)
+    container_commits.bring_out(copy.tree)
     assert repo.git("rev-parse", "fix") == tip
     remove(str(home), copy.workspace)
     shutil.rmtree(copy.session)
@@ -211,7 +228,7 @@ def test_trust_takes_a_repository_of_any_kind_as_yours(home: Path, hitch: Hitch,
     apart = Repo(top / "place")
     repo.git("init", "-q", "--separate-git-dir", top / "place-git", apart.path)
     apart.commit("f")
-    contained.note_folders(str(home), str(top))
+    container_writes.note_folders(str(home), str(top))
     with pytest.raises(Refused, match="could write") as raised:
         store.tree(str(home), made)
     assert raised.value.hint == f"look at it; then hitch workspace trust {top}/bare.git takes it as yours"
@@ -219,3 +236,61 @@ def test_trust_takes_a_repository_of_any_kind_as_yours(home: Path, hitch: Hitch,
     store.tree(str(home), made)
     hitch("workspace", "trust", "--yes", apart.path)
     worktree.make(str(home), str(apart.path), "other")
+
+
+@pytest.mark.ids("S7")
+def test_what_a_second_container_could_write_is_not_taken_back_by_the_first_ones_next_run(
+    home: Path, repo: Repo
+) -> None:
+    around = str(repo.path.parent)
+    tree = Repo(repo.path.parent / "tree")
+    repo.git("worktree", "add", "-q", tree.path)
+    link = str(tree.path / ".git")
+    container_writes.note_folders(str(home), str(tree.path), link)
+    container_writes.note_folders(str(home), str(tree.path), link)
+    assert not container_writes.could_write(str(home), link)
+    container_writes.note_folders(str(home), around)
+    container_writes.note_folders(str(home), str(tree.path), link)
+    assert container_writes.could_write(str(home), link)
+    container_writes.accept(str(home), link)
+    container_writes.note_folders(str(home), str(tree.path), link)
+    assert not container_writes.could_write(str(home), link)
+
+
+# Races ------------------------------------------------------------------------------------------------------------
+
+
+def lucky(repo: Repo, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """A racer in a container that always puts its repository there in the right moment: before ``git … moment``."""
+    folder = repo.path.parent / "programs"
+    program = folder / "git"
+    folder.mkdir()
+    evil, link = repo.path / "sub/evil", repo.path / "sub/.git"
+    act = f'case "$*" in *"{moment}"*) [ -e {evil} ] && mv {evil} {link} ;; esac'
+    program.write_text(f'#!/bin/sh\n{act}\nPATH=${{PATH#*:}}\nexec git "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.mark.ids("S7")
+@pytest.mark.parametrize("moment", ["rev-parse --absolute-git-dir", "--get-all core.hooksPath", "worktree add"])
+def test_a_repository_that_appears_beside_a_person_while_a_worktree_is_made_decides_nothing(
+    home: Path, repo: Repo, canary: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    repo.commit(".gitattributes", "* filter=x\n")
+    here = Repo(repo.path / "sub")
+    here.path.mkdir()
+    repo.git("init", "-q", "--bare", "sub/evil")
+    (here.path / "evil/objects/info/alternates").write_text(f"{repo.path}/.git/objects\n")
+    (here.path / "evil/refs/heads/main").write_text(f"{repo.head}\n")
+    with (here.path / "evil/config").open("a") as config:
+        config.write(f'[core]\nbare = false\n[filter "x"]\nsmudge = touch {canary}; cat\n')
+    container_writes.note_folders(str(home), str(repo.path), str(repo.path / ".git"))
+    lucky(repo, monkeypatch, moment)
+    if moment.startswith("rev-parse"):
+        with pytest.raises(Refused, match="container"):
+            worktree.make(str(home), str(here.path), "fix")
+    else:
+        made = worktree.make(str(home), str(here.path), "fix").workspace
+        assert made.repo == str(repo.path / ".git")
+    assert not canary.exists()

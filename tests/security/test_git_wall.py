@@ -175,18 +175,25 @@ def test_a_repository_that_an_agent_makes_of_a_folder_shows_the_next_container_n
 
 
 @pytest.mark.ids("F53")
-def test_commits_that_cannot_be_brought_out_are_named_before_they_are_lost(attack: Attack) -> None:
+@pytest.mark.parametrize("over", ["command", "rest"])
+def test_commits_that_cannot_be_brought_out_are_named_before_they_are_lost(
+    attack: Attack, hub: HubProcess, over: str
+) -> None:
     script = (
         "c=$(git rev-parse --path-format=absolute --git-common-dir); echo one > one; git add one; git commit -qm one; "
     )
-    attack.on_branch(script + f"mkdir -p $c/refs/tags; echo {'1' * 40} > $c/refs/tags/broken")
+    dev, _ = attack.on_branch(script + f"mkdir -p $c/refs/tags; echo {'1' * 40} > $c/refs/tags/broken")
     said = "refs/tags/broken of the container is only in"
     assert said in attack.hitch("stop", "dev").err
     assert attack.repo.git("log", "-1", "--format=%s", "fix") == "one"
     attack.hitch("restart", "dev")
     attack.hitch("stop", "dev")
     assert said in attack.hitch("rm", "dev", check=4).err
-    assert f"deleted: {said}" in attack.hitch("rm", "--force", "dev").err
+    if over == "rest":
+        (told,) = hub.ask("DELETE", f"/api/sessions/{dev.id}?force=true")["lost"]
+        assert told.startswith(f"deleted: {said}")
+    else:
+        assert f"deleted: {said}" in attack.hitch("rm", "--force", "dev").err
 
 
 @pytest.mark.ids("S7")

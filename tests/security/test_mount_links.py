@@ -112,7 +112,7 @@ def test_S12_a_mount_that_was_replaced_is_refused_until_it_is_back(boxed: Boxed,
     data.mkdir()
     said = refused(boxed, data, dev)
     assert "another folder than when the session was made" in said
-    assert "put back what was there" in said
+    assert "restore the original" in said
     data.rmdir()
     data.with_name("old").rename(data)
     boxed.ground.hitch("restart", "dev")

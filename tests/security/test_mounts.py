@@ -6,12 +6,14 @@ import json
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+import hitchpost
 from tests.boxes import ECHO, PLAIN, Boxed
 from tests.ground import Truth
 from tests.hubs import hub_of
@@ -100,6 +102,22 @@ def test_S12_no_name_of_the_engines_socket_gets_inside(boxed: Boxed):
     with socket.socket(socket.AF_UNIX) as any_socket:
         any_socket.bind(str(beside / "any"))
         refused(boxed, beside / "any", "socket")
+
+
+@pytest.mark.ids("S12")
+def test_S12_no_container_can_write_what_we_run_and_read(boxed: Boxed, monkeypatch: pytest.MonkeyPatch):
+    package = Path(hitchpost.__file__).parent
+    person = boxed.ground.home.parent / "person"
+    person.mkdir()
+    monkeypatch.setenv("HOME", str(person))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("HITCHPOST_CONFIG", raising=False)
+    place = ("--workspace", str(boxed.ground.place))
+    for path in (package, package / "cli", package.parent, Path(sys.prefix), Path(sys.prefix, "lib"), person):
+        for options in (("--workspace", str(path)), (*place, "--mount", f"{path}:/more")):
+            said = boxed.ground.hitch(*BOX, *options, "--", "sh", check=4).err
+            assert "runs outside the container" in said, said
+    boxed.ground.hitch(*BOX, *place, "--mount", f"{package}:/more:ro", "--", "sleep", "1000")
 
 
 @pytest.mark.ids("S12")

@@ -18,13 +18,21 @@ stty -echo; printf '\\033[?2004h'
 [ $# -gt 0 ] && printf '<%s>\\n' "$*"
 while read -r line; do printf '<%s>\\n' "$line"; done
 """
+MINE = """
+title = "Mine"
+argv = ["mine"]
+prompt_args = ["{prompt}"]
+ready_after_s = 3
+shows_prompt = true
+"""
 
 
 @pytest.fixture
 def place(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a program that stands in for an agent which takes a first prompt as an argument."""
-    (ground.place / "claude").write_text(AGENT)
-    (ground.place / "claude").chmod(0o755)
+    (ground.place / "mine").write_text(AGENT)
+    (ground.place / "mine").chmod(0o755)
+    ground.add_agent("mine", MINE)
     monkeypatch.setenv("PATH", f"{ground.place}:{os.environ['PATH']}")
     return ground.place
 
@@ -45,7 +53,7 @@ def test_S10_a_prompt_that_is_read_is_typed_and_no_process_has_it_as_an_argument
     ground: Ground, place: Path, runtime: str, way: str
 ):
     (place / "prompt").write_text(f"{WORD}\n")
-    words = ("run", "claude", "--json", "--runtime", runtime, *way.split())
+    words = ("run", "mine", "--json", "--runtime", runtime, *way.split())
     answer = ground.hitch(*words, cwd=place, stdin=f"{WORD}\n" if way.endswith("-") else "")
     session = Truth(ground.home, answer.json()["id"])
     was_heard(session)
@@ -59,7 +67,7 @@ def test_S10_a_prompt_that_is_read_is_typed_and_no_process_has_it_as_an_argument
 @pytest.mark.ids("S10")
 @pytest.mark.parametrize("runtime", ["local", "tmux"])
 def test_S10_a_prompt_that_is_an_argument_is_only_its_agents(ground: Ground, place: Path, runtime: str):
-    answer = ground.hitch("run", "claude", "--json", "--runtime", runtime, "--prompt", WORD, cwd=place)
+    answer = ground.hitch("run", "mine", "--json", "--runtime", runtime, "--prompt", WORD, cwd=place)
     session = Truth(ground.home, answer.json()["id"])
     was_heard(session)
     assert [process.pid for process in carriers()] == [session.agent_pid()]
@@ -85,8 +93,8 @@ def test_S10_in_a_container_the_same_holds(boxed: Boxed):
 
 @pytest.mark.ids("S10")
 def test_S10_a_prompt_that_cannot_be_read_starts_nothing(ground: Ground, place: Path):
-    assert "no-such-file" in ground.hitch("run", "claude", "--prompt-file", "no-such-file", cwd=place, check=2).err
-    assert "got a device" in ground.hitch("run", "claude", "--prompt-file", "/dev/zero", check=2).err
+    assert "no-such-file" in ground.hitch("run", "mine", "--prompt-file", "no-such-file", cwd=place, check=2).err
+    assert "got a device" in ground.hitch("run", "mine", "--prompt-file", "/dev/zero", check=2).err
     both = ("--prompt", "a", "--prompt-file", "-")
-    assert "cannot be combined" in ground.hitch("run", "claude", *both, check=2).err
+    assert "cannot be combined" in ground.hitch("run", "mine", *both, check=2).err
     assert ground.ids() == []

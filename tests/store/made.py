@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from hitchpost.model import run as runs
-from hitchpost.store.files import SessionLock
 from hitchpost.store.home import new_id
+from hitchpost.store.locks import SessionLock
 from hitchpost.store.records import Record
 from hitchpost.store.session import Session
 from hitchpost.values import asdict

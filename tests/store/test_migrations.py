@@ -7,7 +7,7 @@ import pytest
 
 from hitchpost.model import run as runs
 from hitchpost.store import records
-from hitchpost.store.files import SessionLock
+from hitchpost.store.locks import SessionLock
 from hitchpost.store.session import Session
 from tests.store.made import session, tree
 

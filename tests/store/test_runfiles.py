@@ -53,7 +53,19 @@ def test_an_end_that_was_asked_for_is_stopped_whatever_the_status(wait_status: i
     ],
 )
 def test_an_end_is_out_of_memory_where_the_group_counted_it_and_the_end_fits(wait_status: int, why: str):
-    assert Ending(wait_status=wait_status, oom_kills=1).verdict() == ("failed", why)
+    assert Ending(wait_status=wait_status, oom_kills=lambda: 1).verdict() == ("failed", why)
+
+
+def test_nobody_looks_for_memory_that_ran_out_unless_the_agent_was_killed():
+    asked: list[int] = []
+
+    def oom_kills() -> int:
+        asked.append(1)
+        return 0
+
+    for wait_status in (0, 1 << 8, 11, 9):
+        Ending(wait_status=wait_status, oom_kills=oom_kills)
+    assert asked == [1]
 
 
 def test_a_start_that_failed_is_failed_whoever_asked():

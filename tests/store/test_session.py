@@ -13,8 +13,9 @@ import pytest
 import hitchpost
 from hitchpost.model import run as runs
 from hitchpost.model.run import InvalidTransition
-from hitchpost.store import files, story
-from hitchpost.store.files import NewerSchema, Removed, SessionLock, Unreadable, WrongRun
+from hitchpost.store import locks, story
+from hitchpost.store.files import NewerSchema, Unreadable, WrongRun
+from hitchpost.store.locks import Removed, SessionLock
 from hitchpost.store.session import Session
 from tests.store.made import WAY, python, session, tree
 
@@ -131,7 +132,7 @@ def test_observers_are_asked_before_anything_is_written(home: Path):
     seen = []
     before = tree(home)
     stored.on_change(
-        lambda old, new: seen.append((old, new, tree(home) == before, files.is_held(str(folder / "lock"))))
+        lambda old, new: seen.append((old, new, tree(home) == before, locks.is_held(str(folder / "lock"))))
     )
     stored.transition(runs.STARTING, run=1)
     assert seen == [("created", "starting", True, True)]
@@ -153,7 +154,7 @@ def test_an_observer_may_veto_and_nothing_is_written_then(home: Path):
     with pytest.raises(Veto):
         stored.transition(runs.STARTING, run=1)
     assert tree(home) == before
-    assert files.is_held(str(folder / "lock")) is False
+    assert locks.is_held(str(folder / "lock")) is False
 
 
 @pytest.mark.ids("A31-8")
@@ -286,7 +287,7 @@ def test_a_newer_state_file_is_refused_by_every_method_and_nothing_is_written(ho
 CHANGER = """
 import random, sys
 from hitchpost.model import run as runs
-from hitchpost.store import files
+from hitchpost.store import files, locks
 from hitchpost.store.session import Session
 
 folder, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -298,19 +299,19 @@ for _ in range(rounds):
     state = stored.read()
     try:
         if state.state in runs.TERMINAL:
-            with files.SessionLock(folder, timeout_s=60):
+            with locks.SessionLock(folder, timeout_s=60):
                 following = stored.next_run()
             print("run", following.run, "", "", flush=True)
         elif chance.random() < 0.2:
             stored.record_activity(chance.getrandbits(32), files.stamp(), run=state.run)
         else:
-            with files.SessionLock(folder, timeout_s=60):
+            with locks.SessionLock(folder, timeout_s=60):
                 new = chance.choice(list(runs.TRANSITIONS))
                 changed = stored.transition(new, run=state.run, locked=True)
             print("state", changed.run, changed.state, changed.state_changed_at, flush=True)
     except (runs.InvalidTransition, files.WrongRun):
         pass
-    except files.LockTimeout:
+    except locks.LockTimeout:
         sys.exit("an activity record waited 10 s for the lock")
 """
 

@@ -10,7 +10,7 @@ import pytest
 
 from hitchpost.model import run as runs
 from hitchpost.store import story
-from hitchpost.store.files import SessionLock
+from hitchpost.store.locks import SessionLock
 from hitchpost.store.session import Session
 from tests.store.made import session
 
@@ -122,12 +122,12 @@ def test_the_end_of_the_story_reads_one_line_each():
 
 KILLED = """
 import os, signal, sys
-from hitchpost.store import files, records
+from hitchpost.store import files, locks, records
 from hitchpost.store.session import Session
 
 files.write_object = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 folder, deed = sys.argv[1:]
-with files.SessionLock(folder):
+with locks.SessionLock(folder):
     if deed == "suspended":
         Session(folder, actor="killed").change_record(deed, run=1)
     else:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.store import marks
+from hitchpost.store import process_marks
 from hitchpost.system import cgroup
 from tests.ground import alive
 from tests.support import eventually
@@ -20,7 +20,7 @@ from tests.support import eventually
 
 @pytest.fixture
 def name(tmp_path: Path) -> Iterator[str]:
-    found = marks.group_name(str(tmp_path / "sessions" / "abc"), 1)
+    found = process_marks.group_name(str(tmp_path / "sessions" / "abc"), 1)
     yield found
     assert cgroup.find(found).folders == [], "every group was given back"
 
@@ -84,11 +84,11 @@ def test_a_copied_home_has_groups_of_its_own_and_a_moved_one_keeps_them(tmp_path
     home = tmp_path / "home"
     session = home / "sessions" / "abc"
     session.mkdir(parents=True)
-    name = marks.group_name(str(session), 1)
+    name = process_marks.group_name(str(session), 1)
     shutil.copytree(home, tmp_path / "copy")
-    assert marks.group_name(str(tmp_path / "copy" / "sessions" / "abc"), 1) != name
+    assert process_marks.group_name(str(tmp_path / "copy" / "sessions" / "abc"), 1) != name
     home.rename(tmp_path / "moved")
-    assert marks.group_name(str(tmp_path / "moved" / "sessions" / "abc"), 1) == name
+    assert process_marks.group_name(str(tmp_path / "moved" / "sessions" / "abc"), 1) == name
 
 
 def test_a_group_that_is_not_empty_stays(name: str, group: cgroup.ControlGroups):

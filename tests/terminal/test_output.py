@@ -136,7 +136,7 @@ def test_the_told_end_is_that_of_a_last_record_which_is_an_offset(tmp_path: Path
 
 
 def test_a_gap_that_nobody_could_count_has_no_number() -> None:
-    assert output.gap_text(wire.UNCOUNTED) == "some output is missing here; nobody knows how much"
+    assert output.gap_text(wire.UNCOUNTED) == "some output is missing here (amount unknown)"
     assert [output.counted(lost) for lost in (0, wire.UNCOUNTED, 8)] == [0, None, 8]
     assert output.gap_text(8) == "8 bytes are no longer in the log"
 

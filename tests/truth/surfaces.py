@@ -9,11 +9,11 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import unix_connect
@@ -44,7 +44,7 @@ every process waits for its turn.
 """
 
 
-def words_of(shape: dict[str, Any]) -> Words:
+def words_of(shape: Mapping[str, Any]) -> Words:
     return {"there": True, "label": label_of(shape["label"]), **{field: shape[field] for field in FIELDS}}
 
 
@@ -122,7 +122,7 @@ class Surfaces:
 
     def files(self) -> dict[str, Words]:
         rows = listing(self.home, records=ALL, shapes=True)
-        said = {row.id: words_of(row.shape) for row in rows}
+        said = {row.id: words_of(cast(Mapping[str, Any], row.shape)) for row in rows}
         for row in rows:
             said[row.id]["agent_state"] = agent_state_of(row.line)
         return self._complete(said)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hitchpost.store.home import new_id
 from hitchpost.values import replace
-from hitchpost.workspaces import inside, store, worktree
+from hitchpost.workspaces import container_git, store, worktree
 from hitchpost.workspaces.store import Workspace
 from hitchpost.workspaces.tree import Tree
 from tests.repos import Repo
@@ -24,7 +24,7 @@ class Copy:
 
     @property
     def folder(self) -> Path:
-        return self.session / inside.FOLDER
+        return self.session / container_git.FOLDER
 
     @property
     def tree(self) -> Tree:
@@ -50,8 +50,8 @@ def copied(home: Path, repo: Repo, branch: str = "fix") -> Copy:
     made = worktree.make(str(home), str(repo.path), branch).workspace
     session = home / "sessions" / new_id()
     session.mkdir(mode=0o700, parents=True)
-    path = inside.make(store.tree(str(home), made), str(session))
+    path = container_git.make(store.tree(str(home), made), str(session))
     made = store.write(str(home), replace(made, inside=path, contained=True))
-    alternates = session / inside.FOLDER / "objects/info/alternates"
+    alternates = session / container_git.FOLDER / "objects/info/alternates"
     alternates.write_text(f"{repo.path}/.git/objects\n")  # where a container has them is another place
     return Copy(str(home), made, session)

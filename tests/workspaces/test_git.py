@@ -56,7 +56,7 @@ def test_a_folder_that_is_gone_is_said(leak_watch: LeakWatch) -> None:
 
 def test_git_that_is_missing_is_said(leak_watch: LeakWatch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(leak_watch.scratch))
-    with pytest.raises(GitFailed, match="there is no git on the PATH; install it"):
+    with pytest.raises(GitFailed, match="git is not on the PATH; install it"):
         git.repository(str(leak_watch.scratch))
 
 

@@ -208,7 +208,7 @@ def test_a_worktree_whose_git_folder_is_gone_goes_with_its_work_in_a_snapshot(
         gone(home, workspace)
     shutil.rmtree(os.path.join(str(workspace.repo), store.own_folder(workspace)))
     answer = gone(home, workspace, force=True)
-    assert answer.notes == (f"git's notes about {tree.path} were gone and are made again; it is on branch fix",)
+    assert answer.notes == (f"git's notes about {tree.path} were missing and have been recreated; it is on branch fix",)
     assert repo.worktrees == [str(repo.path)]
     assert restore(str(home), workspace).snapshot == answer.snapshot
     assert sorted(tree.files()) == ["README", "new"]

@@ -82,7 +82,7 @@ def test_what_is_there_is_stored_before_a_snapshot_takes_its_place(
     back = restore(str(home), workspace, first)
     assert tree.files()["README"] == "first\n"
     newest = snapshot.listing(workspace)[0]
-    assert back.notes == (f"what was there before is kept in {newest.ref}",)
+    assert back.notes == (f"the previous content is kept in {newest.ref}",)
     restore(str(home), workspace, newest.ref)
     assert tree.files() == {"README": "second\n", "new": "text\n"}
 
@@ -112,7 +112,7 @@ def test_a_copy_of_the_worktree_takes_its_place_with_its_work(
     shutil.rmtree(tree.path)
     (leak_watch.scratch / "backup").rename(tree.path)
     back = restore(str(home), workspace)
-    assert back.notes == ("the folder was there, with 1 new file",)
+    assert back.notes == ("the folder already existed, with 1 new file",)
     assert back.workspace.is_present
     assert tree.files() == {"README": "shop\n", "new": "text\n"}
 
@@ -165,7 +165,7 @@ def test_work_on_another_line_comes_back_where_it_was(
     ref = remove(str(home), workspace, force=True).snapshot
     back = restore(str(home), workspace)
     assert (back.snapshot, tree.head, sorted(tree.files())) == (ref, tip, ["README", "more", "new"])
-    assert "branch fix does not have the commit that was checked out" in back.notes[0]
+    assert "branch fix does not contain the commit that was checked out" in back.notes[0]
 
 
 def test_a_worktree_whose_git_folder_is_gone_gets_another_and_keeps_its_files(
@@ -175,7 +175,7 @@ def test_a_worktree_whose_git_folder_is_gone_gets_another_and_keeps_its_files(
     tree.write("new")
     lose_admin(workspace)
     back = restore(str(home), workspace)
-    assert back.notes == (f"git's notes about {tree.path} were gone and are made again; it is on branch fix",)
+    assert back.notes == (f"git's notes about {tree.path} were missing and have been recreated; it is on branch fix",)
     assert tree.git("status", "--porcelain", "--branch").splitlines() == ["## fix", "?? new"]
 
 

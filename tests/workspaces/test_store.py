@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -105,3 +106,16 @@ def test_a_link_in_the_place_of_the_workspaces_is_refused(home: Path, leak_watch
     (home / "workspaces").symlink_to(leak_watch.scratch)
     with pytest.raises(HomeRefused):
         store.top_lock(str(home))
+
+
+def test_a_disk_that_refuses_is_not_taken_for_a_workspace_that_is_not_there(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(home, "a" * 12, "fix")
+
+    def refuse(path: str, most: int = 0, *, follow: bool = False) -> bytes:
+        raise OSError(errno.EIO, "Input/output error", path)
+
+    monkeypatch.setattr(files, "read_bytes", refuse)
+    with pytest.raises(files.DiskRefused):
+        store.everything(str(home))

@@ -3,7 +3,9 @@
  * answer of the hub, and no request that carries who asks.
  *
  * The page always comes from here, and never from whatever answers at the hub's address: only a hub that has proved
- * itself brings another version. Each version keeps a whole set of files, and takes over from the last one at once.
+ * itself brings another version. Nothing else at this address is ever opened, by no link, form or frame: whoever has the
+ * port could answer with a script that reads what the browser keeps here. Each version keeps a whole set of files, and
+ * takes over from the last one at once.
  */
 
 const KEPT = `page ${"VERSION"}`;
@@ -23,9 +25,11 @@ addEventListener("activate", (event) => {
 
 addEventListener("fetch", (event) => {
   const { pathname, origin } = new URL(event.request.url);
-  if (event.request.method !== "GET" || origin !== location.origin) return;
-  const isPage = event.request.mode === "navigate" && pathname === PAGE;
-  if (isPage || FILES.includes(pathname))
+  if (origin !== location.origin) return;
+  const isOpened = event.request.mode === "navigate";
+  if (isOpened && (pathname !== PAGE || event.request.method !== "GET"))
+    event.respondWith(Response.redirect(PAGE, 303));
+  else if (isOpened || FILES.includes(pathname))
     event.respondWith(keptOf(pathname).then((found) => (found.ok ? found : fetch(event.request))));
 });
 

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { ApiError, ask, fetchFile, sessionPath } from "./api";
-import type { Session } from "./shapes";
+import type { PromptAnswer, Session } from "./shapes";
 import { endSignIn } from "./signin";
 import { notify } from "./store";
 
@@ -31,7 +31,7 @@ export async function act(session: Session, deed: Deed): Promise<void> {
 export function cancel(session: Session): void {
   question.value = {
     title: `Cancel ${session.name}?`,
-    text: "The agent is asked to end, then ended, and the session is archived. Its files and its output stay.",
+    text: "The agent is asked to exit, then killed. The session is archived; its files and output stay.",
     yes: "Cancel the session",
     deed: () => void act(session, "cancel"),
   };
@@ -55,9 +55,13 @@ export function remove(session: Session): void {
   };
 }
 
-/** Whether the prompt was delivered. */
-export async function prompt(session: Session, text: string): Promise<boolean> {
-  return attempt(() => ask("POST", sessionPath(session.id, "prompt"), { text }));
+/** What is known of the delivery; undefined when the prompt was refused. */
+export async function prompt(session: Session, text: string): Promise<PromptAnswer | undefined> {
+  let answer: PromptAnswer | undefined;
+  await attempt(async () => {
+    answer = await ask<PromptAnswer>("POST", sessionPath(session.id, "prompt"), { text });
+  });
+  return answer;
 }
 
 export async function downloadRecording(session: Session): Promise<void> {

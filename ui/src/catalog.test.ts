@@ -8,6 +8,7 @@ const agent = (name: string, path: string | null) => ({
   argv: [name],
   path,
   install: `get ${name}`,
+  broken: "",
 });
 const CATALOG: Catalog = {
   agents: [agent("aider", null), agent("bash", "/bin/bash"), agent("claude", "/bin/claude")],

@@ -8,7 +8,7 @@ export const agentOptions = (catalog: Catalog): Option[] =>
     catalog.agents.map((agent) => ({
       value: agent.name,
       text: agent.title,
-      missing: agent.path === null ? agent.install : "",
+      missing: agent.broken || (agent.path === null ? agent.install || "its program is not found" : ""),
     })),
   );
 

@@ -8,7 +8,7 @@ export async function copyFrom(term: Terminal): Promise<void> {
   const text = term.hasSelection() ? term.getSelection() : screenOf(term);
   try {
     await navigator.clipboard.writeText(text);
-    notify(term.hasSelection() ? "Copied what is selected." : "Copied what the terminal shows.", "note");
+    notify(term.hasSelection() ? "Copied the selection." : "Copied the screen.", "note");
   } catch {
     notify("This browser does not let the page write to the clipboard.");
   }

@@ -28,9 +28,7 @@ const UNCOUNTED = 1;
 
 /** What is said where output is missing. */
 export function gapText(lost: number): string {
-  return lost === UNCOUNTED
-    ? "some output is missing here; nobody knows how much"
-    : `${lost} bytes are no longer in the log`;
+  return lost === UNCOUNTED ? "some output is missing here (amount unknown)" : `${lost} bytes are no longer in the log`;
 }
 
 /** How many bytes a gap frame says are lost. */

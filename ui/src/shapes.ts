@@ -14,6 +14,13 @@ export interface AgentView {
   container?: string | null;
 }
 
+/** `request` names what is answered; empty means what is asked now. */
+export interface Answer {
+  choice: string;
+  request?: string;
+  message?: string;
+}
+
 /** Look at a session; `from` is the offset of the first byte that is wanted. */
 export interface Attach {
   sessionId: string;
@@ -48,6 +55,7 @@ export interface CatalogAgent {
   argv: string[];
   path: string | null;
   install: string;
+  broken: string;
 }
 
 /** `missing` is why it cannot be used; empty when it can. */
@@ -184,6 +192,10 @@ export interface Fact {
   at: string | null;
 }
 
+export interface ForkWish {
+  name?: string | null;
+}
+
 export interface Health {
   ok: boolean;
   version: string;
@@ -219,6 +231,11 @@ export interface LaunchWish {
   sessions?: string[] | null;
 }
 
+/** What was deleted with a session and is nowhere else, in words. */
+export interface Lost {
+  lost: string[];
+}
+
 export interface Made {
   workspace: WorkspaceView;
   notes: string[];
@@ -244,6 +261,8 @@ export interface NewSession {
   description?: string;
   runtime?: string;
   sandbox?: Sandbox | null;
+  permission_mode?: string;
+  model?: string;
   idle_after_s?: number | null;
   prompt?: string | null;
   env?: Record<string, unknown>;
@@ -269,14 +288,16 @@ export interface Prompt {
   force?: boolean;
 }
 
+/** `proof` is what showed that the agent has the prompt; without one it was typed, and is not confirmed. */
 export interface PromptAnswer {
   delivered: boolean;
+  proof: string;
   offset: number;
   started: boolean;
   session: Session;
 }
 
-/** The state-machine page's answer: its own word, and our whole shape. */
+/** The state-machine page's answer: its own word, and our whole shape. `resumed`: the same conversation. */
 export interface RecordAnswer {
   sessionId: string;
   status: string;
@@ -323,11 +344,29 @@ export interface ReplayScreen {
   data: string;
 }
 
+/** What the agent is doing, who says so, and what it asks. The message is the agent's own text. */
+export interface Report {
+  state: string;
+  kind: string | null;
+  message: string | null;
+  request: string | null;
+  options: string[];
+  background: number;
+  until: string | null;
+  source: string;
+  at: string;
+}
+
 export interface Resize {
   sessionId: string;
   type: "terminal.resize";
   cols: number;
   rows: number;
+}
+
+/** `again` sends the first prompt once more. */
+export interface RestartWish {
+  again?: boolean;
 }
 
 /** Start the next run of a session that has ended. */
@@ -374,9 +413,13 @@ export interface Session {
   label: string;
   quiet_since: string | null;
   attention: string;
+  headline: string;
+  detail: string;
+  report: Report | null;
   colour: string;
   live: boolean;
   takes_prompt: boolean;
+  refusal: string | null;
   rank: number;
   sandbox_alive: boolean | null;
   session_alive: boolean | null;
@@ -389,6 +432,7 @@ export interface Session {
   last_active_at: string | null;
   idle_after_s: number | null;
   supports_resume: boolean;
+  conversation: string | null;
 }
 
 export interface SessionChanged {

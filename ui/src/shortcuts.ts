@@ -6,7 +6,7 @@ import { go } from "./router";
 export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (readonly [key: string, deed: string])[]])[] =
   [
     [
-      "Anywhere, in a terminal too",
+      "Anywhere, including in a terminal",
       [
         ["Ctrl Shift L", "to the list of sessions"],
         ["Ctrl Shift Enter", "to the prompt box"],
@@ -15,7 +15,7 @@ export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (reado
     [
       "In a terminal",
       [
-        ["Ctrl Shift C", "copy what is selected"],
+        ["Ctrl Shift C", "copy the selection"],
         ["Ctrl Shift V", "paste"],
         ["Ctrl Shift F", "search"],
       ],
@@ -25,7 +25,7 @@ export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (reado
       [
         ["?", "this help"],
         ["/", "filter the sessions"],
-        ["↑ ↓ Home End", "walk the list, or the lines of a difference"],
+        ["↑ ↓ Home End", "move through the list, or the lines of a diff"],
         ["Escape", "from the prompt box to the terminal; closes what is open"],
       ],
     ],
@@ -33,8 +33,8 @@ export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (reado
       "In a replay",
       [
         ["Space", "play, pause"],
-        ["← →", "five seconds back, on"],
-        ["Home End", "to its beginning, its end"],
+        ["← →", "five seconds back or forward"],
+        ["Home End", "to the beginning or the end"],
         ["Escape", "back to now"],
       ],
     ],

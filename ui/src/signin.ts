@@ -9,7 +9,7 @@ import type { HubProof, SignedIn, Ticket } from "./shapes";
 
 const KEPT = "sign-in";
 const SIGNED_OUT = new ApiError(401, "not_signed_in", "this page is not signed in", "hitch up prints a link");
-const NOT_THE_HUB = new ApiError(0, "not_the_hub", "what answers at this address has not proved to be your hub", "");
+const NOT_THE_HUB = new ApiError(0, "not_the_hub", "the server at this address has not proved that it is your hub", "");
 
 interface Kept {
   id: string;

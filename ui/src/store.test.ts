@@ -115,5 +115,5 @@ test("an address that names a session which is not there leads to the list, and 
   go({ session: "gone" });
   replaceAll([first]);
   expect(current.value).toBeNull();
-  expect(store.notices.value.map((notice) => notice.text)).toEqual(["The session of this address is not there."]);
+  expect(store.notices.value.map((notice) => notice.text)).toEqual(["There is no session at this address."]);
 });

@@ -112,7 +112,7 @@ effect(() => {
   if (sessions.value.has(id)) tabs.value = [...tabs.value, id];
   else {
     go({ session: null }, "replace");
-    notify("The session of this address is not there.");
+    notify("There is no session at this address.");
   }
 });
 

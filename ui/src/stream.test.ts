@@ -115,7 +115,7 @@ test("a frame is read from its bytes", () => {
 
 test("a gap that nobody could count has no number", () => {
   expect([1, 8].map(gapText)).toEqual([
-    "some output is missing here; nobody knows how much",
+    "some output is missing here (amount unknown)",
     "8 bytes are no longer in the log",
   ]);
 });

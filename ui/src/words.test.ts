@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { session } from "./sample";
 import type { Session } from "./shapes";
-import { argv, canResume, duration, ending, inOrder, label, matches, whereabouts } from "./words";
+import { argv, canResume, duration, ending, inOrder, label, matches, receipt, whereabouts } from "./words";
 
 const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit"]>>): Session =>
   session({
@@ -74,9 +74,11 @@ test("the filter wants every word, anywhere", () => {
   expect(matches(shown, "auth codex")).toBe(false);
 });
 
-test("a label says what the agent wants, once", () => {
-  expect(label(session({ attention: "waiting" }), 0)).toBe("running · waiting");
-  expect(label(session({ attention: "blocked", label: "running (blocked 5s)" }), 0)).toBe("running (blocked 5s)");
+test("a receipt says what proved the delivery, or that nothing did", () => {
+  const answer = { delivered: true, offset: 0, started: false, session: session({}) };
+  expect(receipt({ ...answer, proof: "UserPromptSubmit" })).toBe("Delivered (UserPromptSubmit)");
+  expect(receipt({ ...answer, proof: "" })).toBe("Typed, not confirmed");
+  expect(receipt({ ...answer, proof: "", started: true })).toBe("Typed, not confirmed, to a new run");
 });
 
 test("a label counts on by itself, from the moment that the hub names", () => {

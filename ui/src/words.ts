@@ -1,12 +1,11 @@
 /** Texts about a session. What it is, its colour, its rank and whether it takes a prompt are the hub's judgement. */
 
-import type { Session } from "./shapes";
+import type { PromptAnswer, Session } from "./shapes";
 
 export const CRASHED = "Session crashed. Click to restart.";
 export const MAY_BE_RESUMABLE = "may be resumable when agent supports it";
 export const ARCHIVED = "Session is archived";
 
-const ATTENTION: Record<string, string> = { blocked: "blocked", waiting: "waiting" };
 /** How long it has been quiet, in a label that counts that. */
 const AGE = /\d+[smhd][^()]*(?=\))/;
 
@@ -27,13 +26,19 @@ export function place(session: Session): string {
 /** The agent and where it works, as far as anything is known. */
 export const whereabouts = (session: Session): string => [session.agent, place(session)].filter(Boolean).join(" · ");
 
-/** The hub's words, with the time that they count as it is now; and what the agent wants, where they do not say it. */
+/** The hub's words, with the time that they count as it is now. */
 export function label(session: Session, now: number): string {
   const since = session.quiet_since;
-  const words = since ? session.label.replace(AGE, duration(secondsSince(since, now))) : session.label;
-  const wants = session.status === "running" ? ATTENTION[session.attention] : undefined;
-  return wants && !words.includes(wants) ? `${words} · ${wants}` : words;
+  return since ? session.label.replace(AGE, duration(secondsSince(since, now))) : session.label;
 }
+
+/** What is known of a prompt that was sent. */
+export const receipt = ({ proof, started }: PromptAnswer): string =>
+  `${proof ? `Delivered (${proof})` : "Typed, not confirmed"}${started ? ", to a new run" : ""}`;
+
+/** Resume and restart: what the next run begins with. */
+export const SAME = "The next run goes on with the same conversation";
+export const FRESH = "The next run begins anew";
 
 /** How the last run ended, as a sentence. */
 export function ending(session: Session): string {
@@ -54,6 +59,8 @@ export function matches(session: Session, wanted: string): boolean {
     place(session),
     session.label,
     session.attention,
+    session.headline,
+    session.detail,
     session.record,
     session.description,
   ]

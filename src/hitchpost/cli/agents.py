@@ -10,17 +10,26 @@ import click
 from hitchpost import settings as config
 from hitchpost.cli.common import json_option, print_json
 from hitchpost.ops.views import catalog
-from hitchpost.text import table
+from hitchpost.text import table, visible
 
 
 @click.command("agents")
 @json_option
 def command(as_json: bool) -> None:
-    """List the agents that `hitch run` can start, and whether each is installed."""
+    """List the agents that `hitch run` can start, and whether each is installed.
+
+    Files in the folder `agents` beside your settings add agents, or replace those of Hitchpost.
+    """
     found = catalog.agents(os.environ, config.load())
     if as_json:
         print_json([{**asdict(agent), "argv": list(agent.argv)} for agent in found])
         return
     rows = [("AGENT", "TITLE", "PROGRAM")]
-    rows += [(agent.name, agent.title, agent.path or f"not installed: {agent.install}") for agent in found]
+    rows += [(visible(agent.name), visible(agent.title), visible(_program(agent))) for agent in found]
     click.echo("\n".join(table(rows)))
+
+
+def _program(agent: catalog.OfferedAgent) -> str:
+    if agent.broken:
+        return f"broken: {agent.broken}"
+    return agent.path or (f"not installed: {agent.install}" if agent.install else "not installed")

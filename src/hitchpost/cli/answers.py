@@ -46,8 +46,7 @@ class Answers:
             return
         data = self._carried + data
         silent = SILENT.match(data)
-        assert silent is not None, "it matches nothing, too"
-        self._carried = data[silent.end() :]
+        self._carried = data[silent.end() if silent else 0 :]
         if self._carried:
             is_begun = len(self._carried) <= MOST_CARRIED_BYTES and UNFINISHED.fullmatch(self._carried)
             self.outstanding = not is_begun

@@ -15,9 +15,10 @@ from hitchpost.cli.caller import progress as progress
 from hitchpost.cli.caller import say as say
 from hitchpost.cli.caller import terminal_size as terminal_size
 from hitchpost.cli.failing import told
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES
 from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.session_json import to_json
+from hitchpost.ops.views.session_types import SessionJson
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -29,7 +30,7 @@ def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: st
 
     try:
         rows = index.rows(home_path()).values()
-    except (OSError, HitchpostError):
+    except FAILURES:
         return []
     return sorted(
         {row["name"] for row in rows if row["name"].startswith(incomplete) and row["name"].isprintable()} - {""}
@@ -43,7 +44,7 @@ def complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: 
 
     try:
         names = [workspace.name for workspace in store.everything(home_path())]
-    except (OSError, HitchpostError):
+    except FAILURES:
         return []
     return sorted({name for name in names if name.startswith(incomplete) and name.isprintable()})
 
@@ -52,7 +53,7 @@ session_argument = click.argument("session", shell_complete=complete_sessions)
 sessions_argument = click.argument("sessions", nargs=-1, required=True, shell_complete=complete_sessions)
 
 
-def session_json(seen: Observation) -> dict[str, Any]:
+def session_json(seen: Observation) -> SessionJson:
     return to_json(seen, datetime.now(UTC))
 
 
@@ -75,7 +76,7 @@ def each(sessions: tuple[str, ...], deed: Callable[[str], None]) -> None:
     for session in sessions:
         try:
             deed(session)
-        except (HitchpostError, OSError) as error:
+        except FAILURES as error:
             code = told(error)
             worst = worst or code
     sys.exit(worst)

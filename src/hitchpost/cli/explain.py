@@ -12,7 +12,7 @@ from hitchpost.errors import UsageError
 from hitchpost.model.durations import duration, seconds_between, seconds_of
 from hitchpost.ops.views.explain import Explanation, explain
 from hitchpost.ops.views.find import find
-from hitchpost.ops.views.session_json import rfc3339
+from hitchpost.ops.views.moments import rfc3339
 from hitchpost.store import story
 from hitchpost.store.home import open_home
 from hitchpost.text import table, visible

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES, HitchpostError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def told_bug(error: Exception) -> int:
     what = f"{type(error).__name__}: {error}".rstrip(": ")
     try:
         where = f"details in {_written(error)}"
-    except (OSError, HitchpostError):
+    except FAILURES:
         where = f"{SHOW_BUGS}=1 shows where"
     complain(f"internal error: {what} (this is a bug; {where})")
     return BUG

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 import hitchpost
 from hitchpost.cli.failing import INTERRUPTED, told
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES
 
 COMMANDS: dict[str, str] = {
     "run": "Start an agent, or any program, as a session.",
@@ -20,10 +20,12 @@ COMMANDS: dict[str, str] = {
     "attach": "Enter a session's terminal; Ctrl-B D leaves it running.",
     "logs": "Print what a session has written.",
     "send": "Type a prompt into a session.",
+    "answer": "Answer what a session asks, such as a permission.",
     "wait": "Wait until a session is idle, needs something, or has ended.",
     "stop": "End sessions and everything they started.",
-    "restart": "Start sessions again in the same folder; running ones are stopped first.",
-    "resume": "Start the next run of a session that has ended or is suspended.",
+    "restart": "Start sessions again with a new conversation; running ones are stopped first.",
+    "resume": "Start the next run of a session that has ended, with the same conversation.",
+    "fork": "Start a new session with a session's conversation and a copy of its work.",
     "cancel": "End a session and archive it.",
     "archive": "Archive ended sessions; they stay readable.",
     "rm": "Delete sessions and their history; folders are not touched.",
@@ -38,6 +40,7 @@ COMMANDS: dict[str, str] = {
     "token": "Create, list and revoke tokens for scripts and browser sign-ins.",
     "prune": "Delete old records, by the retention rules.",
     "agents": "List the agents in the catalog.",
+    "rules": "Try the rules that read an agent's screen on what it has shown.",
     "doctor": "Check this machine and the state folder, and repair what can be repaired.",
     "completion": "Print shell completion for bash, zsh or fish.",
 }
@@ -65,7 +68,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (HitchpostError, OSError) as error:
+        except FAILURES as error:
             sys.exit(told(error))
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)

@@ -184,12 +184,11 @@ class Keyboard:
             else:
                 self._put(INPUT, token)
         else:
-            self._second(token)
+            self._second(self._first, token)
 
-    def _second(self, token: bytes) -> None:
+    def _second(self, first: Key, token: bytes) -> None:
         """A token behind the first key of the detach key."""
-        assert self._first is not None
-        again = self._first.event(token)
+        again = first.event(token)
         if again in (REPEAT, RELEASE):
             return
         if again == PRESS:

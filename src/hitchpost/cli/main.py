@@ -20,13 +20,13 @@ def main() -> None:
 def _run() -> int:
     """Every end of a command comes by here: no error is shown as a traceback."""
     from hitchpost.cli.failing import SHOW_BUGS, flushed, told, told_bug
-    from hitchpost.errors import HitchpostError
+    from hitchpost.errors import FAILURES
 
     try:
         _command()
     except SystemExit as end:
         return flushed(end.code if isinstance(end.code, int) else 0)
-    except (HitchpostError, OSError) as error:
+    except FAILURES as error:
         return told(error)
     except Exception as error:
         if os.environ.get(SHOW_BUGS):

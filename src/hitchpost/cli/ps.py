@@ -35,7 +35,7 @@ def wanted(arguments: list[str]) -> tuple[str, ...]:
 def main(arguments: list[str]) -> int:
     import gc
 
-    from hitchpost.errors import HitchpostError
+    from hitchpost.errors import FAILURES
     from hitchpost.store.home import open_home
 
     try:
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
             text = table_from_hub(home, records, colour=colour) or table_from_files(home, records, colour=colour)
         sys.stdout.buffer.write(text)
         sys.stdout.flush()
-    except (HitchpostError, OSError) as error:
+    except FAILURES as error:
         from hitchpost.cli.failing import told
 
         return told(error)

@@ -26,9 +26,13 @@ from hitchpost.text import visible
 @click.command("restart")
 @sessions_argument
 @click.option("--workspace", metavar="W", help="Move the session to another workspace or folder.")
+@click.option("--again", is_flag=True, help="Send the first prompt again.")
 @json_option
-def command(sessions: tuple[str, ...], workspace: str | None, as_json: bool) -> None:
-    """Start sessions again in the same folder, with this terminal's environment. Running ones are stopped first."""
+def command(sessions: tuple[str, ...], workspace: str | None, again: bool, as_json: bool) -> None:
+    """Start sessions again in the same folder, with this terminal's environment. Running ones are stopped first.
+
+    The agent begins a new conversation; `hitch resume` goes on with the old one. No prompt is sent without --again.
+    """
     home = open_home()
     settings = config.load()
 
@@ -43,6 +47,7 @@ def command(sessions: tuple[str, ...], workspace: str | None, as_json: bool) -> 
             caller=os.environ,
             size=terminal_size(),
             workspace=workspace,
+            again=again,
             progress=progress(name, "stopping"),
         )
         for note in begun.notes:

@@ -18,14 +18,18 @@ from hitchpost.text import visible
 @session_argument
 @json_option
 def command(session: str, as_json: bool) -> None:
-    """Start the next run of a session that has ended or is suspended, in the same workspace."""
+    """Start the next run of a session that has ended or is suspended, in the same workspace.
+
+    The agent goes on with its conversation, if it can; this says whether it does. `hitch restart` begins a new one.
+    """
     home = open_home()
     found = find(home, session).record.id
     begun = resume(home, found, config.load(), actor="cli", caller=os.environ, size=terminal_size())
     for note in begun.notes:
         say(note)
     if as_json:
-        print_json({**session_json(begun.seen), "resumed_conversation": False})
+        print_json({**session_json(begun.seen), "resumed_conversation": begun.resumed})
     else:
         name, state = visible(begun.seen.record.name), session_json(begun.seen)["state"]
-        click.echo(f"{name}: {state} (run {begun.seen.facts.run}), a new conversation")
+        which = "the same conversation" if begun.resumed else "a new conversation"
+        click.echo(f"{name}: {state} (run {begun.seen.facts.run}), {which}")

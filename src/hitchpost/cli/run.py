@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from hitchpost.agents import catalog
 from hitchpost.cli.caller import current_folder, print_json, progress, say, terminal_size, typed_in
 from hitchpost.cli.options import FLAG, MANY, NUMBER, Option, as_click, parse
 from hitchpost.errors import UsageError
-from hitchpost.ops.sessions import environment
-from hitchpost.ops.sessions.launch import launch
-from hitchpost.ops.sessions.spec import SandboxOptions, SessionSpec
-from hitchpost.runtimes import base
-from hitchpost.store.home import open_home
+from hitchpost.runtimes import base, keepers
+from hitchpost.store.home import new_id, open_home, run_folder, session_folder
 from hitchpost.text import visible
 
 TYPE_CHECKING = False
@@ -32,6 +28,8 @@ hitch run -- make -j8
 
 
 def _complete_agents(ctx: object, param: object, incomplete: str) -> list[str]:
+    from hitchpost.agents import catalog
+
     return [name for name in catalog.names() if name.startswith(incomplete)]
 
 
@@ -44,7 +42,7 @@ def _complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete:
 OPTIONS = (
     Option("--name", "A name that no other session has. Default: a generated one."),
     Option("--description", "One line to show in hitch ps.", default=""),
-    Option("--branch", "Work on a branch of this repository, in a worktree of its own.", metavar="B"),
+    Option("--branch", "Work on a branch of this repository, in its own worktree.", metavar="B"),
     Option(
         "--workspace",
         "Work in a workspace (see `hitch workspace ls`), or in any folder.",
@@ -69,6 +67,10 @@ OPTIONS = (
         "env_items",
         metavar="NAME[=VALUE]",
     ),
+    Option(
+        "--permission-mode", "The agent's permission mode, in its own words, such as plan.", metavar="MODE", default=""
+    ),
+    Option("--model", "The agent's model, by its own name for it.", metavar="NAME", default=""),
     Option("--idle-after", "Silence that counts as idle, such as 45s or 5m.", metavar="DURATION"),
     Option("--prompt", "The first prompt; - reads it from standard input."),
     Option(
@@ -117,6 +119,8 @@ def run(
     config: str | None,
     keep_failed: bool,
     env_items: tuple[str, ...],
+    permission_mode: str,
+    model: str,
     idle_after: str | None,
     prompt: str | None,
     prompt_file: str | None,
@@ -131,27 +135,37 @@ def run(
         raise UsageError("--prompt and --prompt-file cannot be combined")
     if prompt == "-":
         prompt, prompt_file = None, prompt
-    home = open_home()
-    spec = SessionSpec(
-        folder=current_folder() if workspace is None else workspace,
-        agent=agent,
-        command=command,
-        branch=branch,
-        workspace=workspace,
-        exclusive=exclusive,
-        share=share,
-        name=name,
-        description=description,
-        runtime=runtime,
-        prompt=prompt if prompt_file is None else _read(prompt_file),
-        prompt_is_typed=prompt_file is not None,
-        env=environment.parse(env_items, os.environ),
-        size=terminal_size(),
-        sandbox=SandboxOptions(image, mounts, network, memory, cpus, config, keep_failed),
-        idle_after_s=None if idle_after is None else _seconds("--idle-after", idle_after),
-    )
-    told = progress(branch or "workspace", "making it ready")
-    seen, notes = launch(home, spec, actor="cli", caller=os.environ, progress=told, until_ready=not attach)
+    home, session = open_home(), new_id()
+    with keepers.Ahead(run_folder(session_folder(home, session), 1), wanted=runtime in base.KEPT_AT_ONCE):
+        # what takes long to load is loaded beside the keeper
+        from hitchpost.ops.sessions import environment
+        from hitchpost.ops.sessions.launch import launch
+        from hitchpost.ops.sessions.spec import SandboxOptions, SessionSpec
+
+        spec = SessionSpec(
+            folder=current_folder() if workspace is None else workspace,
+            agent=agent,
+            command=command,
+            branch=branch,
+            workspace=workspace,
+            exclusive=exclusive,
+            share=share,
+            name=name,
+            description=description,
+            runtime=runtime,
+            prompt=prompt if prompt_file is None else _read(prompt_file),
+            prompt_is_typed=prompt_file is not None,
+            env=environment.parse(env_items, os.environ),
+            size=terminal_size(),
+            sandbox=SandboxOptions(image, mounts, network, memory, cpus, config, keep_failed),
+            permission_mode=permission_mode,
+            model=model,
+            idle_after_s=None if idle_after is None else _seconds("--idle-after", idle_after),
+        )
+        told = progress(branch or "workspace", "making it ready")
+        seen, notes = launch(
+            home, spec, actor="cli", caller=os.environ, progress=told, until_ready=not attach, new_id=lambda: session
+        )
     record = seen.record
     for note in notes:
         say(note)

@@ -12,6 +12,7 @@ from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_
 from hitchpost.cli.wait import words
 from hitchpost.errors import UsageError
 from hitchpost.ops.sessions.prompt import prompt
+from hitchpost.ops.sessions.send import Receipt
 from hitchpost.ops.views.find import again, find
 from hitchpost.ops.views.wait import wait_for_turn
 from hitchpost.store.home import open_home
@@ -58,11 +59,18 @@ def command(
     if not as_json and done.started:
         click.echo(f"{name} was started again (run {seen.facts.run})")
     if not as_json:
-        click.echo(f"sent to {name}")
+        click.echo(_told(name, done.receipt))
     if until_done:
         seen = wait_for_turn(home, seen, since, timeout_s=timeout_s)
         if not as_json:
             click.echo(f"{name}: {visible(words(seen))}")
     if as_json:
         now = session_json(seen if until_done else again(home, seen))
-        print_json({"offset": done.offset, "started": done.started, "session": now})
+        proof = {"proof": done.receipt.proof, "confirmed": bool(done.receipt.proof)}
+        print_json({"offset": done.receipt.offset, **proof, "started": done.started, "session": now})
+
+
+def _told(name: str, receipt: Receipt) -> str:
+    if receipt.proof:
+        return f"delivered to {name} (proved by {receipt.proof})"
+    return f"typed into {name}, not confirmed" if receipt.watched else f"sent to {name}"

@@ -24,7 +24,7 @@ def ask(home: str, seen: Observation) -> bool:
     name, agent = seen.record.name, seen.record.agent
     if not (os.isatty(0) and os.isatty(1)):
         raise Refused(f"{name} is {STALE} {STALE_NOTE}", way_on(seen))
-    title = catalog.load(agent).title if agent in catalog.names() else agent
+    title = catalog.title(agent)
     click.echo(f"Agent '{visible(name)}' is {STALE} {STALE_NOTE}.\n")
     click.echo(f"  [R] Restart session - launch {visible(title)} in a new tmux session")
     click.echo("  [T] Teardown      - remove the container entirely")

@@ -51,8 +51,7 @@ def command(host: str, port: int, foreground: bool, keep: tuple[str, ...], as_js
     home = open_home()
     kept = _kept(keep)
     if foreground:
-        argv = [sys.executable, "-m", "hitchpost.hub", host, str(port)]
-        os.execve(sys.executable, argv, _environment(home, kept))
+        os.execve(sys.executable, _program(host, port), _environment(home, kept))
     started = None
     if not hub_client.is_up(home):
         started = _start(home, host, port, kept)
@@ -70,13 +69,18 @@ def command(host: str, port: int, foreground: bool, keep: tuple[str, ...], as_js
         say("the link works once, within a minute; hitch up prints another")
 
 
+def _program(host: str, port: int) -> list[str]:
+    """-P: modules are not looked for in the current folder, which may be an agent's."""
+    return [sys.executable, "-P", "-m", "hitchpost.hub", host, str(port)]
+
+
 def _start(home: str, host: str, port: int, kept: tuple[str, ...]) -> subprocess.Popen[bytes]:
     log = os.open(
         os.path.join(home, hub_client.LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "hitchpost.hub", host, str(port)],
+            _program(host, port),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -11,7 +11,7 @@ from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_
 from hitchpost.model.status import status
 from hitchpost.ops.views.find import find
 from hitchpost.ops.views.observe import Observation
-from hitchpost.ops.views.wait import EXIT, UNTIL, has_ended, wait
+from hitchpost.ops.views.wait import ENDED_TOO, EXIT, UNTIL, has_ended, wait
 from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
@@ -24,13 +24,14 @@ from hitchpost.text import visible
 def command(session: str, until: str, timeout_s: float | None, as_json: bool) -> None:
     """Wait until a session is idle, waits for a prompt, is blocked on a permission, or has ended.
 
-    A session that waits or is blocked also counts as `idle`, because it is doing nothing. With `exit`, the exit code
-    is 0 whatever the agent's was; the label says how it ended. The exit code is 1 if the time runs out, or if the
-    session ends while you wait for something else.
+    A session that waits, is blocked or reports an error also counts as `idle`, because it is doing nothing. `your-turn`
+    is whatever wants a person: blocked, waiting, done, an error, or the end, but not silence alone. With `exit`, the
+    exit code is 0 whatever the agent's was; the label says how it ended. The exit code is 1 if the time runs out, or if
+    the session ends while you wait for something else.
     """
     home = open_home(create=False)
     seen = wait(home, find(home, session), until, timeout_s=timeout_s)
-    in_vain = until != EXIT and has_ended(seen)
+    in_vain = until not in ENDED_TOO and has_ended(seen)
     if as_json:
         print_json(session_json(seen))
     elif not in_vain:

@@ -116,7 +116,7 @@ def source(home: str, records: tuple[str, ...]) -> Files | HubEvents:
         with ShortPath(home, "hub.sock") as path:
             connection = unix_connect(path, "ws://hub/ws", compression=None, max_size=None, open_timeout=2)
         return HubEvents(home, records, connection)
-    except (OSError, TimeoutError, WebSocketException):
+    except (OSError, WebSocketException):
         return Files(home, records)
 
 

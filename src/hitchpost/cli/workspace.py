@@ -14,8 +14,8 @@ from hitchpost.errors import Refused, WorkspaceBusy
 from hitchpost.ops.workspaces import make
 from hitchpost.store.home import open_home
 from hitchpost.text import painted, table, visible
-from hitchpost.workspaces import contained, git, project, store, worktree
-from hitchpost.workspaces.overview import CLEAN, DIRTY, FOLDER, overview
+from hitchpost.workspaces import container_writes, git, include, project, store, worktree
+from hitchpost.workspaces.overview import CLEAN, DIRTY, FOLDER, overview, overviews
 from hitchpost.workspaces.pruning import prune
 from hitchpost.workspaces.removal import remove
 from hitchpost.workspaces.restoring import restore
@@ -63,7 +63,7 @@ def ls(everything: bool, as_json: bool) -> None:
     for done in worktree.sweep(home):
         say(done)
     found = [workspace for workspace in store.everything(home) if workspace.made] if everything else store.listed(home)
-    shapes = [overview(home, workspace) for workspace in found]
+    shapes = overviews(home, found)
     if as_json:
         print_json(shapes)
         return
@@ -174,7 +174,7 @@ def trust_command(folder: str | None, yes: bool) -> None:
     """Show the commands of a repository's .hitchpost.toml, and allow them to run. If the file changes, trust it again.
 
     Trust also covers the files of the repository that the commands name, and commits that agents in containers made.
-    If such an agent could write the repository itself, this takes it as yours.
+    If such an agent could write the repository itself, or what .worktreeinclude names, this takes it as yours.
     """
     home = open_home()
     if folder is None or os.path.isdir(folder):
@@ -182,14 +182,15 @@ def trust_command(folder: str | None, yes: bool) -> None:
     else:
         where = store.find(home, folder).path
     taken = False
-    while strange := contained.strange(home, where):  # a .git, then the git folder that it names
+    while strange := container_writes.strange(home, where):  # a .git, then the git folder that it names
         click.echo(f"An agent in a container could write {visible(strange)}: settings and hooks in it run as you.")
         if not yes and not click.confirm("Take it as your own?"):
             raise Refused("not trusted; nothing was changed")
-        contained.accept(home, strange)
+        container_writes.accept(home, strange)
         click.echo("It is yours, until a container can write it again.")
         taken = True
     repository = git.repository(where)
+    taken = _took_files(home, repository, yes) or taken
     looked_at = _looked_at(home, repository.common, git.head(where), yes)
     told = project.read(repository.top or where)
     if told is None or not (told.setup or told.teardown):
@@ -211,13 +212,27 @@ def trust_command(folder: str | None, yes: bool) -> None:
     click.echo("Trusted, until the file or one that it names changes.")
 
 
+def _took_files(home: str, repository: git.Repository, yes: bool) -> bool:
+    """Whether a person now takes what an agent in a container could have put into new worktrees. Raises ``Refused``."""
+    rules = os.path.join(repository.main or "/nowhere", include.FILE)
+    if not os.path.lexists(rules) or not container_writes.could_write(home, rules):
+        return False
+    click.echo(f"An agent in a container could write what {visible(rules)} copies into new worktrees:")
+    for path in include.matching(repository):
+        click.echo(f"  {visible(path)}")
+    if not yes and not click.confirm("Copy these files again?"):
+        raise Refused("not trusted; nothing was changed")
+    container_writes.accept(home, rules)
+    return True
+
+
 def _looked_at(home: str, repo: str, head: str | None, yes: bool) -> bool:
     """Whether there are commits of agents in containers that a person has now looked at. Raises ``Refused`` if not."""
-    made = contained.made_inside(home, repo, head)
+    made = container_writes.made_inside(home, repo, head)
     if made is None or head is None:
         return False
     click.echo(f"Agents in containers made commits that are checked out, the last one {made[:12]}; git log shows them.")
     if not yes and not click.confirm("Let hooks, filters and commands run with them?"):
         raise Refused("not trusted; nothing was changed")
-    contained.look_at(home, repo, head)
+    container_writes.look_at(home, repo, head)
     return True

@@ -29,6 +29,7 @@ class Announcements:
         """Update the session and announce what is new. ``quiet`` announces nothing: the hub has just started."""
         now = datetime.now(UTC)
         before, old_shape = session.latest, session.shape
+        is_known = bool(session.text)
         session.update(observation, now)
         status = event_status(observation.facts, now)
         facts = settle(observation.facts)
@@ -38,7 +39,7 @@ class Announcements:
             session.announced_status, session.announced_run = status, facts.run
         if quiet:
             return
-        if not old_shape:
+        if not is_known:
             self._publish("session.created", session.id, session=session.shape)
         if before is not None:
             old_run, old_state = before.facts.run, settle(before.facts).state
@@ -49,10 +50,10 @@ class Announcements:
         ended = facts.state in runs.TERMINAL and (old_run != facts.run or old_state not in runs.TERMINAL)
         if ended and facts.state != runs.ORPHANED:
             self._exit(session, facts)
-        if begun and (status != old_status or (old_shape and announced_run != facts.run)):
+        if begun and (status != old_status or (is_known and announced_run != facts.run)):
             reason = {"reason": event_reason(observation.facts)} if status == "error" else {}
             self._publish("session.status", session.id, status=status, session=session.shape, **reason)
-        elif old_shape and old_shape != session.shape:
+        elif is_known and old_shape != session.shape:
             self._publish("session.updated", session.id, session=session.shape)
 
     def removed(self, session: HubSession) -> None:

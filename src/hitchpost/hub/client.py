@@ -9,8 +9,8 @@ import socket
 import struct
 from typing import Any
 
-from hitchpost.errors import HitchpostError, UsageError
-from hitchpost.store import files
+from hitchpost.errors import FAILURES, HitchpostError, UsageError
+from hitchpost.store import files, locks
 from hitchpost.system import process
 from hitchpost.system.shortpath import ShortPath
 
@@ -69,7 +69,7 @@ class _Connection(http.client.HTTPConnection):
 
 def is_up(home: str) -> bool:
     """Whether a hub serves the home. It holds the folder itself: what is in it can be deleted."""
-    return files.is_held(os.path.join(home, ".")) is True or files.is_held(os.path.join(home, LOCK)) is True
+    return locks.is_held(os.path.join(home, ".")) is True or locks.is_held(os.path.join(home, LOCK)) is True
 
 
 def pid_of(home: str) -> int | None:
@@ -77,7 +77,7 @@ def pid_of(home: str) -> int | None:
     for identity in (_in_lock, _in_file):
         try:
             pid, start, boot = identity(home)
-        except (OSError, ValueError, KeyError, TypeError, files.Unreadable, files.NewerSchema):
+        except (*FAILURES, ValueError, KeyError, TypeError):
             continue
         if boot == process.boot_id() and process.start_time(pid) == start:
             return pid

@@ -20,7 +20,8 @@ from hitchpost.model.run import RUNNING
 from hitchpost.model.status import STALE_NOTE, is_stale
 from hitchpost.ops.views.observe import Observation
 from hitchpost.runtimes import engine
-from hitchpost.runtimes.docker import read_box, remove_left
+from hitchpost.runtimes.container_file import read_box
+from hitchpost.runtimes.container_removal import remove_left
 from hitchpost.runtimes.engine import Box
 
 SYNC_S = 10.0
@@ -119,7 +120,7 @@ class Containers:
         except HitchpostError as error:
             log.warning("the engine does not tell", session_id=session_id, error=str(error))
             return
-        lost_inside = self.registry.looks.lost_inside
+        lost_inside = self.registry.observer.lost_inside
         if alive:
             self._missing_once.pop(session_id, None)
             if lost_inside.pop(session_id, None) is not None:

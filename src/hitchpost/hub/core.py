@@ -22,12 +22,14 @@ from hitchpost.hub.trees import Trees
 from hitchpost.model import run as runs
 from hitchpost.model.status import rests
 from hitchpost.ops.sessions.cancel import cancel
+from hitchpost.ops.sessions.fork import fork
 from hitchpost.ops.sessions.launch import launch
 from hitchpost.ops.sessions.prompt import prompt
 from hitchpost.ops.sessions.remove import archive, remove
 from hitchpost.ops.sessions.restart import restart
 from hitchpost.ops.sessions.resume import resume
 from hitchpost.ops.sessions.spec import SessionSpec
+from hitchpost.ops.sessions.start import Begun
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.terminal.emulators import Emulators
 from hitchpost.terminal.screen import Losses
@@ -121,19 +123,32 @@ class Hub:
         """What asks git, in threads of its own: agents decide how long that takes, and nothing else waits for it."""
         return await self._pools.do(GIT, call, *args, **named)
 
+    async def look_at_files_of(self, session: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        """The same, in the session's turn: its looks do not take all of those threads."""
+        return await self._pools.do_for(session, GIT, call, *args, **named)
+
     async def after(self, session: str) -> HubSession:
         """The session as it is at this moment, after an operation or before it. Raises ``NoSuchSession``."""
         await self.registry.look_at(session)
         return self.registry.get(session)
 
     async def create(self, spec: SessionSpec, *, actor: str) -> tuple[HubSession, list[str]]:
+        await self._check_most()
+        seen, notes = await self._pools.do(STARTS, launch, self.home, spec, actor=actor, caller=os.environ)
+        return await self.after(seen.record.id), notes
+
+    async def fork(self, session: str, *, name: str | None, actor: str) -> tuple[HubSession, list[str]]:
+        await self._check_most()
+        seen, notes = await self._start(session, fork, name=name, actor=actor, caller=os.environ)
+        return await self.after(seen.record.id), notes
+
+    async def _check_most(self) -> None:
+        """Raises ``Refused`` when as many sessions run as the settings allow."""
         check_room()
         most = (await self.do(config.load)).sessions_max
         live = sum(session.watch is not None for session in self.registry.by_id.values())
         if live >= most:
             raise Refused(f"{live} sessions run already; the setting sessions_max allows {most}")
-        seen, notes = await self._pools.do(STARTS, launch, self.home, spec, actor=actor, caller=os.environ)
-        return await self.after(seen.record.id), notes
 
     async def prompt(
         self, session: str, text: str, *, actor: str, enter: bool, force: bool
@@ -143,7 +158,12 @@ class Hub:
             check_room()
         how = {"enter": enter, "force": force}
         done = await self._start(session, prompt, text, actor=actor, caller=os.environ, **how)
-        return await self.after(session), {"delivered": True, "offset": done.offset, "started": done.started}
+        return await self.after(session), {
+            "delivered": done.receipt.proof != "" or not done.receipt.watched,
+            "proof": done.receipt.proof,
+            "offset": done.receipt.offset,
+            "started": done.started,
+        }
 
     async def stop(
         self, session: str, *, actor: str, run: int | None = None, by: str = runs.USER, reason: str = ""
@@ -151,17 +171,18 @@ class Hub:
         await self._end(session, stop, actor=actor, run=run, by=by, reason=reason)
         return await self.after(session)
 
-    async def restart(self, session: str, *, actor: str) -> tuple[HubSession, list[str]]:
+    async def restart(self, session: str, *, actor: str, again: bool = False) -> tuple[HubSession, list[str]]:
         check_room()
         settings = await self.do(config.load)
-        begun = await self._start(session, restart, settings, actor=actor, caller=os.environ)
+        begun = await self._start(session, restart, settings, actor=actor, caller=os.environ, again=again)
         return await self.after(session), list(begun.notes)
 
-    async def resume(self, session: str, *, actor: str) -> tuple[HubSession, list[str]]:
+    async def resume(self, session: str, *, actor: str) -> tuple[HubSession, Begun]:
+        """The session, and whether its agent goes on with its conversation."""
         check_room()
         settings = await self.do(config.load)
         begun = await self._start(session, resume, settings, actor=actor, caller=os.environ)
-        return await self.after(session), list(begun.notes)
+        return await self.after(session), begun
 
     async def cancel(self, session: str, *, actor: str) -> HubSession:
         await self._end(session, cancel, actor=actor)
@@ -171,9 +192,12 @@ class Hub:
         await self._end(session, archive, actor=actor)
         return await self.after(session)
 
-    async def remove(self, session: str, *, actor: str, force: bool) -> None:
-        await self._end(session, remove, actor=actor, force=force)
+    async def remove(self, session: str, *, actor: str, force: bool) -> list[str]:
+        """What was lost with it, in words."""
+        lost: list[str] = []
+        await self._end(session, remove, actor=actor, force=force, tell=lost.append)
         await self.registry.look_at(session)
+        return lost
 
     # streams ----------------------------------------------------------------------------------------------------
 

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 
 import structlog
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES
 from hitchpost.hub.core import ACTOR, Hub
+from hitchpost.hub.reboots import look_at_boot
 from hitchpost.hub.restarts import Restarts
 from hitchpost.hub.session import HubSession
 from hitchpost.hub.tasks import Tasks
@@ -56,6 +57,7 @@ class Janitor:
             self._repeat("ending idle processes", self.reap, self.settings.reap_every_minutes * 60)
         if self.settings.restart == ON_FAILURE:
             self._restarts.start()
+        self._tasks.start(look_at_boot(self.hub, resume=self.settings.resume_after_reboot))
 
     async def shut_down(self) -> None:
         """End the jobs; and, where the settings say so, the sessions too, with their records suspended."""
@@ -87,7 +89,7 @@ class Janitor:
             if session.lives and session.latest is not None and session.latest.facts.state != runs.CREATED:
                 await self.hub.stop(session.id, actor=ACTOR, by=runs.SHUTDOWN, reason="the hub shuts down")
             await self.hub.do(_suspend_record, session_folder(self.hub.home, session.id))
-        except (HitchpostError, OSError) as error:
+        except FAILURES as error:
             log.warning("not suspended", session_id=session.id, error=str(error))
 
     async def reap(self) -> list[str]:
@@ -106,7 +108,7 @@ class Janitor:
                 continue
             try:
                 await self.hub.stop(session.id, actor=ACTOR, run=facts.run, by=runs.REAPER, reason="idle for too long")
-            except (HitchpostError, OSError) as error:
+            except FAILURES as error:
                 log.warning("not reaped", session_id=session.id, error=str(error))
                 continue
             log.info("reaped", session_id=session.id)

@@ -1,4 +1,4 @@
-"""The hub's side of a keeper's control socket."""
+"""The client side of a keeper's control socket for an event loop. Its errors are those of ``runtimes.link``."""
 
 from __future__ import annotations
 
@@ -9,25 +9,13 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from hitchpost import wire
-from hitchpost.errors import HitchpostError
+from hitchpost.runtimes.link import TIMEOUT_S, NoKeeper, Silent
 from hitchpost.system.shortpath import ShortPath
 
-TIMEOUT_S = 5.0
 MOST_UNSENT_BYTES = 1 << 20
 
 OnFrame = Callable[[bytes, bytes], None]
 """Takes a frame: its kind and its payload."""
-
-
-class KeeperGone(HitchpostError):
-    """Raised when nobody listens, or the connection ended."""
-
-    http_status = 503
-    code = "busy"
-
-
-class KeeperBusy(KeeperGone):
-    """Raised when a keeper does not take what is sent to it."""
 
 
 class KeeperLink(asyncio.Protocol):
@@ -50,7 +38,7 @@ class KeeperLink(asyncio.Protocol):
     async def connect(
         cls, run_folder: str, on_frame: OnFrame, *, role: str = "control", cols: int = 0, rows: int = 0
     ) -> KeeperLink:
-        """Raises ``KeeperGone``."""
+        """Raises ``NoKeeper`` or ``Silent``."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 with await asyncio.to_thread(ShortPath, run_folder, wire.SOCKET) as path:
@@ -61,15 +49,17 @@ class KeeperLink(asyncio.Protocol):
                 except BaseException:
                     link.close()
                     raise
-        except (OSError, TimeoutError) as error:
-            raise KeeperGone(str(error)) from None
+        except TimeoutError:
+            raise Silent("the keeper does not answer in time") from None
+        except OSError as error:
+            raise NoKeeper(str(error)) from None
         return link
 
     async def _greet(self, hello: bytes) -> None:
         self.send_frame(hello)
         await asyncio.wait((self._greeted, self._lost), return_when=asyncio.FIRST_COMPLETED)
         if not self._greeted.done():
-            raise KeeperGone("the keeper closed the connection")
+            raise NoKeeper("the keeper closed the connection")
 
     @property
     def welcome(self) -> dict[str, Any]:
@@ -101,10 +91,10 @@ class KeeperLink(asyncio.Protocol):
     def send_frame(self, frame: bytes) -> None:
         """Send at once where nothing waits to be sent: the event loop would let everybody else go first.
 
-        Raises ``KeeperBusy``, and sends nothing, when too much waits already.
+        Raises ``Silent``, and sends nothing, when too much waits already.
         """
         if self._transport.get_write_buffer_size() > MOST_UNSENT_BYTES:
-            raise KeeperBusy("the session does not take input now: its keeper does not read it")
+            raise Silent("the session does not take input now: its keeper does not read it")
         if not self._transport.get_write_buffer_size() and not self._transport.is_closing():
             try:
                 frame = frame[os.write(self._fd, frame) :]

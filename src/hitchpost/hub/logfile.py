@@ -7,12 +7,15 @@ import os
 import stat
 import sys
 import threading
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 import structlog
 
 MOST_BYTES = 4 << 20
+MOST_ALIKE, ALIKE_S, MOST_KINDS = 10, 60.0, 1000
 STDOUT, STDERR = 1, 2
 
 log = structlog.get_logger()
@@ -61,6 +64,30 @@ class LogFile:
             self._turning = None
 
 
+class Repeats(logging.Filter):
+    """Lets only ``MOST_ALIKE`` alike lines of a library through within a minute; the next one says how many there were.
+
+    Whoever sends what is no request makes a library say so, and would otherwise push everything else out of the files.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._counts: dict[str, tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now, kind = self._clock(), str(record.msg)
+        if len(self._counts) >= MOST_KINDS:
+            self._counts.clear()
+        until, count = self._counts.get(kind, (now + ALIKE_S, 0))
+        if now >= until:
+            if count > MOST_ALIKE:
+                record.msg, record.args = f"{record.getMessage()} ({count - MOST_ALIKE} more were not logged)", ()
+            until, count = now + ALIKE_S, 0
+        self._counts[kind] = until, count + 1
+        return count < MOST_ALIKE
+
+
 def log_to(stream: LogFile) -> None:
     """Send what we log, what libraries log and what nobody caught there, all in one shape. No request is in it."""
     usual: list[Any] = [
@@ -74,6 +101,7 @@ def log_to(stream: LogFile) -> None:
         logger_factory=structlog.WriteLoggerFactory(stream),  # type: ignore[arg-type]
     )
     handler = logging.StreamHandler(stream)
+    handler.addFilter(Repeats())
     remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=usual, processors=[remove_meta, *last]))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

@@ -7,7 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
+from time import thread_time
 from typing import Any, ParamSpec, TypeVar
+
+from hitchpost.hub.time_shares import PAYER, Share
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,6 +37,8 @@ class Pools:
         self._waiting: dict[tuple[str, str], int] = defaultdict(int)
 
     async def do(self, pool: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        if (payer := PAYER.get()) is not None:
+            call = _paid(payer, call)
         return await run_in(self._pools[pool], call, *args, **named)
 
     async def do_for(self, session: str, pool: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
@@ -51,3 +56,17 @@ class Pools:
     def close(self) -> None:
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _paid(payer: Share, call: Callable[P, T]) -> Callable[P, T]:
+    """The payer's share is the event loop's business: it is told what the thread has used."""
+    loop = asyncio.get_running_loop()
+
+    def paid(*args: P.args, **named: P.kwargs) -> T:
+        began = thread_time()
+        try:
+            return call(*args, **named)
+        finally:
+            loop.call_soon_threadsafe(payer.use, thread_time() - began)
+
+    return paid

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from hitchpost.hub.changes import Changes
-from hitchpost.hub.looks import Looks
+from hitchpost.hub.observer import Observer
 from hitchpost.hub.pools import run_in
 from hitchpost.store.home import is_id, sessions_folder
 from hitchpost.store.index import TICK_NS
@@ -20,8 +20,8 @@ log = structlog.get_logger()
 
 
 class Rescan:
-    def __init__(self, home: str, looks: Looks, changes: Changes, refresh: Callable[[], Awaitable[None]]) -> None:
-        self.folder, self.looks, self.changes, self.refresh = sessions_folder(home), looks, changes, refresh
+    def __init__(self, home: str, observer: Observer, changes: Changes, refresh: Callable[[], Awaitable[None]]) -> None:
+        self.folder, self.observer, self.changes, self.refresh = sessions_folder(home), observer, changes, refresh
         self._changed_ns: dict[str, int] = {}
         self._is_warned = False
 
@@ -33,8 +33,8 @@ class Rescan:
             try:
                 await self.refresh()
                 await self._watch_again()
-                for session_id in list(self.looks.run_ends.unwritten):
-                    await self.looks.look_at(session_id)
+                for session_id in list(self.observer.run_ends.unwritten):
+                    await self.observer.look_at(session_id)
             except Exception as error:
                 log.error("cannot look for unreported changes", error=repr(error))
 
@@ -51,9 +51,9 @@ class Rescan:
 
     async def request_new_and_removed(self) -> None:
         """Look at the sessions that came and went without a report."""
-        there = set(filter(is_id, await run_in(self.looks.threads, os.listdir, self.folder)))
-        for session_id in there.symmetric_difference(self.looks.table.by_id):
-            self.looks.request(session_id)
+        there = set(filter(is_id, await run_in(self.observer.threads, os.listdir, self.folder)))
+        for session_id in there.symmetric_difference(self.observer.table.by_id):
+            self.observer.request(session_id)
 
     def _warn(self) -> None:
         problems = self.problems
@@ -66,10 +66,10 @@ class Rescan:
             return
         self.changes.open()
         if self.folder in self.changes.unwatched:
-            await run_in(self.looks.threads, self.changes.watch, self.folder)
+            await run_in(self.observer.threads, self.changes.watch, self.folder)
             await self.request_new_and_removed()
-        for session_id in await run_in(self.looks.threads, self._unwatched_changes):
-            self.looks.request(session_id)
+        for session_id in await run_in(self.observer.threads, self._unwatched_changes):
+            self.observer.request(session_id)
 
     def _unwatched_changes(self) -> list[str]:
         """Of the folders that were not watched: those that are from now on, and those that changed meanwhile."""

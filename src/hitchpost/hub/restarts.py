@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import structlog
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES
 from hitchpost.hub.core import ACTOR, Hub
 from hitchpost.hub.events import Event
 from hitchpost.hub.tasks import Tasks
@@ -53,5 +53,5 @@ class Restarts:
         self._restarted_s.setdefault(session_id, []).append(self.awake_s())
         try:
             await self.hub.resume(session_id, actor=ACTOR)
-        except (HitchpostError, OSError) as error:
+        except FAILURES as error:
             log.warning("not restarted", session_id=session_id, error=str(error))

@@ -9,13 +9,13 @@ from typing import Any
 
 import structlog
 
-from hitchpost.errors import HitchpostError, NoSuchSession
+from hitchpost.errors import FAILURES, NoSuchSession
 from hitchpost.hub.pools import run_in
 from hitchpost.model.status import lives_on
 from hitchpost.ops.sessions.recover import recover
 from hitchpost.ops.sessions.takeover import NotTakenOver
 from hitchpost.ops.views.observe import Observation
-from hitchpost.store import files, runfiles
+from hitchpost.store import locks, runfiles
 
 RETRY_S = 0.25
 RETRY_TAKEOVER_S = 3.0
@@ -45,9 +45,9 @@ class RunEnds:
         try:
             await run_in(self._threads, _write, self.home, observation, reported)
             self.unwritten.pop(session_id, None)
-        except (FileNotFoundError, NoSuchSession, files.Removed):
+        except (FileNotFoundError, NoSuchSession):
             return 0.0  # the look will find that out too
-        except (HitchpostError, OSError) as error:
+        except FAILURES as error:
             number = error.errno if isinstance(error, OSError) else None
             if number not in DISK_ERRORS:
                 log.warning("cannot write down yet what became of a run", session_id=session_id, error=str(error))
@@ -74,7 +74,7 @@ class RunEnds:
 def _write(home: str, observation: Observation, reported: dict[str, Any]) -> None:
     """Write the exit that the keeper reported and could not write, then the run's final state."""
     if reported:
-        with files.SessionLock(observation.folder):
+        with locks.SessionLock(observation.folder):
             if not runfiles.has_exit(observation.run_folder):
                 runfiles.write_exit(observation.run_folder, reported)
     recovered = recover(home, observation.record.id, actor="hub")

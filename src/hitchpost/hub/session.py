@@ -16,6 +16,7 @@ from hitchpost.model.status import status
 from hitchpost.ops.views.listing import place_in_list, place_of
 from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.session_json import to_json as json_shape
+from hitchpost.ops.views.session_types import SessionJson
 from hitchpost.store.index import NAME, NUMBER, RECORD, line_of, text_of, total_field
 
 
@@ -56,7 +57,7 @@ class HubSession:
         self.watch: Watch | None = None
         self.lock = asyncio.Lock()
         """Held during a look: there is only one at a time."""
-        self._shape: dict[str, Any] | None = None
+        self._shape: SessionJson | None = None
         self._index_row: dict[str, Any] | None = None
 
     @classmethod
@@ -73,9 +74,10 @@ class HubSession:
         return self.latest
 
     @property
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> SessionJson:
+        """Its JSON; an empty one before the first look at a session that the index does not have."""
         if self._shape is None:
-            self._shape = json.loads(self.text) if self.text else {}
+            self._shape = json.loads(self.text or "{}")
         return self._shape
 
     @property

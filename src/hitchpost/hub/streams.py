@@ -12,10 +12,11 @@ import os
 from collections.abc import Awaitable, Callable
 
 from hitchpost import wire
-from hitchpost.hub.keepers import KeeperGone, KeeperLink
+from hitchpost.hub.keepers import KeeperLink
 from hitchpost.hub.screens import Screens
 from hitchpost.hub.tasks import Tasks
 from hitchpost.hub.watching import Watch
+from hitchpost.runtimes.link import NotReached
 from hitchpost.terminal import output
 
 SNAPSHOT, OUTPUT, GAP = 0, 1, 2
@@ -58,7 +59,7 @@ class Keys:
             self.close()
 
     async def type(self, viewer: Viewer, data: bytes) -> None:
-        """Raises ``KeeperGone`` when the run is over."""
+        """Raises ``NotReached`` when the run is over."""
         link = self._link
         if link is None or self._sent_size != (viewer, viewer.cols, viewer.rows) or self._lock.locked():
             link = await self._own(viewer)
@@ -69,7 +70,7 @@ class Keys:
         if self._link is not None and self.viewers and self.viewers[-1] is viewer:
             try:
                 self._link.send(wire.ANSWER, data)
-            except KeeperGone:
+            except NotReached:
                 pass
 
     async def resize(self, viewer: Viewer) -> None:

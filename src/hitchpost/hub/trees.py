@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES
 from hitchpost.hub.changes import ENTRIES, IN_ATTRIB, IN_MODIFY, Changes
 from hitchpost.hub.tasks import Tasks
 from hitchpost.ops.views.workplace import tree_of
@@ -61,7 +61,7 @@ class Trees:
         """Watch the folders that are new, and say that something changed: what came into them was not reported."""
         try:
             folders = await self._do(_watchable, self._home, tree.record)
-        except (HitchpostError, OSError):
+        except FAILURES:
             return  # the difference says what is wrong with the folder
         self._changes.open()
         new = [folder for folder in folders if folder not in tree.watched]

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from hitchpost import wire
-from hitchpost.hub.keepers import KeeperGone, KeeperLink
+from hitchpost.hub.keepers import KeeperLink
 from hitchpost.hub.tasks import Tasks
-from hitchpost.runtimes.link import is_kept
+from hitchpost.runtimes.link import NotReached, is_kept
 from hitchpost.terminal import output
 
 LONGEST_PAUSE_S = 1.0
@@ -51,19 +51,19 @@ class Watch:
                 self._welcomed(link)
                 await link.lost()  # with the run, or because the keeper hung up on a hub that stood still
                 self._link = None
-        except KeeperGone:
+        except NotReached:
             pass
         if not self._has_exit:
             _, end = await asyncio.to_thread(output.bounds, f"{self.run_folder}/{wire.OUTPUT}")
             self.end = max(self.end, end)
 
     async def _connected(self) -> KeeperLink:
-        """Raises ``KeeperGone`` when it is. One that lives and does not answer is asked again: viewers wait for it."""
+        """Raises ``NotReached`` when it is gone. One that lives and is silent is asked again: viewers wait for it."""
         pause_s = 0.01
         while True:
             try:
                 return await KeeperLink.connect(self.run_folder, self._on_frame)
-            except KeeperGone:
+            except NotReached:
                 if not await asyncio.to_thread(is_kept, self.run_folder):
                     raise
             await asyncio.sleep(pause_s)

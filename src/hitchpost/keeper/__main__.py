@@ -1,7 +1,13 @@
-"""Started as ``python -I -S …/keeper/__main__.py RUN_FOLDER SPEC_FD``, which sees no site-packages."""
+"""Started as ``python -I -S …/keeper/__main__.py RUN_FOLDER CHANNEL``, which sees no site-packages.
+
+The run comes through a descriptor, the channel; ``pane`` instead of it means that the keeper is in a pane of tmux.
+"""
 
 import os
 import sys
+
+if sys.argv[2] != "pane" and os.fork():
+    os._exit(0)  # the starter waits for this process only; the keeper is nobody's child
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 

@@ -45,6 +45,7 @@ class Client:
         self.inbox = bytearray()
         self.outbox = bytearray()
         self.stuck = False
+        self.most_unread_bytes = MOST_UNREAD_BYTES
 
 
 class Clients:
@@ -140,7 +141,7 @@ class Clients:
             return
         client.outbox += wire.frame(kind, payload)
         self.flush(client)
-        if len(client.outbox) > MOST_UNREAD_BYTES:
+        if len(client.outbox) > client.most_unread_bytes:
             self.close(client)
 
     def send_json(self, client: Client, kind: bytes, value: dict[str, object]) -> None:

@@ -9,6 +9,8 @@ from hitchpost import lightjson, wire
 from hitchpost.keeper import own_log
 from hitchpost.keeper.clients import Client, Clients
 from hitchpost.keeper.typing_queue import LONGEST_LINE_BYTES, PASTE_BEGIN, PASTE_END
+from hitchpost.keeper.watcher import NOT_WATCHED, RELAYED
+from hitchpost.model import attention
 from hitchpost.model import run as runs
 
 TYPE_CHECKING = False
@@ -21,7 +23,7 @@ HANDED_OVER_S = 0.02
 """The kernel gives a terminal what was typed a moment after the write: until then it holds nothing unread."""
 LONGEST_WAIT_S = 3600.0
 UNREAD = "the agent does not read its input"
-ENDED = "the agent has ended and had not read all of it"
+ENDED = "the agent ended before it had read all of it"
 
 
 class Control:
@@ -52,10 +54,11 @@ class Control:
                 try:
                     self._on_frame(client, kind, payload)
                 except (ValueError, KeyError, TypeError) as error:
-                    own_log.note(f"a client sent what it should not: {error}")
+                    own_log.note(f"a client sent an invalid request: {error}")
                     self.clients.close(client)
 
     def _on_gone(self, client: Client) -> None:
+        self.keeper.watcher.on_gone(client)
         if client is self.owner:
             self.owner = None
             others = [*self.clients.by_fd.values(), *([self.keeper.pane.client] if self.keeper.pane else ())]
@@ -106,6 +109,9 @@ class Control:
 
     def _greet(self, client: Client, hello: dict[str, object]) -> None:
         keeper = self.keeper
+        if hello.get("role") == wire.WATCHER and not keeper.watcher.is_ours(client):
+            self.clients.close(client)
+            return
         client.greeted = True
         client.attached = hello.get("role") == "attach"
         if client.brief and client.attached:
@@ -129,13 +135,16 @@ class Control:
                 "first": keeper.log.first,
                 "end": keeper.log.end,
                 "report": keeper.report,
+                "watched": keeper.watcher.is_there,
             },
         )
+        if hello.get("role") == wire.WATCHER:
+            keeper.watcher.greeted(client)
 
     def _on_request(self, client: Client, request: dict[str, object]) -> None:
         op, number = request.get("op"), request.get("id")
         if client.read_only:
-            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": "this client may only look"})
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": "this client is read-only"})
         elif op == "stop":
             asked = self.keeper.asked_end(request)
             if asked is None:
@@ -144,8 +153,22 @@ class Control:
                 return
             self.keeper.stop(*asked)
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True})
-        elif op == "send":
+        elif client is self.keeper.watcher.client and op == "verdict":
+            self.keeper.verdict(request)
+        elif client is self.keeper.watcher.client and op == "answered":
+            self.keeper.watcher.answered(request)
+        elif client is self.keeper.watcher.client and op == "pong":
+            self.keeper.watcher.ponged()
+        elif client is self.keeper.watcher.client and op == "press":
+            self._press(client, number, str(request.get("keys", "")))
+        elif op in RELAYED and self.keeper.watcher.is_there and request.get("force") is not True:
+            self.keeper.watcher.ask(client, request)
+        elif op in ("send", "type"):
             self._paste(client, number, request)
+        elif op == "answer":
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": NOT_WATCHED})
+        elif op == "hook":
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True, "output": ""})
         elif op == "ping":
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True})
         elif op == "ready":
@@ -164,17 +187,26 @@ class Control:
         if why is None:
             body = PASTE_BEGIN + text + PASTE_END if self.keeper.scanner.bracketed_paste else text
             enter: tuple[bytes | float, ...] = (ENTER_PAUSE_S, b"\r") if request.get("enter", True) else ()
-            offset = self.keeper.log.end
-
-            def typed() -> None:
-                self._receipts.append((client, {"id": number, "ok": True, "offset": offset}))
-                self._pause_s = FIRST_LOOK_S
-                self.keeper.timers.at("receipts", time.monotonic() + HANDED_OVER_S, self.give_receipts)
-
-            if not self.keeper.type(*((body,) if text else ()), *enter, typed):
-                why = UNREAD
+            why = self._type(client, number, *((body,) if text else ()), *enter)
         if why is not None:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why})
+
+    def _press(self, client: Client, number: object, keys: str) -> None:
+        """Keys as they are, for the watcher: it knows what the agent shows, and what they do there."""
+        why = "the agent has ended" if self.keeper.run.exited else self._type(client, number, keys.encode())
+        if why is not None:
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why})
+
+    def _type(self, client: Client, number: object, *items: bytes | float) -> str | None:
+        """Queue what is typed; the receipt comes when it was read. Why it cannot be queued, if so."""
+        offset = self.keeper.log.end
+
+        def typed() -> None:
+            self._receipts.append((client, {"id": number, "ok": True, "offset": offset}))
+            self._pause_s = FIRST_LOOK_S
+            self.keeper.timers.at("receipts", time.monotonic() + HANDED_OVER_S, self.give_receipts)
+
+        return None if self.keeper.type(*items, typed) else UNREAD
 
     def give_receipts(self, now: float, *, over: bool = False) -> None:
         """To those whose text the agent has read: what its terminal still holds for it was not delivered.
@@ -202,8 +234,8 @@ class Control:
         keeper = self.keeper
         if keeper.run.exited:
             return "the agent has ended"
-        if keeper.report is not None and keeper.report.get("state") == "blocked" and not force:
-            return "the agent waits for a permission; answer it first, or use --force"
+        if not force and (refused := attention.refusal(keeper.report)) is not None:
+            return f"{refused}; see to that first, or use --force"
         if (why := wire.untypable(text)) is not None:
             return why
         if keeper.source.reads_lines() and max(map(len, text.split(b"\n"))) > LONGEST_LINE_BYTES:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import time
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES, HitchpostError
 from hitchpost.keeper import own_log
 from hitchpost.model import run as runs
 from hitchpost.runspec import RunSpec
-from hitchpost.store import files, runfiles
+from hitchpost.store import files, locks, runfiles
 from hitchpost.store.session import Session
 from hitchpost.system import process
 
 WRITE_AGAIN_S = 3.0
 WRITE_AGAIN_EVERY_S = 0.2
-REFUSALS = (runs.InvalidTransition, files.Removed, files.WrongRun, files.NewerSchema)
-FAULTS = (OSError, files.LockTimeout, files.Unreadable)
+MOST_TELLINGS, TELLING_EVERY_S = 60, 5.0
+"""So many changes of what the agent is doing go into the story at once, and one more every so often."""
+REFUSALS = (runs.InvalidTransition, locks.Removed, files.WrongRun, files.NewerSchema)
+FAULTS = (OSError, locks.LockTimeout, files.Unreadable)
 
 
 class NotWritten(HitchpostError):
@@ -29,6 +31,7 @@ class Journal:
     def __init__(self, spec: RunSpec, run_folder: str) -> None:
         self.spec, self.run_folder = spec, run_folder
         self.session = Session(spec.session_folder, actor="keeper")
+        self._tellings, self._told_at = float(MOST_TELLINGS), time.monotonic()
         self.changed_at: str | None = None
         """Since when the run is in its state, as the state file has it; None when that could not be written."""
 
@@ -89,16 +92,33 @@ class Journal:
             own_log.note(f"cannot write the intent: {error}")
 
     def write_report(self, report: dict[str, object] | None) -> None:
+        """What the agent is doing, for those who look now, and in the story for those who look back."""
         try:
             runfiles.write_report(self.run_folder, report)
         except OSError as error:
             own_log.note(f"cannot write the report: {error}")
+        if self._may_tell():
+            told = {key: item for key, item in (report or {"state": "clear"}).items() if key not in ("at", "schema")}
+            try:
+                self.session.tell_attention(told, run=self.spec.run)
+            except OSError as error:
+                own_log.note(f"cannot write the story: {error}")
+
+    def _may_tell(self) -> bool:
+        """A story stays readable: an agent that changes its mind all the time is not told of each time."""
+        now = time.monotonic()
+        self._tellings = min(float(MOST_TELLINGS), self._tellings + (now - self._told_at) / TELLING_EVERY_S)
+        self._told_at = now
+        if self._tellings < 1:
+            return False
+        self._tellings -= 1
+        return True
 
     def record_activity(self, last_output: float, tail: bytes) -> None:
         try:
             at = files.stamp(last_output)
             self.session.record_activity(_fnv1a(tail), at, run=self.spec.run, timeout_s=0)
-        except (*REFUSALS, *FAULTS) as error:
+        except FAILURES as error:
             own_log.note(f"cannot record activity: {error}")
 
 

@@ -1,8 +1,7 @@
-"""The keeper: keeps the agent's output, watches its folder, feeds the run's machine and carries out its effects."""
+"""The keeper: keeps the agent's output, watches its folder, and feeds the run's machine."""
 
 from __future__ import annotations
 
-import _signal
 import os
 import select
 import time
@@ -26,6 +25,7 @@ from _signal import (
 from hitchpost import wire
 from hitchpost.keeper import own_log
 from hitchpost.keeper.control import Control
+from hitchpost.keeper.effects import EFFECTS
 from hitchpost.keeper.journal import Journal, NotWritten
 from hitchpost.keeper.log import Log
 from hitchpost.keeper.readiness import Readiness
@@ -33,8 +33,10 @@ from hitchpost.keeper.scanner import Scanner, parse_report
 from hitchpost.keeper.sources import open_source
 from hitchpost.keeper.timers import Timers
 from hitchpost.keeper.typing_queue import TypingQueue
+from hitchpost.keeper.watcher import Watcher
 from hitchpost.model import machine
 from hitchpost.model import run as runs
+from hitchpost.model.attention import STATES
 from hitchpost.store import files, runfiles
 from hitchpost.system import process
 from hitchpost.values import replace
@@ -53,8 +55,6 @@ FOLDER_RECHECK_S = 0.2
 ACTIVITY_EVERY_S = 10.0
 ACTIVITY_BYTES = 1024
 REPORT_EVERY_S = 0.1
-LATE_S = 0.5
-FAREWELL_S = 1.0
 LONGEST_SIDE = 10_000
 IGNORED = (SIGHUP, SIGINT, SIGPIPE, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2)
 
@@ -67,7 +67,10 @@ class Keeper:
         self.cols, self.rows = spec.cols, spec.rows
         self.run = machine.Run(grace_s=spec.grace_s, ends_survivors=spec.survivors == "kill")
         self.pane: Pane | None = None
-        self.report: dict[str, object] | None = None
+        self.report: dict[str, object] | None = NOT_REPORTED if spec.reports else None
+        self.report_seq = 0
+        self.own_report: dict[str, object] | None = None
+        self._overruled = False
         self.last_words = ""
         self.done = False
         self.poll = select.epoll()
@@ -77,17 +80,18 @@ class Keeper:
         self.timers = Timers()
         self.readiness = Readiness(self)
         self.source: Source = open_source(self)
+        self.watcher = Watcher(self)
         self._handlers: dict[int, Callable[[int], None]] = {}
         self._events: list[machine.Event] = []
-        self._ending = runfiles.Ending()
+        self.ending = runfiles.Ending()
         self._last_output = 0.0
-        self._died = float("inf")
-        self._ended_at = self._missed_end = ""
+        self.died = float("inf")
+        self.ended_at = self.missed_end = ""
         self._report_written = 0.0
         self._sign_due = 0.0
         self._folder_missing = False
         self._typing_stuck = False
-        self._begun = self._deaf = False
+        self.begun = self._deaf = False
 
     @property
     def pid(self) -> int:
@@ -112,12 +116,13 @@ class Keeper:
 
     def begin(self, more: dict[str, object]) -> None:
         """The agent runs: write that down, or that this keeper goes on where another was lost."""
-        self._begun = True
+        self.begun = True
         self.typing = TypingQueue(self.source.input_fd)
         if self.spec.takes_over:
             state = self.journal.take_over()
             self.run = replace(self.run, state=state)
             self.report = runfiles.read_report(self.run_folder) or None
+            self.own_report = self.report if self.report and self.report.get("source") == OWN else None
             self.timers.at("intent", 0.0, self._go_on_stopping)
         else:
             self.journal.write_run(self.pid, self.source.tier, more)
@@ -126,6 +131,10 @@ class Keeper:
         self._give_sign_of_life(time.monotonic())
         self.timers.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
         self.source.listen()
+        if self.report is not None:
+            self.pass_report_on(time.monotonic())
+        if self.watcher.is_there:
+            self.timers.at("watcher", 0.0, self.watcher.start)
 
     def fail(self, why: str) -> None:
         """No agent ran, or one runs and nobody could find it again: end what there is and write the reason."""
@@ -133,7 +142,7 @@ class Keeper:
             self.source.reap()
             time.sleep(machine.ROUND_S)
         self.source.release()
-        self._ending = runfiles.Ending(error=why, ended_at=files.stamp())
+        self.ending = runfiles.Ending(error=why, ended_at=files.stamp())
         self.feed(machine.StartFailed(why))
         runfiles.give_back(self.run_folder)
         files.discard(os.path.join(self.run_folder, wire.SOCKET))
@@ -200,9 +209,9 @@ class Keeper:
     def _on_continued(self, number: int, frame: object) -> None:
         """A signal had stopped this process. An agent that is gone by now has ended meanwhile: nobody saw when, and all
         that is known is when it last gave a sign of life."""
-        if self.pid and not self._missed_end and not self._ended_at and not process.has_live_thread(self.pid):
+        if self.pid and not self.missed_end and not self.ended_at and not process.has_live_thread(self.pid):
             sign = os.fstat(self.spec.lock_fd).st_mtime
-            self._missed_end = files.stamp(max(sign, self._last_output))
+            self.missed_end = files.stamp(max(sign, self._last_output))
 
     # the machine ------------------------------------------------------------------------------------------------
 
@@ -232,101 +241,6 @@ class Keeper:
     def stop(self, by: str, reason: str, grace_s: float) -> None:
         self.feed(machine.StopRequested(by, reason, grace_s, time.monotonic()))
 
-    def _write_intent(self, effect: machine.WriteIntent) -> None:
-        self.journal.write_intent(effect.by, effect.reason, effect.grace_s)
-
-    def _write_state(self, effect: machine.WriteState) -> None:
-        evidence = effect.evidence if isinstance(effect.evidence, dict) else {}
-        self.journal.write_state(effect.state, effect.reason, evidence, effect.since)
-        self.control.clients.tell_all({"event": "state", "state": effect.state, "reason": effect.reason})
-
-    def _ask_agent(self, effect: machine.AskAgent) -> None:
-        number = int(getattr(_signal, self.spec.quit_signal))
-        try:
-            if self.spec.quit_group:
-                os.killpg(self.pid, number)
-            else:
-                process.send(self.pid, number)
-        except OSError:
-            process.send(self.pid, number)
-        process.send(self.pid, SIGCONT)
-
-    def _ask_tree(self, effect: machine.AskTree) -> None:
-        """SIGTERM to each, once: a second one, or a hang-up, cuts short what the first one began.
-
-        Interactive shells ignore SIGTERM and leave when they are hung up.
-        """
-        for pid in self.source.tree.pids():
-            if process.ignores(pid, SIGTERM):
-                process.send(pid, SIGHUP)
-            elif pid != self.pid or self.spec.quit_signal != "SIGTERM":
-                process.send(pid, SIGTERM)
-            process.send(pid, SIGCONT)
-
-    def _look_at_tree(self, effect: machine.LookAtTree) -> None:
-        self.source.reap()
-        self.feed(machine.TreeSeen(len(self.source.tree.pids()), time.monotonic()))
-
-    def _force(self, effect: machine.Force) -> None:
-        self.source.reap()
-        self.feed(machine.Forced(self.source.tree.kill(), time.monotonic()))
-
-    def _count_end(self, effect: machine.CountEnd) -> None:
-        if "report" in self.timers:
-            self.timers.cancel("report")
-            self._pass_report_on(time.monotonic())
-        source, run = self.source, self.run
-        self._ending = ending = runfiles.Ending(
-            wait_status=source.wait_status,
-            intent=run.intent,
-            error=source.why_lost() if run.intent is None else None,
-            ended_at=self._ended_at,
-            ended_at_known=not self._missed_end,
-            survivors=sum(not process.is_dying(pid) for pid in source.tree.pids()),
-            attention=str(self.report["state"]) if self.report else None,
-            lost_bytes=None if self.log.uncounted else self.log.lost_bytes,
-            oom_kills=source.oom_kills(),
-            usage=source.usage,
-        )
-        # the agent alone ended, a while ago, and what it left behind held its terminal open
-        late = bool(self._missed_end) or time.monotonic() - self._died >= LATE_S
-        self.feed(
-            machine.EndCounted(
-                ending.code,
-                ending.signal,
-                ending.error,
-                ending.out_of_memory,
-                ending.evidence(),
-                self._ended_at if late and run.state == runs.RUNNING else None,
-            )
-        )
-
-    def _write_exit(self, effect: machine.WriteExit) -> None:
-        if self._begun:  # else there was no agent, and perhaps no log
-            self.control.give_receipts(time.monotonic(), over=True)
-            self.log.mark(wire.AT_EXIT, self._ending.shell_code)
-        self._ending.write(self.run_folder)
-        self.source.release()  # before the state: nobody looks for the groups of a run that has ended
-
-    def _tell_end(self, effect: machine.TellEnd) -> None:
-        self.done = True
-        state, reason = effect.state, effect.reason
-        self.last_words = f"{state}: {reason}" if state == runs.FAILED else state
-        self.control.clients.tell_all(
-            {
-                "event": "exit",
-                "state": state,
-                "reason": reason,
-                "changed_at": self.journal.changed_at,
-                "written_at": self.log.written_at(),
-                "end": self.log.end,
-                "exit": self._ending.fields(),
-            }
-        )
-        self._say_farewell()
-        self.log.close()
-        runfiles.give_back(self.run_folder)
-
     # what a source tells ----------------------------------------------------------------------------------------
 
     def on_output(self, data: bytes) -> None:
@@ -336,6 +250,7 @@ class Keeper:
         self._last_output = time.time()
         if "activity" not in self.timers:
             self.timers.at("activity", time.monotonic() + ACTIVITY_EVERY_S, self._record_activity)
+        reports = self.report_seq
         for kind, body in self.scanner.feed(data):
             if kind == "report":
                 self._on_report(body)
@@ -343,12 +258,15 @@ class Keeper:
                 self.type(b"\x1b]7501;?\x1b\\")
             elif self.control.owner is None and not self.source.answers_queries:
                 self.type(body)
+        if self.report_seq > reports:
+            self.watcher.tell_report()
+        self.watcher.pulse()
         self.readiness.printed()
 
     def agent_exited(self) -> None:
         """The agent's first process has ended."""
         self.control.give_receipts(time.monotonic())
-        self._died, self._ended_at = time.monotonic(), self._missed_end or files.stamp()
+        self.died, self.ended_at = time.monotonic(), self.missed_end or files.stamp()
         self.feed(machine.AgentExited())
 
     def output_closed(self) -> None:
@@ -392,15 +310,50 @@ class Keeper:
     # what is noticed --------------------------------------------------------------------------------------------
 
     def _on_report(self, body: bytes) -> None:
+        """The agent's own words. The watcher may know more, and says so in a moment."""
         fields = parse_report(body)
         if fields is None or "id" in fields:
             return
-        cleared = fields["state"] == "clear"
-        self.report = None if cleared else {**fields, "schema": files.SCHEMA, "at": files.stamp(), "source": "osc7501"}
-        if "report" not in self.timers:
-            self.timers.at("report", self._report_written + REPORT_EVERY_S, self._pass_report_on)
+        self.report_seq += 1
+        self.own_report = None if fields["state"] == "clear" else {**fields, "source": OWN}
+        if not self._overruled:
+            self.set_report(self.own_report)
 
-    def _pass_report_on(self, now: float) -> None:
+    def verdict(self, request: dict[str, object]) -> None:
+        """What the watcher says. A word of the agent's own that it had not heard by then counts more, unless it knows
+        better than those words (``overrules``)."""
+        report = request.get("report")
+        if report is not None and not (isinstance(report, dict) and report.get("state") in STATES):
+            return
+        self._overruled = request.get("overrules") is True
+        if self._overruled or request.get("seq") == self.report_seq:
+            self.set_report(report)
+
+    def watcher_lost(self) -> None:
+        """What only the watcher knew is not known any more. What the agent said of itself stands."""
+        self._overruled = False
+        if self.report is not None and not self.run.exited:
+            said = self.own_report if self.report.get("source") == OWN else None
+            self.set_report(said or UNKNOWN_NOW)
+
+    def set_report(self, report: dict[str, object] | None) -> None:
+        was = self.report
+        if report is not None:
+            same = was is not None and {**was, "at": 0, "schema": 0} == {**report, "at": 0, "schema": 0}
+            report = was if same else {**report, "schema": files.SCHEMA, "at": files.stamp()}
+        if report is was:
+            return
+        self.report = report
+        if "report" not in self.timers:
+            self.timers.at("report", self._report_written + REPORT_EVERY_S, self.pass_report_on)
+
+    def hurry_report(self) -> None:
+        """Pass a report on that waits for its turn, before something is said that follows from it."""
+        if "report" in self.timers:
+            self.timers.cancel("report")
+            self.pass_report_on(time.monotonic())
+
+    def pass_report_on(self, now: float) -> None:
         self._report_written = now
         self.journal.write_report(self.report)
         self.control.clients.tell_all({"event": "attention", "report": self.report})
@@ -448,28 +401,11 @@ class Keeper:
         else:
             self._deaf = False
 
-    def _say_farewell(self) -> None:
-        clients = self.control.clients
-        deadline = time.monotonic() + FAREWELL_S
-        while clients.unread() and time.monotonic() < deadline:
-            for fd, events in self.poll.poll(0.05):
-                client = clients.by_fd.get(fd)
-                if client is not None and events & select.EPOLLOUT:
-                    clients.flush(client)
-        clients.close_all()
 
-
-EFFECTS: dict[type, Callable[..., None]] = {
-    machine.WriteIntent: Keeper._write_intent,
-    machine.WriteState: Keeper._write_state,
-    machine.AskAgent: Keeper._ask_agent,
-    machine.AskTree: Keeper._ask_tree,
-    machine.LookAtTree: Keeper._look_at_tree,
-    machine.Force: Keeper._force,
-    machine.CountEnd: Keeper._count_end,
-    machine.WriteExit: Keeper._write_exit,
-    machine.TellEnd: Keeper._tell_end,
-}
+OWN = "osc7501"
+"""The source of what the agent itself says, in its output."""
+NOT_REPORTED: dict[str, object] = {"state": "unknown", "source": "", "message": "the agent has not reported yet"}
+UNKNOWN_NOW: dict[str, object] = {"state": "unknown", "source": "", "message": "what knows this agent has ended"}
 
 
 def _only_wake(number: int, frame: object) -> None:

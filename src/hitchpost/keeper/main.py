@@ -8,10 +8,9 @@ import time
 from _socket import AF_UNIX, CMSG_SPACE, MSG_CMSG_CLOEXEC, SOCK_STREAM, socket
 
 from hitchpost import lightjson, wire
+from hitchpost.errors import FAILURES
 from hitchpost.keeper import own_log
-from hitchpost.keeper.journal import NotWritten
 from hitchpost.keeper.keeper import Keeper
-from hitchpost.keeper.sources import StartFailed
 from hitchpost.runspec import RunSpec
 from hitchpost.store import files
 from hitchpost.system import cgroup, process
@@ -26,11 +25,11 @@ def main(argv: list[str]) -> int:
     run_folder, how = argv[1:3]
     if how == wire.IN_PANE:
         _log_to(os.path.join(run_folder, wire.KEEPER_LOG))
-        spec = receive_spec(run_folder)
+        spec = receive_spec(find_starter(run_folder))
     else:
-        if os.fork():
-            os._exit(0)  # the starter waits for this process only; the keeper is nobody's child
-        spec = read_spec(int(how))
+        spec = receive_spec(socket(AF_UNIX, SOCK_STREAM, 0, int(how)))
+    if spec is None:
+        return 0  # there is no run to keep
     handed = (spec.lock_fd, spec.ready_fd, *spec.lease_fds)
     for fd in handed:
         os.set_inheritable(fd, False)
@@ -43,8 +42,9 @@ def main(argv: list[str]) -> int:
     cgroup.leave_foreign_group()
     keeper = Keeper(spec, run_folder)
     try:
+        _log_to(os.path.join(run_folder, wire.KEEPER_LOG))  # there may have been no folder when this process began
         keeper.start()
-    except (StartFailed, NotWritten, OSError) as error:
+    except FAILURES as error:
         text = f"cannot start the agent: {error}" if isinstance(error, OSError) else str(error)
         if spec.takes_over:
             own_log.note(f"cannot take over: {text}")  # the agent and its run stay as they were
@@ -82,15 +82,22 @@ def read_spec(fd: int) -> RunSpec:
     return RunSpec.from_bytes(bytes(parts))
 
 
-def receive_spec(run_folder: str) -> RunSpec:
-    """The spec from the starter that waits at its socket. A pane inherits nothing, so descriptors come this way."""
+def find_starter(run_folder: str) -> socket:
+    """A pane inherits nothing: the starter waits at a socket of its own."""
     starter = socket(AF_UNIX, SOCK_STREAM, 0)
+    with ShortPath(run_folder, wire.START_SOCKET) as path:
+        starter.connect(path)
+    return starter
+
+
+def receive_spec(starter: socket) -> RunSpec | None:
+    """The spec, when there is a run. Descriptors come with it. None when the starter is gone, or needs no keeper."""
     try:
-        with ShortPath(run_folder, wire.START_SOCKET) as path:
-            starter.connect(path)
-        _, messages, _, _ = starter.recvmsg(1, CMSG_SPACE(4 * MOST_FDS), MSG_CMSG_CLOEXEC)
+        word, messages, _, _ = starter.recvmsg(1, CMSG_SPACE(4 * MOST_FDS), MSG_CMSG_CLOEXEC)
     finally:
         starter.close()
+    if not word:
+        return None
     fds = [int.from_bytes(data[at : at + 4], "little") for _, _, data in messages for at in range(0, len(data), 4)]
     if len(fds) < 3:
         raise ValueError(f"expected the spec, the lock and the answer's pipe, but got {len(fds)} descriptors")
@@ -98,7 +105,7 @@ def receive_spec(run_folder: str) -> RunSpec:
 
 
 def _log_to(path: str) -> None:
-    """A pane's error output is on the screen; ours goes to the log."""
+    """Our error output goes to our log: that of a pane is on the screen, that of a keeper started ahead nowhere."""
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     os.dup2(log, 2)
     os.close(log)

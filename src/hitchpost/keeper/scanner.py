@@ -5,6 +5,10 @@ It never changes the bytes. Sequences may be cut anywhere between two reads.
 
 from __future__ import annotations
 
+from binascii import a2b_base64
+
+from hitchpost.model.attention import plain
+
 ESC = b"\x1b"
 REPORT = b"]7501;"
 LONGEST_REPORT = 4096
@@ -86,4 +90,16 @@ def parse_report(body: bytes) -> dict[str, str] | None:
         key, equals, value = item.partition(b"=")
         if equals:
             fields[key.decode("ascii", "replace")] = value.decode("utf-8", "replace")
-    return fields if fields.get("state", "").encode() in STATES else None
+    if fields.get("state", "").encode() not in STATES:
+        return None
+    message = _text(fields.pop("msg", ""))
+    return {**fields, "message": message} if message else fields
+
+
+def _text(encoded: str) -> str:
+    """The text of a field in Base64, without control characters; empty when it is none."""
+    try:
+        text = a2b_base64(encoded.encode()).decode("utf-8", "replace")
+    except ValueError:
+        return ""
+    return plain(text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from _signal import SIGKILL, SIGSTOP
 
-from hitchpost.store.marks import is_keeper
+from hitchpost.store.process_marks import is_keeper
 from hitchpost.system import process
 from hitchpost.system.cgroup import ControlGroups
 
@@ -17,6 +17,8 @@ from hitchpost.system.cgroup import ControlGroups
 class Tree:
     def __init__(self, groups: ControlGroups) -> None:
         self.groups = groups
+        self.apart: set[int] = set()
+        """Children of the keeper that are its own, and not the agent's."""
 
     def pids(self) -> list[int]:
         """Every live descendant but other keepers and what is theirs. Empty only when there is none.
@@ -32,7 +34,7 @@ class Tree:
             todo = list(children)
             while todo:
                 pid = todo.pop()
-                if process.has_live_thread(pid) and not is_keeper(pid):
+                if pid not in self.apart and process.has_live_thread(pid) and not is_keeper(pid):
                     found.append(pid)
                     todo.extend(process.children(pid))
             if found or set(process.children(os.getpid())) <= set(children):

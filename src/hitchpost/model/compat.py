@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from hitchpost.model import record, run
 from hitchpost.model.facts import Facts
 from hitchpost.model.status import (
@@ -19,6 +17,10 @@ from hitchpost.model.status import (
     sandbox_gone,
 )
 from hitchpost.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
 
 AGENT_STATES = ("stopped", "starting", "running", "stale", "stopping", "error")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _UNITS = (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1))
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from hitchpost.model import record, run
 from hitchpost.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
 
 LOCAL, TMUX, DOCKER, ADOPTED = "local", "tmux", "docker", "adopted"
 WITHOUT_SANDBOX = (LOCAL, TMUX, ADOPTED)
@@ -46,13 +48,17 @@ class Exit:
 
 @value
 class Report:
-    """What the agent said about itself. ``state`` is one of OSC 7501's words."""
+    """What is known of what the agent is doing: ``model.attention`` has the words. ``message`` is the agent's text."""
 
     state: str
     source: str
     at: datetime
     kind: str | None = None
     message: str | None = None
+    request: str | None = None
+    options: tuple[str, ...] = ()
+    background: int = 0
+    until: str | None = None
 
 
 @value

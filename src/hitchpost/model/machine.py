@@ -18,8 +18,8 @@ from hitchpost.model.run import (
     STOPPED,
     STOPPING,
     WORKSPACE_GONE,
+    outcome,
     path,
-    verdict,
 )
 from hitchpost.values import replace, value
 
@@ -227,21 +227,6 @@ class TellEnd(Effect):
 
 
 # The machine ------------------------------------------------------------------------------------------------------
-
-
-def outcome(
-    state: str,
-    code: int | None,
-    signal: str | None,
-    intent: str | None,
-    error: str | None = None,
-    out_of_memory: bool = False,
-) -> tuple[str, str]:
-    """The final state of a run that was in ``state``, and the reason. One that was stopping was asked to."""
-    final, reason = verdict(code, signal, intent, error, out_of_memory)
-    if state == STOPPING and error is None and final != STOPPED:
-        return STOPPED, reason
-    return final, reason
 
 
 def handle(run: Run, event: Event) -> tuple[Run, Effects]:

@@ -129,3 +129,18 @@ def verdict(
     if code == 0 and signal is None:
         return COMPLETED, "command exited with code 0"
     return FAILED, exit_text(code, signal, out_of_memory)
+
+
+def outcome(
+    state: str,
+    code: int | None,
+    signal: str | None,
+    intent: str | None,
+    error: str | None = None,
+    out_of_memory: bool = False,
+) -> tuple[str, str]:
+    """The final state of a run that was in ``state``, and the reason. One that was stopping was asked to."""
+    final, reason = verdict(code, signal, intent, error, out_of_memory)
+    if state == STOPPING and error is None and final != STOPPED:
+        return STOPPED, reason
+    return final, reason

@@ -6,13 +6,15 @@ the same facts are in ``compat.py``.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from hitchpost.model import record, run
 from hitchpost.model.durations import duration, seconds_between
 from hitchpost.model.facts import Exit, Facts
-from hitchpost.model.machine import outcome
+from hitchpost.model.headline import headline, no_prompt
 from hitchpost.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
 
 UNKNOWN = "unknown"
 STALE, STALE_NOTE = "stale", "(container running, session dead)"
@@ -43,6 +45,7 @@ REPORTED: dict[str, str] = {
     "blocked": BLOCKED,
     "done": DONE,
     "error": "error",
+    "unknown": UNKNOWN,
 }
 """OSC 7501's words and the attention that each asks for. An agent that sits at its prompt wants one."""
 
@@ -59,6 +62,8 @@ class Status:
     state: str
     reason: str
     attention: str
+    headline: str
+    detail: str
     colour: str
     session_alive: bool | None
     idle_s: float
@@ -67,6 +72,7 @@ class Status:
     total_grows: bool
     live: bool
     takes_prompt: bool
+    refusal: str | None
     rank: int
     quiet_since: datetime | None
 
@@ -114,7 +120,7 @@ def gone_unseen(facts: Facts) -> bool:
 
 
 def _ended(facts: Facts, end: Exit) -> Facts:
-    state, _ = outcome(facts.state, end.code, end.signal, end.intent, end.error)
+    state, _ = run.outcome(facts.state, end.code, end.signal, end.intent, end.error)
     return replace(facts, state=state, exit=end, state_changed_at=end.ended_at or facts.state_changed_at)
 
 
@@ -316,6 +322,7 @@ def status(facts: Facts, now: datetime) -> Status:
     wants = attention(facts, now)
     word = _word(facts)
     why = reason(facts)
+    said, detail = headline(facts, word, wants, why)
     ended = facts.state in run.TERMINAL and not (facts.state == run.ORPHANED and facts.keeper_alive is True)
     ended = ended or gone_unseen(facts)
     last_output_at = facts.last_activity_at or facts.started_at
@@ -331,6 +338,8 @@ def status(facts: Facts, now: datetime) -> Status:
         state=state,
         reason=why,
         attention=wants,
+        headline=said,
+        detail=detail,
         colour=_colour(word, wants),
         session_alive=session_alive(facts),
         idle_s=idle_s,
@@ -339,6 +348,7 @@ def status(facts: Facts, now: datetime) -> Status:
         total_grows=facts.started_at is not None and not ended,
         live=live,
         takes_prompt=takes,
+        refusal=no_prompt(facts) if takes and state == run.RUNNING else None,
         rank=rank(facts.record, word, wants, live=live),
         quiet_since=last_output_at if _quiet_word(facts, word, wants, idle_s) else None,
     )

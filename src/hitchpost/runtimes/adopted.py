@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.errors import Refused
+from hitchpost.errors import FAILURES, Refused
 from hitchpost.model.run import UNSEEN
 from hitchpost.runspec import ControlSource, RunSpec
 from hitchpost.runtimes import local, tmux
@@ -65,7 +65,7 @@ class AdoptedPane(local.Local):
 
     def start(self, spec: RunSpec, sandbox: Sandbox | None = None) -> Started:
         if not isinstance(spec.source, ControlSource):
-            return Started(None, f"it was adopted, and what it ran is not known; {ADOPT_AGAIN}")
+            return Started(None, f"it was adopted, so its command is unknown; {ADOPT_AGAIN}")
         return self.spawn(spec)
 
     def health(self, session_folder: str, run: int, *, session: str) -> Health:
@@ -80,13 +80,13 @@ class AdoptedPane(local.Local):
         run = read_run(run_folder(spec.session_folder, spec.run))
         socket, pane = _pane(run)
         if run is None or not pane:
-            return Started(None, "it is not written down which pane the program runs in", kept=False)
+            return Started(None, "there is no record of the pane that the program runs in", kept=False)
         try:
             target = find(pane, socket)
-        except (Refused, OSError) as error:
+        except FAILURES as error:
             return Started(None, str(error), kept=False)
         if (target.pid, target.start) != (run.agent.pid, run.agent.start):
-            return Started(None, "another program runs in its pane now", kept=False)
+            return Started(None, "its pane now runs another program", kept=False)
         return self.spawn(replace(spec, source=target.source(), cols=target.cols, rows=target.rows, takes_over=True))
 
     def leftovers(self, session_folder: str, run: int) -> Leftovers:

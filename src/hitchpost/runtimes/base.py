@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+import sys
 
 from hitchpost.errors import UsageError
 from hitchpost.model.facts import Exit
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from hitchpost.runspec import RunSpec
-    from hitchpost.runtimes.mount_sources import Source
+    from hitchpost.store.sandbox import MountSource
 
     class Runtime(Protocol):
         name: str
@@ -67,7 +67,7 @@ class Sandbox:
 
     image: str
     network: str
-    sources: tuple[Source, ...] = ()
+    sources: tuple[MountSource, ...] = ()
     memory_bytes: int = 4 << 30
     cpus: float | None = None
     env_names: tuple[str, ...] = ()
@@ -143,11 +143,14 @@ RUNTIMES = {
 }
 ALL = {**RUNTIMES, "adopted": "hitchpost.runtimes.adopted:AdoptedPane"}
 """With those that nothing can be started on."""
+KEPT_AT_ONCE = ("local",)
+"""Those that need nothing but a keeper: it can be started ahead of its run."""
 
 
 def load(name: str) -> Runtime:
     if name not in ALL:
-        raise UsageError(f"unknown runtime {name!r}; known are: {', '.join(RUNTIMES)}")
+        raise UsageError(f"unknown runtime {name!r}; choose one of: {', '.join(RUNTIMES)}")
     module, _, kind = ALL[name].partition(":")
-    runtime: Runtime = getattr(import_module(module), kind)()
+    __import__(module)
+    runtime: Runtime = getattr(sys.modules[module], kind)()
     return runtime

@@ -111,7 +111,7 @@ async def answer(url: str, question: Callable[[Any], Awaitable[T]], timeout_s: f
             return await question(docker)
     except aiodocker.DockerError as error:
         if error.status == NO_CONNECTION:
-            raise EngineFailed(f"the container engine cannot be reached at {url}; is it started?") from None
+            raise EngineFailed(f"the container engine cannot be reached at {url}; is it running?") from None
         raise EngineFailed(f"the container engine refused: {error.message}") from None
     except TimeoutError:
         raise EngineFailed(f"the container engine did not answer within {timeout_s:g} s") from None
@@ -226,7 +226,7 @@ async def session_is_alive(docker: Any, box: Box) -> bool:
     """Whether tmux's session ``agent`` is there. Raises ``EngineFailed`` when tmux could not be run."""
     code = await exit_code(docker, box.id, ["tmux", "has-session", "-t", "agent"], user=box.user)
     if code not in (0, 1):
-        raise EngineFailed(f"tmux could not be asked in the container (exit code {code})")
+        raise EngineFailed(f"cannot query tmux in the container (exit code {code})")
     return code == 0
 
 

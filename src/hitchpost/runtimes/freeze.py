@@ -15,12 +15,13 @@ import time
 from contextlib import ExitStack, contextmanager
 
 from hitchpost import wire
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES, HitchpostError
 from hitchpost.runtimes import mount_sources
-from hitchpost.runtimes.docker import GOING, read_box
+from hitchpost.runtimes.container_file import GOING, read_box
 from hitchpost.runtimes.engine import ANSWER_S, Box, EngineFailed
-from hitchpost.store import files, records
+from hitchpost.store import files, locks, records
 from hitchpost.store.home import session_folder
+from hitchpost.store.sandbox import StoredSandbox
 from hitchpost.system.shortpath import ShortPath
 from hitchpost.values import value
 
@@ -50,7 +51,7 @@ class NotStill(HitchpostError):
     code = "engine_failed"
 
     def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"the container of {name} could not be held still: {why}")
+        super().__init__(f"the container of {name} could not be paused: {why}")
 
 
 @value
@@ -86,7 +87,7 @@ def within_reach(home: str, path: str) -> list[Live]:
             continue
         try:
             record = records.read(folder)
-        except (HitchpostError, OSError):
+        except FAILURES:
             found.append(Live(session, folder, session, session, box))  # nobody knows what it can write
             continue
         if _reaches(record, box, os.path.realpath(path)):
@@ -116,7 +117,7 @@ def still(home: str, *paths: str, but: str = "") -> Iterator[tuple[int, ...]]:
 @contextmanager
 def _held(live: Live) -> Iterator[int]:
     box = live.box
-    with files.Lock(live.lock, WAIT_S) as lock:
+    with locks.Lock(live.lock, WAIT_S) as lock:
         by_person = box.paused and not os.path.exists(live.mark)
         if not by_person:
             files.write_object(live.mark, {"schema": files.SCHEMA, "container": box.id, "at": files.stamp()})
@@ -127,7 +128,7 @@ def _held(live: Live) -> Iterator[int]:
             held = True
             yield lock.fd
             if _goes_on(box):
-                raise NotStill(live.name, "somebody has let it go on meanwhile")
+                raise NotStill(live.name, "someone resumed it in the meantime")
         finally:
             if not by_person and (held or box.paused):
                 _let_go(box, live.mark)
@@ -143,7 +144,7 @@ def _pause(live: Live) -> None:
         left_s = deadline - time.monotonic()
         try:
             _ask(live.box, "pause", max(left_s, ROUND_S))
-            why = "its engine says that it is paused, and the kernel does not"
+            why = "its engine reports it as paused, but the kernel does not"
         except NoAnswer as error:
             raise NotStill(live.name, str(error)) from None
         except EngineFailed as error:
@@ -176,12 +177,12 @@ def _is_frozen(box: Box) -> bool:
 
 def is_ours(folder: str) -> bool:
     """Whether the session's container is paused by us, for the moment."""
-    return os.path.exists(os.path.join(folder, MARK)) and files.is_held(os.path.join(folder, LOCK)) is True
+    return os.path.exists(os.path.join(folder, MARK)) and locks.is_held(os.path.join(folder, LOCK)) is True
 
 
 def is_left(folder: str) -> bool:
     """Whether somebody who held the session's container still was killed, and it is still paused."""
-    if not os.path.exists(os.path.join(folder, MARK)) or files.is_held(os.path.join(folder, LOCK)) is not False:
+    if not os.path.exists(os.path.join(folder, MARK)) or locks.is_held(os.path.join(folder, LOCK)) is not False:
         return False
     box = _box(folder)
     return box is not None and _is_frozen(box)
@@ -193,20 +194,20 @@ def let_go_left(folder: str) -> bool:
     if not os.path.exists(mark):
         return False
     try:
-        with files.Lock(os.path.join(folder, LOCK), 0):
+        with locks.Lock(os.path.join(folder, LOCK), 0):
             box = _box(folder)
             left = box is not None and os.path.exists(mark) and _is_frozen(box)
             if left or time.time() - os.stat(mark).st_mtime > LATE_S:
                 _let_go(box, mark) if box is not None else files.discard(mark)
             return left
-    except (files.LockTimeout, FileNotFoundError):
+    except (locks.LockTimeout, FileNotFoundError):
         return False  # somebody is at work there, or has just been
 
 
 @contextmanager
 def in_motion(folder: str) -> Iterator[None]:
     """Nobody holds the session's container still meanwhile: no program can be started in one that is paused."""
-    with files.Lock(os.path.join(folder, LOCK), WAIT_S):
+    with locks.Lock(os.path.join(folder, LOCK), WAIT_S):
         box, mark = _box(folder), os.path.join(folder, MARK)
         if box is not None and os.path.exists(mark):
             _let_go(box, mark)
@@ -227,7 +228,7 @@ def _reaches(record: Record, box: Box, path: str) -> bool:
     if mounted != f"{record.folder_dev}:{record.folder_ino}" or mounted in _around(path):
         return True
     try:
-        mounts = [source.path for source in mount_sources.of(record.sandbox or {}) if source.is_writable]
+        mounts = [source.path for source in mount_sources.of(record.sandbox or StoredSandbox()) if source.is_writable]
     except HitchpostError:
         return True
     return any(_overlap(place, path) for place in (os.path.realpath(record.folder), *mounts))

@@ -6,7 +6,7 @@ import os
 
 from hitchpost import wire
 from hitchpost.errors import Refused
-from hitchpost.store import files
+from hitchpost.store import files, locks
 from hitchpost.store.runfiles import read_run
 from hitchpost.system import process
 from hitchpost.values import value
@@ -33,7 +33,7 @@ def is_kept(run_folder: str) -> bool | None:
 
 def kept(run_folder: str) -> Kept:
     """The lock is proof of life only while the process that is named in it lives: another may have inherited it."""
-    held = files.is_held(lock_path(run_folder))
+    held = locks.is_held(lock_path(run_folder))
     if held is not True:
         return Kept(held)
     named = _named(run_folder)
@@ -47,7 +47,7 @@ def kept(run_folder: str) -> Kept:
         return Kept(True, stopped, "keeper stopped" if unseen else "")
     if namespace is not None and namespace != process.pid_namespace():
         return Kept(True)  # it is in another container, and its lock is all that can be seen of it from here
-    if files.is_held(lock_path(run_folder)) is False or agent_lives(run_folder) is False:
+    if locks.is_held(lock_path(run_folder)) is False or agent_lives(run_folder) is False:
         return Kept(False)
     return Kept(None, doubt="keeper dead, its lock held by another process")
 
@@ -87,9 +87,9 @@ def take_lock(run_folder: str, name: str) -> int:
     path = lock_path(run_folder)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        files.wait_for_flock(fd, path, LOCK_WAIT_S)
+        locks.wait_for_flock(fd, path, LOCK_WAIT_S)
         os.ftruncate(fd, 0)  # nobody is named until the keeper names itself
-    except files.LockTimeout:
+    except locks.LockTimeout:
         os.close(fd)
         raise Refused(f"{name} is being started or kept by another process") from None
     except BaseException:

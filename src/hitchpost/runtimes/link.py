@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 TIMEOUT_S = 5.0
 
 
-class NoKeeper(HitchpostError):
+class NotReached(HitchpostError):
+    """The base of what talking to a keeper may fail with."""
+
+
+class NoKeeper(NotReached):
     """Raised when nobody listens: the run has ended, or has not begun."""
 
     exit_code = 4
@@ -26,8 +30,8 @@ class NoKeeper(HitchpostError):
     code = "wrong_state"
 
 
-class Silent(HitchpostError):
-    """Raised when the keeper is there and does not answer in time."""
+class Silent(NotReached):
+    """Raised when the keeper is there, and does not answer in time or does not read what it is sent."""
 
     http_status = 503
     code = "busy"

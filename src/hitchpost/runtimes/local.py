@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import _signal
-import errno
 import os
 import select
-import sys
 import time
 
 from hitchpost import lightjson, wire
 from hitchpost.runspec import RunSpec
+from hitchpost.runtimes import keepers
 from hitchpost.runtimes.base import Health, Leftovers, OwnClient, Sandbox, Started
 from hitchpost.runtimes.kept import kept
-from hitchpost.store import files, marks
+from hitchpost.store import files
 from hitchpost.store.home import home_path, run_folder
 from hitchpost.store.runfiles import read_run
 from hitchpost.system import process
-from hitchpost.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
 READY_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 5.0
 LAST_BYTES = 64 * 1024
-PASSED_ON = ("LANG", "LC_ALL", "HITCHPOST_BOOT_ID", "HITCHPOST_TIER")
-"""All that a keeper has of its starter's environment."""
 
 
 class Local:
@@ -47,8 +43,8 @@ class Local:
         ready, ready_write = os.pipe()
         handed = os.memfd_create("hitchpost-spec")
         try:
-            files.write_all(handed, replace(spec, ready_fd=ready_write).to_bytes())
-            _spawn(folder, handed, (spec.lock_fd, ready_write, *spec.lease_fds))
+            files.write_all(handed, spec.to_bytes())
+            keepers.give_run(folder, (handed, spec.lock_fd, ready_write, *spec.lease_fds))
         finally:
             os.close(handed)
             os.close(ready_write)
@@ -105,7 +101,7 @@ class Local:
             if not left:
                 break
             if time.monotonic() > deadline:
-                return Leftovers(len(ended), f"{len(left)} processes do not end: {', '.join(map(str, sorted(left)))}")
+                return Leftovers(len(ended), f"{len(left)} processes did not end: {', '.join(map(str, sorted(left)))}")
             group.kill()
             for pid in left:
                 process.send(pid, _signal.SIGKILL)
@@ -116,16 +112,17 @@ class Local:
 
 
 def _not_known(group: ControlGroups) -> str:
-    return "" if group.tier == "cgroup2" else "processes that emptied their environment could not be looked for"
+    return "" if group.tier == "cgroup2" else "processes that cleared their environment could not be found"
 
 
 def left_over(session_folder: str, run: int) -> tuple[ControlGroups, set[int]]:
     """The run's control groups and its live processes, this one excepted. Those of a copied home are not among them."""
+    from hitchpost.store import process_marks
     from hitchpost.system import cgroup
 
     found = set(marked(session_folder, run))
-    group = cgroup.find(marks.group_name(session_folder, run))
-    older = cgroup.find(marks.old_group_name(session_folder, run))
+    group = cgroup.find(process_marks.group_name(session_folder, run))
+    older = cgroup.find(process_marks.old_group_name(session_folder, run))
     if not older.pids() or found & set(older.pids()):
         group = cgroup.ControlGroups(group.folders + older.folders)
     live = {pid for pid in group.pids() if process.has_live_thread(pid)}
@@ -169,37 +166,6 @@ def _is_stopped(folder: str) -> bool:
     return run is not None and stat is not None and stat[0] == b"T" and int(stat[19]) == run.agent.start
 
 
-def keeper_program() -> list[str]:
-    import hitchpost
-
-    package = os.path.dirname(os.path.abspath(hitchpost.__file__))
-    return [os.path.realpath(sys.executable), "-I", "-S", os.path.join(package, "keeper", "__main__.py")]
-
-
-def _spawn(folder: str, spec: int, kept: tuple[int, ...]) -> None:
-    """Start the keeper with just these descriptors. It detaches itself; the process waited for is gone at once."""
-    if min(spec, *kept) <= 2:
-        raise OSError(errno.EBADF, "standard descriptors are closed")
-    argv = [*keeper_program(), folder, str(spec)]
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    log = os.open(
-        os.path.join(folder, wire.KEEPER_LOG),
-        os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW,
-        0o600,
-    )
-    env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    env[wire.KEEPER_MARK] = folder
-    # a duplicate onto itself is inherited, without ever being inheritable to what another thread starts
-    actions = [(os.POSIX_SPAWN_DUP2, old, new) for old, new in ((null, 0), (null, 1), (log, 2))]
-    actions += [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in (spec, *kept)]
-    try:
-        pid = os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True)
-        os.waitpid(pid, 0)
-    finally:
-        os.close(null)
-        os.close(log)
-
-
 def answer(ready: int, folder: str) -> Started:
     """What the keeper says once the agent runs, or why it does not. A keeper may die without a word."""
     text = b""
@@ -224,4 +190,4 @@ def _last_words(folder: str) -> str:
         lines = text.decode("utf-8", "replace").strip().splitlines()
     except OSError:
         lines = []
-    return f"its last words: {lines[-1]}" if lines else "it left no word"
+    return f"its last words: {lines[-1]}" if lines else "it left no message"

@@ -11,79 +11,42 @@ import os
 import stat
 
 from hitchpost.runtimes.mounts import MountRefused
-from hitchpost.values import asdict, fields, value
+from hitchpost.store.sandbox import MountSource, StoredSandbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-KEY = "sources"
-PUT_BACK = "put back what was there, or make another session for what is there now"
-
-
-@value
-class Source:
-    """One of them. ``given`` is the path that the person typed, ``path`` where it led at that moment."""
-
-    given: str
-    path: str
-    dev: int
-    ino: int
-    target: str = ""
-    """Where it is in the container, and how, as in ``--mount``; empty for ``--config``."""
-
-    @property
-    def what(self) -> str:
-        return f"--mount {self.given}{self.target}" if self.target else f"--config {self.given}"
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether the container can write there."""
-        return bool(self.target) and not self.target.endswith(":ro")
+PUT_BACK = "restore the original, or create a new session for the new one"
 
 
-def describe(config: str | None, mounts: Iterable[str]) -> list[Source]:
+def describe(config: str | None, mounts: Iterable[str]) -> tuple[MountSource, ...]:
     """As they are now. Raises ``MountRefused`` for what is not there."""
     found = [] if config is None else [_described(config, "")]
     for text in mounts:
         given, colon, rest = text.partition(":")
         found.append(_described(given, colon + rest))
-    return found
+    return tuple(found)
 
 
-def _described(given: str, target: str) -> Source:
+def _described(given: str, target: str) -> MountSource:
     path = os.path.realpath(given)
     try:
         place = os.lstat(path)
     except OSError:
         raise MountRefused(f"{'--mount' if target else '--config'} {given}{target}", f"{given} is not there") from None
-    source = Source(given, path, place.st_dev, place.st_ino, target)
+    source = MountSource(given, path, place.st_dev, place.st_ino, target)
     if target and ":" in path:
         raise MountRefused(source.what, f"there is a colon in {path}")
     return source
 
 
-def stored(sources: Sequence[Source]) -> list[dict[str, object]]:
-    """For a record."""
-    return [asdict(source) for source in sources]
-
-
-def of(box: Mapping[str, object]) -> list[Source]:
+def of(sandbox: StoredSandbox) -> tuple[MountSource, ...]:
     """Those of a record; as they are now where an older version has written nothing down."""
-    known = box.get(KEY)
-    if isinstance(known, list):
-        return [Source(**{name: item[name] for name in fields(Source)}) for item in known]
-    config, mounts = box.get("config"), box.get("mounts")
-    texts = [str(text) for text in mounts] if isinstance(mounts, list) else []
-    return describe(config if isinstance(config, str) else None, texts)
+    return describe(sandbox.config, sandbox.mounts) if sandbox.sources is None else sandbox.sources
 
 
-def check(box: Mapping[str, object], folder: str | None = None) -> None:
-    """See ``compare``."""
-    compare(of(box), folder)
-
-
-def compare(sources: Sequence[Source], folder: str | None = None) -> None:
+def compare(sources: Sequence[MountSource], folder: str | None = None) -> None:
     """Raise ``MountRefused`` unless each is what was written down, and no link leads there. ``folder`` is where the
     session works.
 

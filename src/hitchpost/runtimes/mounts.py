@@ -1,4 +1,5 @@
-"""What must not get into a container: the state folder, where hub and keepers listen, and an engine's socket.
+"""What must not get into a container: the state folder, where hub and keepers listen, an engine's socket, and, where it
+could write, what we run and read ourselves.
 
 Files and folders are compared by device and inode, so that another name of the same thing is no way around this.
 """
@@ -7,9 +8,11 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
 from hitchpost.errors import Refused
 from hitchpost.runtimes import engine
+from hitchpost.settings import config_path
 from hitchpost.store.home import home_path
 
 TYPE_CHECKING = False
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     Identity = tuple[int, int]
 
 MOUNTS = "/proc/self/mountinfo"
+MOVE_PROGRAMS = "use --branch, or a folder that does not hold it"
 MOVE = "use --branch, a folder that does not hold it, or a HITCHPOST_HOME elsewhere"
 
 
@@ -26,10 +30,10 @@ class MountRefused(Refused):
     """Raised when a container would get at the hub, at keepers, or at the engine."""
 
     def __init__(self, what: str, why: str, hint: str = "name another") -> None:
-        super().__init__(f"{what} cannot go into a container: {why}", hint)
+        super().__init__(f"{what} cannot be mounted into a container: {why}", hint)
 
 
-def refuse_mount(home: str, what: str, path: str, own: str | None = None) -> None:
+def refuse_mount(home: str, what: str, path: str, own: str | None = None, *, writable: bool = True) -> None:
     """Raise ``MountRefused`` unless ``path`` may be mounted. ``what`` names it for the person.
 
     ``own`` is the session's workspace where that is one of ours: it lies in the state folder, and may be mounted.
@@ -47,13 +51,40 @@ def refuse_mount(home: str, what: str, path: str, own: str | None = None) -> Non
         if any(around[0] in here for around in homes) and allowed.isdisjoint(here):
             raise MountRefused(what, f"{place} is in Hitchpost's state folder")
         if stat.S_ISSOCK(os.lstat(place).st_mode):
-            raise MountRefused(what, f"{place} is a socket, and who listens there is not in the container")
+            raise MountRefused(what, f"{place} is a socket of a process outside the container")
         held = next((socket for socket, around in sockets.items() if here[0] in around), None)
         if held is not None:
-            raise MountRefused(what, f"the engine's socket {held} is in it, so that it would be no container")
+            raise MountRefused(
+                what, f"the engine's socket {held} is in it, which would give the container control of this machine"
+            )
+        if writable and (ours := _run_here(here)):
+            raise MountRefused(
+                what, f"{ours} is in it, and what is written there runs outside the container", MOVE_PROGRAMS
+            )
     linked = {around[0] for place, around in sockets.items() if os.lstat(place).st_nlink > 1}
     if linked and (found := _named_below(real, linked)) is not None:
-        raise MountRefused(what, f"{found} is the engine's socket, so that it would be no container")
+        raise MountRefused(
+            what, f"{found} is the engine's socket, which would give the container control of this machine"
+        )
+
+
+def _run_here(here: list[Identity]) -> str:
+    """What of our programs and settings is here, below or, for folders of ours, around; empty if there is none."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    whole = [package, *([sys.prefix] if sys.prefix != sys.base_prefix else [])]
+    for place in (*whole, sys.executable, os.path.dirname(os.__file__), _settings_place()):
+        around = _around(place)
+        if around and (here[0] in around or (place in whole and around[0] in here)):
+            return place
+    return ""
+
+
+def _settings_place() -> str:
+    """Where our settings are, or the folder in which they could be made."""
+    place = os.path.abspath(config_path())
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    return place
 
 
 def _usual_home() -> str:

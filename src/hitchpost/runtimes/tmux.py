@@ -11,18 +11,19 @@ import _signal
 import os
 import select
 import time
-from _socket import AF_UNIX, SCM_RIGHTS, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
+from _socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
 from hitchpost import wire
 from hitchpost.errors import HitchpostError, Refused, RuntimeMissing
 from hitchpost.model import run as runs
 from hitchpost.runspec import PaneSource, RunSpec
-from hitchpost.runtimes import local
+from hitchpost.runtimes import keepers, local
 from hitchpost.runtimes.base import Health, OwnClient, Sandbox, Started
 from hitchpost.store import files
 from hitchpost.store.home import run_folder
 from hitchpost.store.runfiles import read_run
 from hitchpost.system import process
+from hitchpost.system.programs import absolute
 from hitchpost.system.shortpath import ShortPath
 from hitchpost.values import replace
 
@@ -123,7 +124,7 @@ class Tmux(local.Local):
         starts = {member: process.start_time(member) for member in (*below, pid)}
         try:
             ask(session_folder, "kill-server")
-        except (TmuxSilent, RuntimeMissing):
+        except HitchpostError:
             process.send(pid, _signal.SIGKILL)
         deadline = time.monotonic() + LEAVE_S
         while left := [member for member, start in starts.items() if _is_there(member, start)]:
@@ -143,7 +144,7 @@ def program() -> str:
     import shutil
     import subprocess
 
-    path = shutil.which("tmux")
+    path = shutil.which("tmux", path=absolute(os.environ.get("PATH", os.defpath)))
     if path is None:
         raise RuntimeMissing("tmux is not installed", "install the package tmux, or use --runtime local")
     try:
@@ -207,13 +208,13 @@ def client_environment(session_folder: str) -> dict[str, str]:
 
 def _environment(session_folder: str) -> dict[str, str]:
     """All that a server has of its starter's: the agent's own goes another way, and no secret stays here."""
-    env = {name: os.environ[name] for name in (*PASSED_ON, *local.PASSED_ON) if name in os.environ}
+    env = {name: os.environ[name] for name in (*PASSED_ON, *keepers.PASSED_ON) if name in os.environ}
     return env | {wire.TMUX_MARK: session_folder}
 
 
 def _open_pane(spec: RunSpec, folder: str) -> str | None:
     """Start the keeper in a pane; what went wrong, or None. A pane with nothing to lose in it is used again."""
-    keeper = [*local.keeper_program(), folder, wire.IN_PANE]
+    keeper = [*keepers.program(), folder, wire.IN_PANE]
     mark = ("-e", f"{wire.KEEPER_MARK}={folder}")
     size = ("-x", str(spec.cols), "-y", str(spec.rows))
     if server_pid(spec.session_folder) is None:
@@ -255,9 +256,7 @@ def _hand_over(waiting: socket, fds: tuple[int, ...]) -> str | None:
     fd, _ = waiting._accept()  # type: ignore[attr-defined]
     keeper = socket(AF_UNIX, SOCK_STREAM, 0, fd)
     try:
-        keeper.sendmsg(
-            [b"!"], [(SOL_SOCKET, SCM_RIGHTS, b"".join(descriptor.to_bytes(4, "little") for descriptor in fds))]
-        )
+        keepers.send_descriptors(keeper, fds)
     finally:
         keeper.close()
     return None

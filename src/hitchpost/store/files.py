@@ -1,17 +1,14 @@
-"""Locks and durable files: the ground that every change of state stands on.
+"""Durable files: the ground that every change of state stands on.
 
 The keeper imports this module, so it uses only C modules of the standard library and ``hitchpost``'s own light ones.
 
-A file that another process reads is changed in one way: take the lock, read, validate, write a temp file, fsync it,
-rename it, fsync the folder, release the lock. The lock is a file of its own: a lock on the renamed file would let a
-second holder in.
+A file that another process reads is changed in one way: take the lock (``locks``), read, validate, write a temp file,
+fsync it, rename it, fsync the folder, release the lock.
 """
 
 from __future__ import annotations
 
-import _thread
 import errno
-import fcntl
 import os
 import stat
 import time
@@ -19,22 +16,24 @@ import time
 from hitchpost import lightjson
 from hitchpost.errors import HitchpostError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
-
 SCHEMA = 1
 STATE, LOCK, STORY = "state.json", "lock", "story.jsonl"
-LOCK_TIMEOUT_S = 10.0
-MOST_WAITING = 32
 FULL = (errno.ENOSPC, errno.EDQUOT)
 SPARE_BYTES = 4096
 MOST_BYTES = 16 << 20
 """A file that is read whole is not larger, or not ours."""
 
 
-class Unreadable(HitchpostError):
-    """Raised when a file is there and does not hold what it should."""
+class CannotRead(HitchpostError):
+    """The base of what reading one of our files may fail with."""
+
+
+class Unusable(CannotRead):
+    """The base of what is wrong with a file itself. A disk that refuses now says nothing about the file."""
+
+
+class Unreadable(Unusable):
+    """Raised when a file does not hold what it should."""
 
     http_status = 409
     code = "unreadable"
@@ -44,7 +43,45 @@ class Unreadable(HitchpostError):
         self.path, self.why = path, why
 
 
-class NewerSchema(HitchpostError):
+class NoFile(HitchpostError, OSError):
+    """The base of the two ways in which there is no file to be read at a path: nothing is there, or something else."""
+
+
+class NotAFile(NoFile):
+    """Raised when something else is in the place of a file, such as a pipe or a device, or a file of absurd size."""
+
+    http_status = 409
+    code = "unreadable"
+
+    def __init__(self, path: str, what: str) -> None:
+        OSError.__init__(self, errno.EINVAL, f"expected a file, but got {what}", path)
+        self.message = f"{path}: {self.strerror}"
+
+
+class Missing(Unreadable, NoFile, FileNotFoundError):
+    """Raised when a file is not there."""
+
+    http_status = 503
+    code = "system"
+
+    def __init__(self, path: str) -> None:
+        self.path, self.why = path, os.strerror(errno.ENOENT)
+        OSError.__init__(self, errno.ENOENT, self.why, path)
+        self.message = f"{path}: {self.why}"
+
+
+class DiskRefused(CannotRead, OSError):
+    """Raised when the system does not let us read a file that may be as it should: its rights, a failing disk."""
+
+    http_status = 503
+    code = "system"
+
+    def __init__(self, path: str, error: OSError) -> None:
+        OSError.__init__(self, error.errno, error.strerror, path)
+        self.message = f"{path}: {error.strerror}"
+
+
+class NewerSchema(Unusable):
     """Raised when a file was written by a newer version. Nothing is written then."""
 
     exit_code = 4
@@ -58,17 +95,6 @@ class NewerSchema(HitchpostError):
         self.path, self.schema = path, schema
 
 
-class LockTimeout(HitchpostError):
-    """Raised when another process holds a lock for too long."""
-
-    http_status = 503
-    code = "busy"
-
-    def __init__(self, path: str, timeout_s: float) -> None:
-        super().__init__(f"{path} is locked by another process for more than {timeout_s:g} s", "see hitch doctor")
-        self.path = path
-
-
 class WrongRun(HitchpostError):
     """Raised when a change is meant for another run than the session's current one."""
 
@@ -79,32 +105,6 @@ class WrongRun(HitchpostError):
     def __init__(self, expected: int, current: int) -> None:
         super().__init__(f"expected run {expected} to be the current one, but it is run {current}")
         self.expected, self.current = expected, current
-
-
-class Removed(HitchpostError):
-    """Raised when the session was removed while somebody waited for its lock."""
-
-    exit_code = 3
-    http_status = 404
-    code = "not_found"
-
-    def __init__(self, folder: str) -> None:
-        super().__init__(f"{folder} has been removed")
-        self.folder = folder
-
-
-class NotAFile(HitchpostError, OSError):
-    """Raised when something else is in the place of a file, such as a pipe or a device, or a file of absurd size.
-
-    Who expects a file that cannot be read expects this, too.
-    """
-
-    http_status = 409
-    code = "unreadable"
-
-    def __init__(self, path: str, what: str) -> None:
-        OSError.__init__(self, errno.EINVAL, f"expected a file, but got {what}", path)
-        self.message = str(self)
 
 
 # Time and identity ----------------------------------------------------------------------------------------------
@@ -126,145 +126,6 @@ def folder_id(path: str) -> str:
 def home_id(session_folder: str) -> str:
     """The id of the home that a session's folder is in."""
     return folder_id(os.path.dirname(os.path.dirname(session_folder)))
-
-
-# Locks ----------------------------------------------------------------------------------------------------------
-
-
-class Lock:
-    """An exclusive ``flock``, with a time limit. The file stays when the lock is released."""
-
-    def __init__(self, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> None:
-        self.path, self.timeout_s = path, timeout_s
-        self.fd = -1
-
-    def __enter__(self) -> Lock:
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            wait_in_line(fd, self.path, self.timeout_s)
-        except BaseException:
-            os.close(fd)
-            raise
-        self.fd = fd
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
-
-    def release(self) -> None:
-        """Give the lock back, before the end of the ``with`` or at it."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
-
-
-class SessionLock(Lock):
-    """The lock of a session folder. Raises ``Removed`` when the folder went away while we waited."""
-
-    def __init__(self, folder: str, timeout_s: float = LOCK_TIMEOUT_S) -> None:
-        super().__init__(f"{folder}/{LOCK}", timeout_s)
-        self.folder = folder
-
-    def __enter__(self) -> SessionLock:
-        try:
-            super().__enter__()
-        except (FileNotFoundError, NotADirectoryError):
-            raise Removed(self.folder) from None
-        try:
-            there = os.stat(self.path, follow_symlinks=False)
-            ours = os.fstat(self.fd)
-            same = (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
-        except FileNotFoundError:
-            same = False
-        if not same:
-            self.release()
-            raise Removed(self.folder)
-        return self
-
-
-_waiting: set[int] = set()
-
-
-def wait_in_line(fd: int, path: str, timeout_s: float) -> None:
-    """Take an exclusive lock on ``fd``, first come, first served: the kernel keeps the line.
-
-    A thread stands in it, because that wait has no time limit. Its descriptor is its own: one that we gave up waiting
-    for takes the lock when its turn comes, and gives it back at once. A process has few such threads; then it polls.
-    """
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return
-    except BlockingIOError:
-        if timeout_s <= 0:
-            raise LockTimeout(path, timeout_s) from None
-    if len(_waiting) >= MOST_WAITING:
-        return wait_for_flock(fd, path, timeout_s)
-    own, over = os.dup(fd), _thread.allocate_lock()
-    failures: list[OSError] = []
-
-    def stand() -> None:
-        try:
-            fcntl.flock(own, fcntl.LOCK_EX)
-        except OSError as error:
-            failures.append(error)
-        _waiting.discard(own)
-        os.close(own)
-        over.release()
-
-    over.acquire()
-    _waiting.add(own)
-    try:
-        _thread.start_new_thread(stand, ())
-    except RuntimeError:  # no thread may be started here
-        _waiting.discard(own)
-        os.close(own)
-        return wait_for_flock(fd, path, timeout_s)
-    if not over.acquire(timeout=timeout_s):
-        raise LockTimeout(path, timeout_s)
-    if failures:
-        raise failures[0]
-
-
-def wait_for_flock(fd: int, path: str, timeout_s: float) -> None:
-    """Take an exclusive lock on ``fd`` by trying: for one that may be held for long, and is not waited for then."""
-    deadline: float | None = None
-    pause_s = 0.0005
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            now = time.monotonic()
-            if deadline is None:
-                deadline = now + timeout_s
-            if now >= deadline:
-                raise LockTimeout(path, timeout_s) from None
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, 0.02)
-
-
-def is_held(path: str) -> bool | None:
-    """Whether somebody holds an exclusive lock on ``path``; None when that cannot be known.
-
-    A shared probe: two probes at once do not take each other for life. A file that is not there is held by nobody.
-    """
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
 
 
 # Files ----------------------------------------------------------------------------------------------------------
@@ -383,10 +244,12 @@ def append_line(path: str, line: str, *, durable: bool = True) -> None:
 
 
 def open_file(path: str, *, follow: bool = False) -> int:
-    """A descriptor to read a file from. Never waits for the other end of a pipe: raises ``NotAFile``."""
+    """A descriptor to read a file from. Never waits for the other end of a pipe. Raises ``NoFile`` or ``OSError``."""
     link = 0 if follow else os.O_NOFOLLOW
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | link)
+    except FileNotFoundError:
+        raise Missing(path) from None
     except OSError as error:
         if error.errno != errno.ENXIO:
             raise
@@ -435,16 +298,18 @@ def read_ends(path: str, head: int, tail: int) -> bytes:
 
 
 def read_object(path: str) -> dict[str, object]:
-    """A file that holds one JSON object. Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``."""
+    """A file that holds one JSON object. Raises ``CannotRead``: ``Missing``, ``Unreadable``, ``NewerSchema``…"""
     try:
         value = lightjson.loads(read_bytes(path))
     except ValueError as error:
         raise Unreadable(path, str(error)) from None
     except NotAFile as error:
         raise Unreadable(path, str(error.strerror)) from None
+    except Missing:
+        raise
     except OSError as error:
         if error.errno != errno.ELOOP:
-            raise
+            raise DiskRefused(path, error) from None
         raise Unreadable(path, "expected a file, but got a link or a folder") from None
     if not isinstance(value, dict):
         raise Unreadable(path, f"expected an object, but got {type(value).__name__}")

@@ -23,6 +23,7 @@ from hitchpost.store.home import ID_LENGTH, is_id, sessions_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from hitchpost.store.records import Record
@@ -207,7 +208,7 @@ class Index:
         folder = self._folder(name)
         try:
             record = records.read(folder)
-        except (files.Unreadable, files.NewerSchema, OSError):
+        except files.CannotRead:
             try:
                 record = records.from_story(folder)
             except OSError:
@@ -262,10 +263,12 @@ def total_field(total_s: float, now_s: float, *, grows: bool) -> str:
     return f"@{now_s - total_s:.1f}" if grows else duration(total_s)
 
 
-def line_of(shape: Row, since_s: float, total: str, colour: str, agent_state: str, workspace: str) -> str:
+def line_of(
+    shape: Mapping[str, object], since_s: float, total: str, colour: str, agent_state: str, workspace: str
+) -> str:
     """A session's line, without a stamp."""
-    texts = map(_field, (shape["description"], shape["agent"], workspace, shape["label"]))
-    first = (shape["id"], NO_STAMP, shape["record"], str(shape["index"]), _field(shape["name"]))
+    texts = map(_field, (str(shape["description"]), str(shape["agent"]), workspace, str(shape["label"])))
+    first = (str(shape["id"]), NO_STAMP, str(shape["record"]), str(shape["index"]), _field(str(shape["name"])))
     return "\t".join((*first, f"{since_s:.1f}", total, colour, agent_state, *texts))
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 
 from hitchpost.model.record import ACTIVE, ARCHIVED, RECORD_TRANSITIONS
-from hitchpost.store import files, story
+from hitchpost.store import files
 from hitchpost.store.home import is_id
 from hitchpost.store.migrations import RECORD_STEPS, migrated
 from hitchpost.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hitchpost.store.sandbox import StoredSandbox
 
 RECORD = "session.json"
 
@@ -34,7 +38,15 @@ class Record:
     workspace_id: str | None = None
     branch: str | None = None
     conversation_id: str | None = None
+    conversation_begun: bool = False
+    """Whether the conversation has a turn, so that the agent can find it again."""
+    fork_of: str = ""
+    """The conversation that this one branches off, as long as it has no turn of its own."""
+    can_resume: bool = False
+    """Whether this kind of agent can go on with a conversation. ``supports_resume``: there is one to go on with."""
     supports_resume: bool = False
+    permission_mode: str = ""
+    model: str = ""
     idle_after_s: float = 30.0
     quiet_after_s: float = 3.0
     ready_after_s: float = 0.05
@@ -50,7 +62,7 @@ class Record:
     earlier_runs_s: float = 0.0
     earlier_survivors: int = 0
     """Processes that earlier runs left behind, as far as anybody has looked since."""
-    sandbox: dict[str, object] | None = None
+    sandbox: StoredSandbox | None = None
     git: dict[str, object] | None = None
     """The worktree that its folder is in, as ``workspaces.tree`` describes it; that of a workspace is in its record."""
 
@@ -70,6 +82,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "str | None": (str, type(None)),
     "tuple[str, ...]": (list, tuple),
     "dict[str, object] | None": (dict, type(None)),
+    "StoredSandbox | None": (dict, type(None)),
 }
 
 
@@ -78,13 +91,15 @@ NOBODY = Record("", 0, "", "", (), "", 0, 0, "")
 
 
 def read(folder: str) -> Record:
-    """Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``. Unknown keys are ignored."""
+    """Raises ``files.CannotRead``. Unknown keys are ignored."""
     path = os.path.join(folder, RECORD)
     return _checked(path, folder, migrated(files.read_object(path), RECORD_STEPS))
 
 
 def from_story(folder: str) -> Record:
     """The record as the story has it; a nameless one when the story does not have it either."""
+    from hitchpost.store import story
+
     found = replace(NOBODY, id=os.path.basename(folder))
     for line in story.read(folder):
         told, new = line.get("record"), line.get("to")
@@ -113,8 +128,12 @@ def _checked(path: str, folder: str, value: dict[str, object]) -> Record:
             raise files.Unreadable(path, f"expected {name} to be {kind}, but got {item!r}")
         known[name] = tuple(str(text) for text in item) if isinstance(item, list) else item
     try:
+        if isinstance(box := known.get("sandbox"), dict):
+            from hitchpost.store import sandbox
+
+            known["sandbox"] = sandbox.from_json(box)
         record = Record(**known)  # type: ignore[arg-type]
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise files.Unreadable(path, str(error)) from None
     if record.record not in RECORD_TRANSITIONS:
         raise files.Unreadable(path, f"expected a record state, but got {record.record!r}")

@@ -15,8 +15,11 @@ from hitchpost.store import files
 from hitchpost.system import process
 from hitchpost.values import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ALL = (wire.RUN, wire.EXIT, wire.INTENT, wire.ATTENTION)
-UNREAD = (OSError, files.Unreadable, files.NewerSchema)
 NOBODY_KNOWS = 1 << 32
 KILLED = 137
 """By SIGKILL; or a shell says so of what it ran."""
@@ -169,10 +172,10 @@ class Ending:
         survivors: int = 0,
         attention: str | None = None,
         lost_bytes: int | None = 0,
-        oom_kills: int = 0,
+        oom_kills: Callable[[], int] = lambda: 0,
         usage: object = None,
     ) -> None:
-        """``lost_bytes`` is None when nobody counted them."""
+        """``lost_bytes`` is None when nobody counted them. ``oom_kills`` is asked about what was killed only."""
         self.wait_status = wait_status
         self.intent, self.error, self.ended_at, self.ended_at_known = intent, error, ended_at, ended_at_known
         self.survivors, self.attention, self.lost_bytes = survivors, attention, lost_bytes
@@ -186,7 +189,7 @@ class Ending:
                 self.core_dumped = os.WCOREDUMP(wait_status)
             else:
                 self.code = os.WEXITSTATUS(wait_status)
-        self.out_of_memory = oom_kills > 0 and self.shell_code == KILLED
+        self.out_of_memory = self.shell_code == KILLED and oom_kills() > 0
 
     @property
     def signal(self) -> str | None:
@@ -282,7 +285,7 @@ def read(folder: str, name: str) -> dict[str, object]:
     """Empty when the file is not there, or cannot be read: ``hitch doctor`` tells of that."""
     try:
         return files.read_object(_path(folder, name))
-    except UNREAD:
+    except files.CannotRead:
         return {}
 
 

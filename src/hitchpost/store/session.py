@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from hitchpost.model import run as runs
-from hitchpost.store import files, statefile
+from hitchpost.store import files, locks, statefile
 from hitchpost.store.migrations import STATE_STEPS, migrated
 from hitchpost.values import asdict, fields, replace, value
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     Observer = Callable[[str, str], None]
     """Called with the old and the new state, under the lock, before anything is written. Raising vetoes the change."""
 
-FAULTS = (OSError, files.LockTimeout, files.Unreadable, files.NewerSchema)
+PROMPT = "prompt.json"
+FAULTS = (OSError, locks.LockTimeout, files.CannotRead)
 
 
 @value
@@ -53,8 +54,8 @@ class Session:
     def on_change(self, observer: Observer) -> None:
         self._observers.append(observer)
 
-    def lock(self, timeout_s: float = files.LOCK_TIMEOUT_S) -> files.SessionLock:
-        return files.SessionLock(self.folder, timeout_s)
+    def lock(self, timeout_s: float = locks.LOCK_TIMEOUT_S) -> locks.SessionLock:
+        return locks.SessionLock(self.folder, timeout_s)
 
     def read(self) -> State:
         """See ``read_state``."""
@@ -69,6 +70,25 @@ class Session:
         """Add a line to the story. The caller holds the lock."""
         line = statefile.story_line(event, run, self.actor, files.stamp(), told)
         files.append_line(f"{self.folder}/{files.STORY}", line)
+
+    def tell_attention(self, told: dict[str, object], *, run: int) -> None:
+        """What the agent is doing: a line of its own, which nobody waits for, and which changes nothing else."""
+        line = statefile.story_line("attention", run, self.actor, files.stamp(), told)
+        files.append_line(f"{self.folder}/{files.STORY}", line, durable=False)
+
+    # the first prompt -------------------------------------------------------------------------------------------
+
+    def keep_prompt(self, text: str, *, typed: bool) -> None:
+        """``typed``: it must stand in no arguments."""
+        files.write_object(f"{self.folder}/{PROMPT}", {"schema": files.SCHEMA, "text": text, "typed": typed})
+
+    def first_prompt(self) -> tuple[str, bool] | None:
+        """As it was kept; None when there was none. Raises ``files.Unreadable``."""
+        try:
+            kept = files.read_object(f"{self.folder}/{PROMPT}")
+        except files.Missing:
+            return None
+        return str(kept.get("text", "")), kept.get("typed") is not False
 
     # the state --------------------------------------------------------------------------------------------------
 
@@ -130,7 +150,7 @@ class Session:
             logging.getLogger(__name__).warning("state not changed to %s: %s", new, error)
             return self.read()
 
-    def record_activity(self, digest: int, at: str, *, run: int, timeout_s: float = files.LOCK_TIMEOUT_S) -> None:
+    def record_activity(self, digest: int, at: str, *, run: int, timeout_s: float = locks.LOCK_TIMEOUT_S) -> None:
         """Note the hash and time of the newest output. A fact, not a change: it is not forced to the disk."""
         with self.lock(timeout_s):
             value = self._of_run(run)
@@ -182,6 +202,18 @@ class Session:
         self.save(changed)
         return changed
 
+    def set_conversation(self, conversation_id: str, *, begun: bool, run: int) -> None:
+        """The agent is in this conversation now. The caller holds the lock."""
+        record = self.record()
+        begun = begun or (record.conversation_begun and record.conversation_id == conversation_id)
+        if (record.conversation_id, record.conversation_begun) == (conversation_id, begun):
+            return
+        if record.conversation_id != conversation_id:
+            self.tell("conversation", run=run, conversation=conversation_id, before=record.conversation_id)
+        can = record.can_resume and begun
+        changed = replace(record, conversation_id=conversation_id, conversation_begun=begun, supports_resume=can)
+        self.save(changed)
+
     # repair -----------------------------------------------------------------------------------------------------
 
     def repair(self) -> str | None:
@@ -198,7 +230,7 @@ class Session:
         try:
             self.record()
             return None
-        except (files.Unreadable, FileNotFoundError) as error:
+        except files.Unreadable as error:
             wrong = str(error)
         record = records.from_story(self.folder)
         if not record.argv:
@@ -213,7 +245,7 @@ class Session:
         try:
             self._read()
             return None
-        except (files.Unreadable, FileNotFoundError) as error:
+        except files.Unreadable as error:
             wrong = str(error)
         value = story.rebuilt_state(self.folder, os.path.basename(self.folder), "")
         if value is None:
@@ -257,5 +289,4 @@ def _read(folder: str) -> dict[str, object]:
 
 
 def _state(value: dict[str, object]) -> State:
-    known = {key: item for key, item in value.items() if key in fields(State)}
-    return State(**known)  # type: ignore[arg-type]
+    return State(*map(value.get, fields(State)))  # type: ignore[arg-type]

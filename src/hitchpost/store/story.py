@@ -19,7 +19,7 @@ def read(folder: str) -> list[dict[str, object]]:
     """
     try:
         text = files.read_ends(os.path.join(folder, files.STORY), HEAD_BYTES, TAIL_BYTES)
-    except (FileNotFoundError, files.NotAFile):
+    except files.NoFile:
         return []
     lines = []
     for line in text.splitlines():
@@ -75,6 +75,9 @@ def as_text(lines: list[dict[str, object]], most: int = 12) -> str:
     shown = []
     for line in lines[-most:]:
         what = f"{line.get('from')} → {line.get('to')}" if "to" in line else str(line["event"])
-        reason = f": {line['reason']}" if line.get("reason") else ""
+        why = line.get("reason")
+        if line["event"] == "attention":
+            what, why = f"{line.get('state')}", line.get("message")
+        reason = f": {why}" if why else ""
         shown.append(f"  {line['at']} run {line.get('run')} {what} by {line.get('actor')}{reason}")
     return "\n".join(shown)

@@ -16,8 +16,7 @@ def why_refused(fd: int) -> str:
     """Why the peer of this connection may not speak; empty when it may. What cannot be known is refused."""
     peer = socket(AF_UNIX, SOCK_STREAM, 0, fd)
     try:
-        credentials = peer.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
-        pid, uid = (int.from_bytes(credentials[at : at + 4], "little") for at in (0, 4))
+        pid, uid = _credentials(peer)
         if uid not in (os.geteuid(), 0):
             return f"it belongs to user {uid}, not to user {os.geteuid()}"
         if pid == 0:  # how the kernel names a process that cannot be seen from here
@@ -32,6 +31,20 @@ def why_refused(fd: int) -> str:
     finally:
         peer.detach()
     return "" if depth == ours else "it is in another process namespace, as in a container"
+
+
+def pid(fd: int) -> int:
+    """The number of the process that made this connection; 0 when it cannot be seen from here."""
+    peer = socket(AF_UNIX, SOCK_STREAM, 0, fd)
+    try:
+        return _credentials(peer)[0]
+    finally:
+        peer.detach()
+
+
+def _credentials(peer: socket) -> tuple[int, int]:
+    found = peer.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)
+    return int.from_bytes(found[:4], "little"), int.from_bytes(found[4:8], "little")
 
 
 def _pidfd(peer: socket, pid: int) -> int:

@@ -87,7 +87,7 @@ class Reader:
         for start in segments(self.folder):
             try:
                 fd = files.open_file(os.path.join(self.folder, wire.segment_name(start)))
-            except (FileNotFoundError, files.NotAFile):
+            except files.NoFile:
                 continue
             lost = max(0, start - self.offset)
             data = os.pread(fd, most, max(0, self.offset - start))
@@ -126,7 +126,7 @@ def told_end(output_folder: str) -> int:
     """How far the log reached, as the end of its time index has it: beyond its last byte when that was lost. Else 0."""
     try:
         fd = files.open_file(os.path.join(output_folder, wire.TIMES))
-    except (FileNotFoundError, files.NotAFile):
+    except files.NoFile:
         return 0
     try:
         last = max(0, os.fstat(fd).st_size // wire.TIME_RECORD_BYTES - 1)
@@ -172,7 +172,7 @@ def counted(lost: int) -> int | None:
 def gap_text(lost: int) -> str:
     """What is said where output is missing."""
     if counted(lost) is None:
-        return "some output is missing here; nobody knows how much"
+        return "some output is missing here (amount unknown)"
     return f"{lost} bytes are no longer in the log"
 
 
@@ -200,7 +200,7 @@ def moments(output_folder: str) -> Iterator[Moment]:
 def _times(output_folder: str) -> bytes:
     try:
         return files.read_bytes(os.path.join(output_folder, wire.TIMES), MOST_TIMES_BYTES)
-    except (FileNotFoundError, files.NotAFile):
+    except files.NoFile:
         return b""
 
 

@@ -15,7 +15,7 @@ from hitchpost.terminal.sanitize import Harmless
 T = TypeVar("T")
 MOST_LOSSES = 2
 """So many emulators may be lost on a run's output; then its screen is drawn without one."""
-WITHOUT_EMULATOR = "[hitch: no emulator survives this output; its end is shown as well as can be]"
+WITHOUT_EMULATOR = "[hitch: this output crashes the emulator; only its end is shown]"
 TAIL_BYTES = 256 * 1024
 MODE = re.compile(rb"\x1b\[(?:\?([0-9]+)[hl]|[><=][0-9;]*u)")
 ALTERNATE = (b"47", b"1047", b"1049")

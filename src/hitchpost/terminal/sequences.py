@@ -65,5 +65,4 @@ class Splitter:
             ):
                 self._rest = whole[start:]
                 return
-            assert token.lastgroup is not None
-            yield Kind[token.lastgroup], token.group()
+            yield Kind[str(token.lastgroup)], token.group()

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 
 from hitchpost.errors import GitFailed, Refused
 from hitchpost.workspaces import git
 from hitchpost.workspaces.changes import checked_out, submodules_of, untracked
+from hitchpost.workspaces.patch_check import is_of_worktree
 from hitchpost.workspaces.refs import is_commit
-from hitchpost.workspaces.shown import is_of_worktree
 from hitchpost.workspaces.tree import Tree
 from hitchpost.workspaces.view import View, containers_around, still_around
 
@@ -110,7 +111,7 @@ def _compared(view: View, against: str, how: tuple[str, ...]) -> tuple[list[git.
             _know(view, new, alone)
             told = [diff(view.empty_tree, **alone)]
         told = [of_known.result(), *told]
-    if new and (len(told) == 1 or any(file.status == "D" for file in _files(told[0].out, frozenset()))):
+    if new and (len(told) == 1 or any(letter == "D" for letter, _ in _listed(told[0].out))):
         _know(view, new, {})
         told = [diff(against)]
     return told, frozenset(new), inside
@@ -124,33 +125,35 @@ def _know(view: View, new: list[str], index: dict[str, str]) -> None:
 
 def _shown(out: bytes) -> tuple[list[str], bytes]:
     """The path of each part of the patch, and the patch. A file that became a link, or the reverse, has two parts."""
-    paths = [path for file in _files(out, frozenset()) for path in [file.path] * (2 if file.status == "T" else 1)]
+    paths = [path for letter, names in _listed(out) for path in [names[-1]] * (2 if letter == "T" else 1)]
     return paths, _parted(out)[1]
 
 
 def _parted(out: bytes) -> tuple[list[str], bytes]:
     """The list of files, whose parts are ended by NULs, and the patch behind it."""
     names, _, patch = out.partition(b"\0\0")
-    return [os.fsdecode(item) for item in names.split(b"\0") if item], patch
+    return [item for item in os.fsdecode(names).split("\0") if item], patch
+
+
+def _listed(out: bytes) -> Iterator[tuple[str, list[str]]]:
+    """What ``--raw`` says of each file: git's letter and its name, or its old one and its new one. It may be cut."""
+    items = iter(_parted(out)[0])
+    for item in items:
+        letter = item.rpartition(" ")[2][:1]
+        names = list(islice(items, 2 if letter in "RC" else 1))
+        if len(names) == (2 if letter in "RC" else 1):
+            yield letter, names
 
 
 def _files(out: bytes, untracked: frozenset[str]) -> list[File]:
-    """``--raw`` comes first, then the patch, which has the files in the same order. Either may be cut."""
-    items, patch = _parted(out)
-    counts = _counts(patch)
+    """The patch has the files in the same order as the list before it. Either may be cut."""
+    counts = _counts(_parted(out)[1])
     found: list[File] = []
-    position = 0
-    while position < len(items):
-        letter = items[position].rpartition(" ")[2][:1]
-        size = 2 if letter in "RC" else 1
-        names = items[position + 1 : position + 1 + size]
-        position += 1 + size
-        if len(names) < size:
-            break
+    for letter, names in _listed(out):
         added, deleted, binary = next(counts, (None, None, False))
         if letter == "T":  # a file that became a link, or the other way round: one goes, one comes
             added = next(counts, (None, None, False))[0]
-        old = names[0] if size == 2 else None
+        old = names[0] if len(names) == 2 else None
         found.append(File(names[-1], old, letter, added, deleted, binary, names[-1] in untracked))
     return found
 
@@ -162,5 +165,4 @@ def _counts(patch: bytes) -> Iterator[tuple[int | None, int | None, bool]]:
         if not at and b"\nBinary files " in head:
             yield None, None, True
         else:
-            lines = (at + body).split(b"\n")
-            yield sum(line[:1] == b"+" for line in lines), sum(line[:1] == b"-" for line in lines), False
+            yield body.count(b"\n+"), body.count(b"\n-"), False

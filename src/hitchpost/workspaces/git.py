@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from hitchpost.errors import GitFailed, GitLocked, NotARepository, Refused, UsageError
+from hitchpost.system.programs import absolute
 from hitchpost.values import value
 
 READ_S, WRITE_S = 60.0, 1800.0
@@ -22,6 +23,8 @@ OLDEST = (2, 31)
 SETTINGS = ("core.fsmonitor=false", "core.quotePath=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false")
 SAFE = tuple(word for setting in SETTINGS for word in ("-c", setting))
 PASSED_ON = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH", "GIT_LFS_SKIP_SMUDGE")
+OF_A_PERSON = ("HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "TMPDIR", "TZ", *PASSED_ON)
+SEARCHED = ("PATH", "LD_LIBRARY_PATH")
 NO_TRANSFER = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """Git fetches what a partial clone lacks with programs that the repository's settings name."""
 NOT_KNOWN = "not a git repository"
@@ -51,10 +54,14 @@ class Done:
 
 @value
 class Repository:
-    """``common`` is the git folder that all worktrees share; ``top`` the worktree that one is in, if any."""
+    """``common`` is the git folder that all worktrees share; ``top`` the worktree that one is in, if any.
+
+    ``own`` is the git folder of that worktree.
+    """
 
     common: str
     top: str | None
+    own: str = ""
 
     @property
     def main(self) -> str | None:
@@ -76,6 +83,13 @@ def environment(caller: Mapping[str, str] | None = None) -> dict[str, str]:
     return {name: text for name, text in env.items() if not name.startswith("GIT_") or name in PASSED_ON}
 
 
+def own_environment() -> dict[str, str]:
+    """For git that works among an agent's files, and runs nothing for the person: whose settings it reads, and where it
+    and its libraries are. What would be looked for in the current folder is left out."""
+    env = {name: os.environ[name] for name in OF_A_PERSON if name in os.environ}
+    return env | {name: found for name in SEARCHED if (found := absolute(os.environ.get(name, "")))}
+
+
 def settings_files() -> list[str]:
     """Where a person's own settings, and the machine's, usually are."""
     env = os.environ
@@ -91,6 +105,7 @@ def run(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     timeout_s: float = READ_S,
+    cpu_s: float | None = None,
     progress: Progress = silent,
     hooks: str | None = None,
     check: bool = True,
@@ -102,9 +117,9 @@ def run(
     """Run git in ``folder``. Raises ``GitFailed``, ``GitLocked`` or ``NotARepository``; see ``check``.
 
     With ``check=False`` an exit code other than 0 is the caller's to judge. Output of more than ``most`` bytes is an
-    error, unless it may be ``cut``. ``source`` is an open file to read instead of ``stdin``. Hooks run, and missing
-    objects are fetched, only where a person who types the same command would expect that: ``hooks`` is the folder of
-    these hooks, empty for none.
+    error, unless it may be ``cut``. ``cpu_s`` limits the processor's time, where that is less. ``source`` is an open
+    file to read instead of ``stdin``. Hooks run, and missing objects are fetched, only where a person who types
+    the same command would expect that: ``hooks`` is the folder of these hooks, empty for none.
     """
     where = () if git_dir is None else (f"--git-dir={git_dir}",)
     argv = ["git", *where, *SAFE, "-c", f"core.hooksPath={hooks or '/dev/null'}", *words]
@@ -118,7 +133,7 @@ def run(
         process = subprocess.Popen(
             argv,
             cwd=folder,
-            env=environment() | fixed | dict(env or {}),
+            env=(own_environment() if hooks is None else environment()) | fixed | dict(env or {}),
             stdin=subprocess.PIPE if source is None else source,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -130,23 +145,26 @@ def run(
         if not os.path.isdir(folder):
             raise Refused(f"the folder {folder} is gone") from None
         if isinstance(error, FileNotFoundError):
-            raise GitFailed(words[0], "there is no git on the PATH; install it") from None
+            raise GitFailed(words[0], "git is not on the PATH; install it") from None
         raise GitFailed(words[0], f"{error.strerror}".lower()) from None
+    cpu_s = timeout_s if cpu_s is None else min(cpu_s, timeout_s)
     if hooks is None:
-        _limit(process.pid, timeout_s)
+        _limit(process.pid, int(cpu_s) + 1)
     out, err = _finish(process, words[0], stdin, timeout_s, progress, most)
     if len(out) > most and not cut:
-        raise GitFailed(words[0], f"it said more than {most >> 20} MiB")
+        raise GitFailed(words[0], f"it printed more than {most >> 20} MiB")
     done = Done(process.returncode, out[:most], err.decode("utf-8", "replace"), len(out) > most)
+    if check and done.code == -signal.SIGXCPU:
+        raise GitFailed(words[0], f"it took more than {cpu_s:g} s of processor time")
     if check and done.code != 0 and not done.cut:
         raise failure(folder, words[0], done)
     return done
 
 
-def _limit(pid: int, timeout_s: float) -> None:
+def _limit(pid: int, cpu_s: int) -> None:
     """Of a process that has just begun. What it maps of files, such as packs, does not count as memory."""
     try:
-        resource.prlimit(pid, resource.RLIMIT_CPU, (int(timeout_s) + 1, int(timeout_s) + 1))
+        resource.prlimit(pid, resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
         resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
     except (ProcessLookupError, PermissionError, ValueError):
         return  # it has ended already, or its limits are lower
@@ -158,12 +176,11 @@ def _finish(
     """Both outputs, at the process's end. No more of them is held than the limits, and one byte."""
     began = time.monotonic()
     out, err, left = bytearray(), bytearray(), memoryview(stdin)
-    assert process.stdout is not None
-    assert process.stderr is not None
     with process, selectors.DefaultSelector() as ready:
         try:
-            ready.register(process.stdout, selectors.EVENT_READ, out)
-            ready.register(process.stderr, selectors.EVENT_READ, err)
+            for stream, said in ((process.stdout, out), (process.stderr, err)):
+                if stream is not None:
+                    ready.register(stream, selectors.EVENT_READ, said)
             if process.stdin is None:
                 pass  # it reads a file
             elif left:
@@ -243,8 +260,10 @@ def repository(folder: str) -> Repository:
     """The repository that ``folder`` is in. Raises ``NotARepository``."""
     require()
     common = run(folder, "rev-parse", "--path-format=absolute", "--git-common-dir").line
+    own = run(folder, "rev-parse", "--absolute-git-dir").line
     top = run(folder, "rev-parse", "--path-format=absolute", "--show-toplevel", check=False)
-    return Repository(os.path.realpath(common), top.line if top.code == 0 and top.line else None)
+    found = top.line if top.code == 0 and top.line else None
+    return Repository(os.path.realpath(common), found, os.path.realpath(own))
 
 
 def head(folder: str, git_dir: str | None = None) -> str | None:

@@ -3,43 +3,45 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 
 from hitchpost.store import files
-from hitchpost.workspaces import git
+from hitchpost.workspaces import container_writes, git
 from hitchpost.workspaces.git import Repository
 from hitchpost.workspaces.tree import Tree, described
-from hitchpost.workspaces.view import View, listed, still_around
+from hitchpost.workspaces.view import View, listed
 
 FILE = ".worktreeinclude"
 
 
-def copy(repository: Repository, target: str) -> list[str]:
+def copy(home: str, repository: Repository, target: str) -> list[str]:
     """Copy what the main worktree's ``.worktreeinclude`` matches and git ignores; a note when something was left out.
 
-    Nothing is overwritten; no link is followed or copied, and nothing goes into a ``.git``.
+    Nothing is overwritten; no link is followed or copied, and nothing goes into a ``.git``. Where an agent in a
+    container could write, nothing is copied: it would choose the files, and programs of this side would read them.
     """
     main = repository.main
-    if main is None:
+    if main is None or not os.path.lexists(os.path.join(main, FILE)):
         return []
+    if container_writes.could_write(home, os.path.join(main, FILE)):
+        todo = f"look at them; then hitch workspace trust {shlex.quote(main)}"
+        return [f"{FILE}: nothing was copied, because an agent in a container could write the files; {todo}"]
     try:
-        wanted = files.read_bytes(os.path.join(main, FILE))
-        tree = described(main, repository.common, "")
-    except FileNotFoundError:
-        return []
+        left_out = [path for path in matching(repository) if not _copy_one(main, target, path)]
     except OSError as error:
         return [f"{FILE}: it cannot be read ({os.strerror(error.errno or 0).lower()})"]
-    if tree is None:
-        return []
-    from hitchpost.runtimes.freeze import NotStill
-
-    try:
-        with still_around(tree):
-            left_out = [path for path in _matching(tree, wanted) if not _copy_one(main, target, path)]
-    except NotStill as error:
-        return [f"{FILE}: nothing was copied: {error}"]
     return [f"{FILE}: not copied, because they are links or go through one: {', '.join(left_out)}"] if left_out else []
+
+
+def matching(repository: Repository) -> list[str]:
+    """The files of the main worktree that it matches and git ignores. Raises ``OSError`` when it cannot be read."""
+    if repository.main is None:
+        return []
+    patterns = files.read_bytes(os.path.join(repository.main, FILE))
+    tree = described(repository.main, repository.common, "")
+    return [] if tree is None else _matching(tree, patterns)
 
 
 def _matching(tree: Tree, patterns: bytes) -> list[str]:

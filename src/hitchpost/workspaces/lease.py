@@ -8,7 +8,7 @@ import time
 
 from hitchpost import lightjson
 from hitchpost.errors import Refused, WorkspaceBusy
-from hitchpost.store import files
+from hitchpost.store import files, locks
 from hitchpost.values import value
 from hitchpost.workspaces import store
 from hitchpost.workspaces.store import SLOTS, Workspace
@@ -44,7 +44,7 @@ def take(home: str, workspace: Workspace, *, session: str, name: str, run: int =
         with store.lock(home, workspace.id):
             current = store.read(home, workspace.id)
             if current.removed_at is not None or not current.made:
-                raise files.Removed(current.path)
+                raise locks.Removed(current.path)
             folder = os.path.join(store.folder_of(home, workspace.id), SLOTS)
             fd = _free_slot(folder, current.capacity, share)
             if fd is None:
@@ -52,7 +52,7 @@ def take(home: str, workspace: Workspace, *, session: str, name: str, run: int =
                     current.name, [str(holder) for holder in holders(home, current) if not holder.reader]
                 )
             return _signed(fd, {"session": session, "name": name, "run": run, "at": files.stamp()})
-    except (files.Removed, FileNotFoundError):
+    except FileNotFoundError:
         raise Refused(f"workspace {workspace.name!r} has been removed") from None
 
 
@@ -64,7 +64,7 @@ def holders(home: str, workspace: Workspace) -> list[Holder]:
     except FileNotFoundError:
         return []
     names.sort(key=lambda slot: (slot.startswith(READER), len(slot), slot))
-    return [_holder(folder, slot) for slot in names if files.is_held(os.path.join(folder, slot)) is not False]
+    return [_holder(folder, slot) for slot in names if locks.is_held(os.path.join(folder, slot)) is not False]
 
 
 def check_free(home: str, workspace: Workspace, session: str = "") -> None:
@@ -123,7 +123,7 @@ def _holder(folder: str, slot: str) -> Holder:
     """A slot that was taken this instant may not name its holder yet."""
     try:
         value = files.read_object(os.path.join(folder, slot))
-    except (OSError, files.Unreadable, files.NewerSchema):
+    except files.CannotRead:
         value = {}
     run = value.get("run")
     return Holder(

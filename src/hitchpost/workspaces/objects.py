@@ -24,6 +24,7 @@ from hitchpost.workspaces.tree import Tree
 
 STAGED = "git-staged"
 MOST_FILES = 200_000
+LISTING = ("ls-tree", "-r", "-t", "--name-only", "-z")
 HEADER_BYTES, PART_BYTES = 512, 1 << 20
 _LOOSE = re.compile(r"[0-9a-f]{38}(?:[0-9a-f]{24})?")
 _PACK = re.compile(r"pack-[0-9a-f]{40}(?:[0-9a-f]{24})?\.pack")
@@ -71,8 +72,11 @@ class Staged:
     Raises ``Refused`` when they are too many or too large.
     """
 
-    def __init__(self, tree: Tree, session_folder: str, commit: str, limits: Limits) -> None:
-        self.tree, self.limits = tree, limits
+    def __init__(
+        self, tree: Tree, session_folder: str, commit: str, limits: Limits, progress: git.Progress = git.silent
+    ) -> None:
+        self.tree, self.limits, self.progress = tree, limits, progress
+        self.told_s = 0.0
         self.folder = os.path.join(session_folder, STAGED)
         self.hash_bytes = len(commit) // 2
         self.commit = commit
@@ -108,7 +112,7 @@ class Staged:
 
     def refuse_endless(self, commit: str) -> None:
         """A few trees that name each other can stand for any number of files. Raises ``GitFailed`` for too many."""
-        self._git("ls-tree", "-r", "-t", "--name-only", "-z", commit)
+        self._git(*LISTING, commit)
 
     def store(self, commits: list[str]) -> None:
         """Put these commits, and what they lead to, into the repository. Git checks every object on the way."""
@@ -134,7 +138,15 @@ class Staged:
         left_s = self.ends - time.monotonic()
         if left_s <= 0:
             raise GitFailed(words[0], f"it did not end within {self.limits.timeout_s:g} s")
-        return git.run("/", *words, stdin=stdin, source=source, env=env or self.env, timeout_s=left_s)
+        env = env or self.env
+        return git.run("/", *words, stdin=stdin, source=source, env=env, timeout_s=left_s, progress=self._tell)
+
+    def _tell(self, _: float = 0.0) -> None:
+        """About once a second, while objects are copied and while git works."""
+        waited_s = self.limits.timeout_s - (self.ends - time.monotonic())
+        if waited_s >= self.told_s + git.PROGRESS_EVERY_S:
+            self.told_s = waited_s
+            self.progress(waited_s)
 
     # copying ----------------------------------------------------------------------------------------------------
 
@@ -181,14 +193,19 @@ class Staged:
             return
         try:
             size = os.fstat(fd).st_size
-            becomes = _becomes(os.pread(fd, HEADER_BYTES, 0))
-            if becomes is None or max(size, becomes) > self.limits.total_bytes // 2:
+            if size > self.limits.total_bytes // 2:
                 return
-            self._count(max(size, becomes))
+            self._count(size)
             os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
             _copy_bytes(fd, target, size)
         finally:
             os.close(fd)
+        with open(target, "rb") as copy:  # not the container's own file, which may be another one by now
+            becomes = _becomes(copy.read(HEADER_BYTES))
+        if becomes is None or becomes > self.limits.total_bytes // 2:
+            files.discard(target)
+        else:
+            self._count(max(becomes - size, 0))
 
     def _copy_packs(self, top: int) -> None:
         folder = _opened(top, "pack")
@@ -211,6 +228,7 @@ class Staged:
             os.close(folder)
 
     def _count(self, size_bytes: int) -> None:
+        self._tell()
         self.left -= size_bytes
         if self.left < 0:
             most = self.limits.total_bytes >> 20

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES
 from hitchpost.workspaces import lease, snapshot, store
 from hitchpost.workspaces.changes import changes
 from hitchpost.workspaces.store import Workspace
 
+AT_ONCE = 4
 CLEAN, DIRTY, FOLDER, GONE, REPLACED, REMOVED, UNKNOWN = (
     "clean",
     "dirty",
@@ -21,12 +24,18 @@ CLEAN, DIRTY, FOLDER, GONE, REPLACED, REMOVED, UNKNOWN = (
 )
 
 
+def overviews(home: str, workspaces: list[Workspace]) -> list[dict[str, Any]]:
+    """Some at a time: one that an agent has made slow to look at does not keep all others waiting."""
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return list(threads.map(partial(overview, home), workspaces))
+
+
 def overview(home: str, workspace: Workspace) -> dict[str, Any]:
     """Looks at the folder and the locks; git is asked about worktrees only."""
     try:
         state, text = _state(home, workspace)
         snapshots = [item.ref for item in snapshot.listing(workspace)]
-    except (HitchpostError, OSError) as error:
+    except FAILURES as error:
         state, text, snapshots = UNKNOWN, str(error), []
     return {
         "id": workspace.id,
@@ -62,7 +71,7 @@ def _state(home: str, workspace: Workspace) -> tuple[str, str]:
     if not os.path.lexists(workspace.path):
         return GONE, GONE
     if not workspace.is_present:
-        return REPLACED, "another folder is in its place"
+        return REPLACED, "a different folder is in its place"
     if not workspace.managed:
         return FOLDER, FOLDER
     found = changes(store.tree(home, workspace))

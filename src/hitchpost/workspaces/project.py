@@ -13,7 +13,7 @@ import tomllib
 from hitchpost.errors import BadSettings, SetupFailed
 from hitchpost.store import files
 from hitchpost.values import value
-from hitchpost.workspaces import contained, git, lease, store, trust
+from hitchpost.workspaces import container_writes, git, lease, store, trust
 from hitchpost.workspaces.git import Progress, silent
 from hitchpost.workspaces.store import SETUP_LOG, Workspace
 
@@ -133,7 +133,7 @@ def _not_ours(home: str, workspace: Workspace, kind: str) -> str:
     if workspace.contained:
         who = "an agent in a container may have changed what it runs"
         return f"the {kind} of {FILE} was not run: {who}; run it yourself"
-    made = contained.made_inside(home, workspace.repo or "", store.tree(home, workspace).head().commit)
+    made = container_writes.made_inside(home, workspace.repo or "", store.tree(home, workspace).head().commit)
     if made is None:
         return ""
     todo = f"look at it, then hitch workspace trust {workspace.word}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES
 from hitchpost.values import value
 from hitchpost.workspaces import git, lease, removal, snapshot, store, worktree
 from hitchpost.workspaces.changes import changes, loose
@@ -31,7 +31,7 @@ def prune(home: str, *, dry_run: bool = False) -> list[Decision]:
             decision = decide(home, workspace)
             if decision.remove and not dry_run:
                 removal.remove(home, workspace)
-        except (HitchpostError, OSError) as error:
+        except FAILURES as error:
             decision = Decision(workspace, False, str(error))
         decisions.append(decision)
     return decisions

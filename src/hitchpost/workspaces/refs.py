@@ -73,12 +73,12 @@ def head(common: str, own: str = "") -> Head:
         text = _text(read_below(common, path))
     except OSError as error:
         why = os.strerror(error.errno or errno.EIO).lower()
-        raise Refused(f"it is not known what is checked out: cannot read {common}/{path} ({why})") from None
+        raise Refused(f"cannot tell what is checked out: cannot read {common}/{path} ({why})") from None
     if is_commit(text):
         return Head(None, text)
     ref = text.removeprefix("ref:").strip(" ")
     if not text.startswith("ref:") or not is_name(ref):
-        raise Refused(f"it is not known what is checked out: {common}/{path} names no branch and no commit")
+        raise Refused(f"cannot tell what is checked out: {common}/{path} names no branch and no commit")
     return Head(ref.removeprefix("refs/heads/"), commit(common, ref))
 
 

@@ -7,7 +7,7 @@ import os
 from hitchpost.errors import GitLocked, Refused
 from hitchpost.store import files
 from hitchpost.values import value
-from hitchpost.workspaces import lease, project, snapshot, store, worktree
+from hitchpost.workspaces import container_writes, lease, project, snapshot, store, worktree
 from hitchpost.workspaces.changes import Changes, changes
 from hitchpost.workspaces.git import Progress, silent
 from hitchpost.workspaces.repair import repair
@@ -38,7 +38,7 @@ def remove(home: str, workspace: Workspace, *, force: bool = False, progress: Pr
                 store.forget(home, workspace)
                 return Gone(workspace)
             return _remove_worktree(home, workspace, force, progress)
-    except (files.Removed, FileNotFoundError):
+    except FileNotFoundError:
         raise Refused(f"workspace {workspace.name!r} has just been removed") from None
 
 
@@ -50,13 +50,7 @@ def refuse_in_use(home: str, workspace: Workspace) -> None:
 
 def refuse_container(home: str, workspace: Workspace) -> None:
     """Raise ``Refused`` while a container lives that can write there, whether its agent has ended or not."""
-    from hitchpost.runtimes.freeze import within_reach
-
-    for live in within_reach(home, workspace.path):
-        raise Refused(
-            f"the container of {live.name} still runs and can write in workspace {workspace.name!r}",
-            f"hitch stop {live.word} removes it",
-        )
+    container_writes.refuse_live(home, workspace.path, f"in workspace {workspace.name!r}")
 
 
 def refuse_stranger(workspace: Workspace) -> None:
@@ -90,7 +84,7 @@ def _remove_worktree(home: str, workspace: Workspace, force: bool, progress: Pro
         ref = snapshot.keep_head(home, workspace)
     worktree.unregister(workspace)
     if os.path.lexists(workspace.path):
-        raise Refused(f"git does not know {workspace.path} any more, so it is not deleted; look at it and delete it")
+        raise Refused(f"git does not know {workspace.path}, so it was not deleted; check it, then delete it yourself")
     if snapshot.listing(workspace):
         store.changed(home, workspace, removed_at=files.stamp())
     else:

@@ -23,7 +23,7 @@ def repair(home: str, workspace: Workspace) -> str | None:
     if workspace.repo is None or not os.path.isdir(workspace.repo) or store.own_folder(workspace):
         return None
     if not os.path.lexists(link) or not stat.S_ISREG(os.lstat(link).st_mode):
-        raise Refused(f"{workspace.path} is no worktree any more; move it away, then restore the workspace")
+        raise Refused(f"{workspace.path} is no longer a worktree; move it away, then restore the workspace")
     head, where = _head(workspace)
     admin = _new_folder(os.path.join(workspace.repo, "worktrees"), os.path.basename(workspace.path))
     for name, text in (("HEAD", head), ("commondir", "../.."), ("gitdir", link)):
@@ -32,7 +32,7 @@ def repair(home: str, workspace: Workspace) -> str | None:
     workspace = store.write(home, store.placed(workspace))
     with View(store.tree(home, workspace)) as view:
         install_index(view.tree, os.path.join(view.folder, "index"))
-    return f"git's notes about {workspace.path} were gone and are made again; it is {where}"
+    return f"git's notes about {workspace.path} were missing and have been recreated; it is {where}"
 
 
 def _head(workspace: Workspace) -> tuple[str, str]:

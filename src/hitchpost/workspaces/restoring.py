@@ -58,7 +58,7 @@ def _brought_back(home: str, workspace: Workspace, named: Snapshot | None) -> Re
     removal.refuse_lock(tree)
     kept = snapshot.take(home, workspace, f"before {named.at} was brought back")
     snapshot.bring_back(tree, named)
-    return Restored(workspace, named.ref, () if kept is None else (f"what was there before is kept in {kept}",))
+    return Restored(workspace, named.ref, () if kept is None else (f"the previous content is kept in {kept}",))
 
 
 def _is_ours(workspace: Workspace) -> bool:
@@ -79,7 +79,7 @@ def _taken_in(home: str, workspace: Workspace, named: Snapshot | None) -> Restor
     if named is not None:
         return _brought_back(home, workspace, named)
     found = changes(store.tree(home, workspace))
-    return Restored(workspace, None, () if found.is_clean else (f"the folder was there, with {found}",))
+    return Restored(workspace, None, () if found.is_clean else (f"the folder already existed, with {found}",))
 
 
 def _made_again(home: str, workspace: Workspace, named: Snapshot | None, progress: Progress) -> Restored:
@@ -99,7 +99,6 @@ def _made_again(home: str, workspace: Workspace, named: Snapshot | None, progres
             notes.append(f"the newest snapshot is of an older commit; --snapshot {newest.at} brings its files back")
     if used is not None:
         snapshot.bring_back(store.tree(home, workspace), used)
-    assert workspace.repo is not None
-    notes += include.copy(Repository(workspace.repo, None), workspace.path)
+    notes += include.copy(home, Repository(workspace.origin[0], None), workspace.path)
     store.write(home, workspace)
     return Restored(workspace, None if used is None else used.ref, tuple(notes))

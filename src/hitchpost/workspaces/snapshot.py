@@ -52,9 +52,24 @@ def take(home: str, workspace: Workspace, why: str) -> str | None:
         for newest in listing(workspace)[:1]:
             if newest.parent == head and newest.tree == stored:
                 return newest.ref
-        parent = () if head is None else ("-p", head)
-        commit = view.run("commit-tree", *parent, "-m", f"hitchpost: {why}", stored, env=AUTHOR).line
+        commit = _commit(view, stored, why)
     return _store(tree.common, workspace.id, commit)
+
+
+def of_tree(tree: Tree, why: str) -> Snapshot:
+    """What is in a worktree, for somebody who uses it at once: no ref leads to its commit. Raises ``Refused``.
+
+    Its commit is what is checked out when that has all of it already.
+    """
+    with View(tree, writing=True) as view:
+        head, stored = view.head.commit, _tree(view)
+        unchanged = head is not None and stored == view.tree_of(head)
+        return Snapshot("", str(head) if unchanged else _commit(view, stored, why), stored, head, "")
+
+
+def _commit(view: View, stored: str, why: str) -> str:
+    parent = () if view.head.commit is None else ("-p", view.head.commit)
+    return view.run("commit-tree", *parent, "-m", f"hitchpost: {why}", stored, env=AUTHOR).line
 
 
 def keep_head(home: str, workspace: Workspace) -> str | None:
@@ -124,7 +139,7 @@ def _check(view: View, new: list[str]) -> None:
     if inside := [path for mode, _, path in entries if mode.startswith(GITLINK)]:
         raise _repository(view, inside[0])
     if missing := set(new) - {path for _, _, path in entries}:
-        raise Refused(f"{os.path.join(view.tree.top, min(missing))} changed while it was stored; try again")
+        raise Refused(f"{os.path.join(view.tree.top, min(missing))} changed while it was being saved; try again")
 
 
 def _repository(view: View, path: str) -> Refused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import AmbiguousWorkspace, NoSuchWorkspace, Refused
-from hitchpost.store import files
+from hitchpost.store import files, locks
 from hitchpost.store.home import check_folder, is_id, new_id
 from hitchpost.values import asdict, replace, value
 from hitchpost.workspaces.folders import erase
@@ -50,6 +50,13 @@ class Workspace:
     contained: bool = False
 
     @property
+    def origin(self) -> tuple[str, str]:
+        """The git folder and the branch of its worktree. Raises ``Refused`` for a folder that is nobody's worktree."""
+        if self.repo is None or self.branch is None:
+            raise Refused(f"{self.path} is not a worktree on a branch")
+        return self.repo, self.branch
+
+    @property
     def is_present(self) -> bool:
         """Whether the folder is there and is the one that was leased or made.
 
@@ -86,14 +93,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 def tree(home: str, workspace: Workspace) -> Tree:
     """The worktree, for a look. Raises ``Refused`` when the workspace is none, or is in no repository any more."""
-    from hitchpost.workspaces import contained
+    from hitchpost.workspaces import container_writes
     from hitchpost.workspaces.tree import Tree
 
     repo, own = workspace.repo, workspace.own or own_folder(workspace)
     if repo is None or not own or not os.path.isdir(repo):
         raise Refused(f"git knows nothing of {workspace.path} any more")
-    if contained.could_write(home, repo):
-        raise contained.not_yours(repo)
+    if container_writes.could_write(home, repo):
+        raise container_writes.not_yours(repo)
     ids = [workspace.repo_id or files.folder_id(repo), workspace.objects_id or files.folder_id(f"{repo}/objects")]
     inside = workspace.inside if os.path.isdir(workspace.inside) else ""
     top_id = f"{workspace.dev:x}-{workspace.ino:x}"
@@ -150,18 +157,18 @@ def open_top(home: str) -> str:
     return top
 
 
-def top_lock(home: str) -> files.Lock:
+def top_lock(home: str) -> locks.Lock:
     """Held while a workspace is begun: names and branches are given out one at a time."""
-    return files.Lock(os.path.join(open_top(home), ".lock"), CREATE_WAIT_S)
+    return locks.Lock(os.path.join(open_top(home), ".lock"), CREATE_WAIT_S)
 
 
-def lock(home: str, workspace: str, timeout_s: float = files.LOCK_TIMEOUT_S) -> files.SessionLock:
-    """The lock of one workspace. Raises ``files.Removed`` when it is gone."""
-    return files.SessionLock(folder_of(home, workspace), timeout_s)
+def lock(home: str, workspace: str, timeout_s: float = locks.LOCK_TIMEOUT_S) -> locks.SessionLock:
+    """The lock of one workspace. Raises ``locks.Removed`` when it is gone."""
+    return locks.SessionLock(folder_of(home, workspace), timeout_s)
 
 
 def read(home: str, workspace: str) -> Workspace:
-    """Raises ``FileNotFoundError``, ``Unreadable`` or ``NewerSchema``. Unknown keys are ignored."""
+    """Raises ``files.CannotRead``. Unknown keys are ignored."""
     path = os.path.join(folder_of(home, workspace), FILE)
     stored = files.read_object(path)
     known = {}
@@ -177,7 +184,7 @@ def read(home: str, workspace: str) -> Workspace:
     except TypeError as error:
         raise files.Unreadable(path, str(error)) from None
     if found.id != workspace or found.capacity < 1 or not os.path.isabs(found.path):
-        raise files.Unreadable(path, "its id, capacity or path cannot be right")
+        raise files.Unreadable(path, "its id, capacity or path is invalid")
     return found
 
 
@@ -194,7 +201,7 @@ def everything(home: str) -> list[Workspace]:
     for name in ids(home):
         try:
             found.append(read(home, name))
-        except (FileNotFoundError, files.Unreadable, files.NewerSchema):
+        except files.Unusable:
             continue
     return sorted(found, key=lambda workspace: (workspace.created_at, workspace.id))
 
@@ -283,12 +290,12 @@ class begun:
     def __init__(self, home: str, workspace: Workspace) -> None:
         self.home, self.workspace = home, workspace
 
-    def __enter__(self) -> files.Lock:
+    def __enter__(self) -> locks.Lock:
         made = os.path.join(top_folder(self.home), NEW + self.workspace.id)
         os.mkdir(made, 0o700)
         try:
             os.mkdir(os.path.join(made, SLOTS), 0o700)
-            self._held = files.Lock(os.path.join(made, files.LOCK)).__enter__()
+            self._held = locks.Lock(os.path.join(made, files.LOCK)).__enter__()
             try:
                 files.write_object(os.path.join(made, FILE), {"schema": files.SCHEMA, **asdict(self.workspace)})
                 os.rename(made, folder_of(self.home, self.workspace.id))

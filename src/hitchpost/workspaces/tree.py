@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import stat
 
-from hitchpost.errors import GitLocked, Refused
+from hitchpost.errors import GitLocked, HitchpostError, Refused
 from hitchpost.store import files
 from hitchpost.values import asdict, fields, replace, value
-from hitchpost.workspaces import contained, refs
+from hitchpost.workspaces import container_writes, refs
 from hitchpost.workspaces.folders import FOLDER
 from hitchpost.workspaces.refs import Head
 from hitchpost.workspaces.store import SEEN_INDEX
@@ -60,8 +60,8 @@ class Tree:
 
 def discover(folder: str, home: str | None = None) -> Tree | None:
     """The worktree that ``folder`` is in, as the files there say. One that a container could write is none."""
-    link = contained.nearest(folder)
-    if link is None or (home is not None and contained.could_write(home, link)):
+    link = container_writes.nearest(folder)
+    if link is None or (home is not None and container_writes.could_write(home, link)):
         return None
     return _described(os.path.dirname(link), link)
 
@@ -77,11 +77,24 @@ def _described(top: str, link: str) -> Tree | None:
             text = files.read_bytes(os.path.join(git_folder, "commondir"), 4096).removesuffix(b"\n")
             common = os.path.realpath(os.path.join(git_folder, os.fsdecode(text)))
             own = os.path.relpath(git_folder, common)
-        if own and not _points_back(top, git_folder):
+        if (own and not _points_back(top, git_folder)) or not _is_safe(top, link, git_folder, common):
             return None
         return described(top, common, own)
     except (OSError, ValueError):
         return None
+
+
+def _is_safe(top: str, *parts: str) -> bool:
+    """Whether it is all ours. A repository of another user is one for us only if git says so (``safe.directory``): that
+    user writes its settings, and can put a link where we write."""
+    if all(os.stat(path, follow_symlinks=False).st_uid == os.geteuid() for path in (top, *parts)):
+        return True
+    from hitchpost.workspaces import git
+
+    try:
+        return git.repository(top).common == parts[-1]
+    except HitchpostError:
+        return False
 
 
 def _points_back(top: str, git_folder: str) -> bool:
@@ -125,11 +138,11 @@ def open_same(path: str, identity: str) -> int:
     try:
         fd = os.open(path, FOLDER)
     except OSError as error:
-        raise Refused(f"{path} is gone, or is no folder any more ({os.strerror(error.errno or 0).lower()})") from None
+        raise Refused(f"{path} is gone, or no longer a folder ({os.strerror(error.errno or 0).lower()})") from None
     place = os.fstat(fd)
     if f"{place.st_dev:x}-{place.st_ino:x}" != identity or os.path.realpath(path) != path:
         os.close(fd)
-        raise Refused(f"{path} is another folder than the one that was written down when work began there")
+        raise Refused(f"{path} is not the folder that was recorded when work began there")
     return fd
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.store import files
+from hitchpost.store import files, locks
 
 TRUST, LOCK = "trust.json", "trust.lock"
 
@@ -22,7 +22,7 @@ def is_trusted(home: str, repo: str, content: bytes) -> bool:
 
 def trust(home: str, repo: str, content: bytes) -> None:
     """Remember that this content may run commands in this repository. Durable when it returns."""
-    with files.Lock(os.path.join(home, LOCK)):
+    with locks.Lock(os.path.join(home, LOCK)):
         known = _read(home)
         known[repo] = sorted({*known.get(repo, []), digest(content)})
         files.write_object(os.path.join(home, TRUST), {"schema": files.SCHEMA, "trusted": known})

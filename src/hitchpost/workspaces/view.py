@@ -15,11 +15,11 @@ from contextlib import AbstractContextManager, ExitStack
 from tempfile import mkdtemp
 from typing import Any
 
-from hitchpost.errors import HitchpostError, Refused
+from hitchpost.errors import FAILURES, Refused
 from hitchpost.store import files
 from hitchpost.store.home import home_path
 from hitchpost.values import replace
-from hitchpost.workspaces import bringing, git, objects, refs
+from hitchpost.workspaces import container_commits, git, objects, refs
 from hitchpost.workspaces.refs import Head
 from hitchpost.workspaces.tree import Tree, copy_with_time, keep_index, kept_index
 
@@ -33,7 +33,8 @@ EMPTY_TREE = (
     "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 )
 """With SHA-1, and with SHA-256."""
-LOOK_S = 60.0
+LOOK_S, LOOK_CPU_S = 60.0, 20.0
+"""An agent can make a look as long as it likes: by a pattern that takes ages to match, or a file without an end."""
 MOST_INDEX_BYTES = 1 << 30
 MOST_INFO_BYTES = 1 << 20
 MOST_DIFFED_BYTES = 8 << 20
@@ -119,18 +120,26 @@ class View:
     def _bring_out(self) -> None:
         """What a container has committed is looked at in the repository. What cannot be brought there is not."""
         try:
-            bringing.bring_out(self.tree, objects.LOOK)
-            current = bringing.is_current(self.tree) and bringing.is_brought(self.tree)
-        except (HitchpostError, OSError):
+            container_commits.bring_out(self.tree, objects.LOOK)
+            current = container_commits.is_current(self.tree) and container_commits.is_brought(self.tree)
+            if current:
+                self._refuse_endless(self.tree.head().commit)
+        except FAILURES:
             current = False
         if not current:
             self.tree = replace(self.tree, inside="")
+
+    def _refuse_endless(self, commit: str | None) -> None:
+        """A few trees that name each other can stand for any number of files. Raises ``GitFailed`` for too many."""
+        if commit is not None and not kept_index(self.tree).endswith(f"-{commit}"):
+            git.run("/", *objects.LISTING, commit, git_dir=self.tree.common, cpu_s=LOOK_CPU_S)
 
     def run(
         self,
         *words: str,
         env: Mapping[str, str] | None = None,
         timeout_s: float = LOOK_S,
+        cpu_s: float | None = None,
         pass_fds: tuple[int, ...] = (),
         **how: Any,
     ) -> git.Done:
@@ -143,6 +152,7 @@ class View:
             *words,
             env=ENVIRONMENT | own | dict(env or {}),
             timeout_s=timeout_s,
+            cpu_s=timeout_s if self.writing else cpu_s or LOOK_CPU_S,
             progress=self._refuse_pipes,
             pass_fds=(*self._held, *pass_fds),
             **how,
@@ -194,10 +204,12 @@ class View:
     def _settings(self) -> bytes:
         """Known from an earlier look of this process while the files that usually hold them are as they were."""
         key = (self.tree.common, *map(_version, (os.path.join(self.tree.common, "config"), *git.settings_files())))
-        if key not in _known_settings:
+        found = _known_settings.get(key)
+        if found is None:
+            found = self._read_settings()
             _known_settings.clear()
-            _known_settings[key] = self._read_settings()
-        return _known_settings[key]
+            _known_settings[key] = found
+        return found
 
     def _read_settings(self) -> bytes:
         pattern = f"^({'|'.join(name.replace('.', '[.]') for name in TAKEN_OVER)})$"
@@ -232,8 +244,9 @@ class View:
         known = self._without_repositories()
         if not whole:
             self._leave_out(known)
-        self.run("update-index", "-q", "--refresh", check=False, timeout_s=git.WRITE_S)
-        if whole:
+        refreshed = self.run("update-index", "-q", "--refresh", check=False, timeout_s=git.WRITE_S).code >= 0
+        files.discard(os.path.join(self.folder, "index.lock"))  # of one that took too long
+        if whole and refreshed:
             keep_index(self.tree, index, commit)
 
     def _without_repositories(self) -> list[str]:
@@ -291,7 +304,7 @@ class View:
                     todo.append(path)
                 elif not entry.is_file(follow_symlinks=False) and self._is_pipe(path):
                     where = os.path.join(self.tree.top, path)
-                    raise Refused(f"{where} is a pipe, for which git would wait for ever; remove it")
+                    raise Refused(f"{where} is a pipe, which would block git forever; remove it")
 
     def _is_pipe(self, path: str) -> bool:
         try:

@@ -7,11 +7,11 @@ import os
 import re
 from contextlib import ExitStack
 
-from hitchpost.errors import GitFailed, HitchpostError, Refused
-from hitchpost.store import files
+from hitchpost.errors import FAILURES, GitFailed, Refused
+from hitchpost.store import files, locks
 from hitchpost.store.home import new_id
 from hitchpost.values import replace, value
-from hitchpost.workspaces import contained, git, include, store
+from hitchpost.workspaces import container_writes, git, include, store
 from hitchpost.workspaces.changes import untracked
 from hitchpost.workspaces.git import Progress, Repository, silent
 from hitchpost.workspaces.store import Workspace
@@ -39,23 +39,22 @@ class Start:
 
 def make(home: str, folder: str, branch: str, *, capacity: int = 1, progress: Progress = silent) -> Made:
     """The workspace of ``branch`` in the repository that ``folder`` is in: the one that is there, else a new one."""
-    contained.refuse_strange(home, folder)
-    repository = git.repository(folder)
+    repository = container_writes.repository(home, folder)
     git.check_branch(branch)
     sweep(home)
     with ExitStack() as held:
         with store.top_lock(home):
             known = store.of_branch(home, repository.common, branch)
             if known is None:
-                start = starting_point(folder, repository, branch)
+                start = starting_point(repository, branch)
                 workspace = _planned(home, repository, branch, start.commit, capacity)
                 held.enter_context(store.begun(home, workspace))
         if known is not None:
             return _reused(home, known) or make(home, folder, branch, capacity=capacity, progress=progress)
         try:
-            with files.Lock(os.path.join(store.folder_of(home, workspace.id), store.MAKING)) as making:
-                notes = add(home, folder, workspace, start, progress, (making.fd,))
-            notes += include.copy(repository, workspace.path)
+            with locks.Lock(os.path.join(store.folder_of(home, workspace.id), store.MAKING)) as making:
+                notes = add(home, workspace, start, progress, (making.fd,))
+            notes += include.copy(home, repository, workspace.path)
             workspace = store.write(home, replace(store.placed(workspace), made=True))
             tree = store.tree(home, workspace)
             keep_index(tree, tree.index)
@@ -91,7 +90,7 @@ def _reused(home: str, workspace: Workspace) -> Made | None:
         try:
             with store.lock(home, workspace.id, git.WRITE_S):
                 workspace = store.read(home, workspace.id)
-        except (files.Removed, FileNotFoundError):
+        except FileNotFoundError:
             return None
         if not workspace.made:
             raise Refused(
@@ -115,7 +114,7 @@ def gone(workspace: Workspace) -> Refused:
 # Branches -------------------------------------------------------------------------------------------------------
 
 
-def starting_point(folder: str, repository: Repository, branch: str) -> Start:
+def starting_point(repository: Repository, branch: str) -> Start:
     """How to check ``branch`` out: it is there, a remote has it, or it starts at the head. Raises ``Refused``."""
     ref = f"refs/heads/{branch}"
     there = git.commit("/", ref, repository.common)
@@ -128,7 +127,7 @@ def starting_point(folder: str, repository: Repository, branch: str) -> Start:
         names = ", ".join(ref.removeprefix("refs/remotes/") for ref in refs)
         text = f"several remotes have {branch}: {names}; make the branch from one of them with git branch first"
         raise Refused(text, field="branch")
-    head = git.commit("/", refs[0], repository.common) if refs else git.head(folder)
+    head = git.commit("/", refs[0], repository.common) if refs else git.head("/", repository.own)
     if head is None:
         raise Refused(f"{repository.top or repository.common} has no commits yet; make one first", field="folder")
     if refs:
@@ -149,29 +148,29 @@ def refuse_checked_out(common: str, branch: str) -> None:
         )
 
 
-def add(
-    home: str, folder: str, workspace: Workspace, start: Start, progress: Progress, pass_fds: tuple[int, ...] = ()
-) -> list[str]:
+def add(home: str, workspace: Workspace, start: Start, progress: Progress, pass_fds: tuple[int, ...] = ()) -> list[str]:
     """Make the worktree; what a person should know. Hooks run, as they do when a person checks a branch out.
 
     Where an agent in a container has worked, or has made a commit that it begins with, it only gets its files: without
     hooks and filters. Git has ``pass_fds`` open while it works: whoever is killed meanwhile does not take git along.
     """
     repo = str(workspace.repo)
-    if contained.could_write(home, repo):
-        raise contained.not_yours(repo)
-    made = contained.made_inside(home, repo, start.commit)
+    if container_writes.could_write(home, repo):
+        raise container_writes.not_yours(repo)
+    made = container_writes.made_inside(home, repo, start.commit)
     bare = workspace.contained or made is not None
-    hooks, notes = (None, [_bare(made)]) if bare else _hooks(home, folder, repo)
+    hooks, notes = (None, [_bare(made)]) if bare else _hooks(home, repo)
     options, name = start.words[:-1], start.words[-1]
     words = ("-q", *(("--no-checkout",) if bare else ()), *options, "--", workspace.path, name)
-    adding = functools.partial(git.run, folder, "worktree", "add", timeout_s=git.WRITE_S, pass_fds=pass_fds)
-    adding(*words, hooks=hooks, progress=progress)
+    adding = functools.partial(git.run, "/", "worktree", "add", git_dir=repo, timeout_s=git.WRITE_S, pass_fds=pass_fds)
+    adding(*words, hooks=hooks, progress=progress)  # not where the person is: a repository may appear there meanwhile
     if bare:
         tree = replace(store.tree(home, store.placed(workspace)), keep="")
         with View(tree) as view:
             index = {"GIT_INDEX_FILE": os.path.join(view.folder, "checked-out")}
-            filling = functools.partial(view.run, env=index, timeout_s=git.WRITE_S, pass_fds=pass_fds)
+            filling = functools.partial(
+                view.run, env=index, timeout_s=git.WRITE_S, cpu_s=git.WRITE_S, pass_fds=pass_fds
+            )
             filling("read-tree", "--reset", "-u", start.commit)
             filling("update-index", "-q", "--refresh", check=False)
             install_index(tree, index["GIT_INDEX_FILE"])
@@ -183,9 +182,9 @@ def _bare(made: str | None) -> str:
     return f"it was checked out without hooks and filters, such as Git LFS: {who}"
 
 
-def _hooks(home: str, folder: str, repo: str) -> tuple[str, list[str]]:
+def _hooks(home: str, repo: str) -> tuple[str, list[str]]:
     """The folder whose hooks are run, and a note when none are: those in a worktree can be anybody's."""
-    told = git.run(folder, "config", "--type=path", "-z", "--get-all", "core.hooksPath", check=False).items
+    told = git.run("/", "config", "--type=path", "-z", "--get-all", "core.hooksPath", git_dir=repo, check=False).items
     place = told[-2] if len(told) > 1 else os.path.join(repo, "hooks")  # the last one is what we run git with
     listing = os.fsdecode(git.run("/", "worktree", "list", "--porcelain", git_dir=repo).out).splitlines()
     trees = [os.path.realpath(line.removeprefix("worktree ")) for line in listing if line.startswith("worktree ")]
@@ -195,7 +194,7 @@ def _hooks(home: str, folder: str, repo: str) -> tuple[str, list[str]]:
         found = []
     for path in map(os.path.realpath, (place, *found)):
         in_tree = any(store.is_below(path, tree) for tree in trees) and not store.is_below(path, repo)
-        if not os.path.isabs(place) or in_tree or contained.could_write(home, path):
+        if not os.path.isabs(place) or in_tree or container_writes.could_write(home, path):
             return "", [f"git's hooks were not run: {place} leads into a worktree, where agents write"]
     return place, []
 
@@ -216,9 +215,9 @@ def sweep(home: str) -> list[str]:
             with store.lock(home, workspace.id, timeout_s=0):
                 workspace = store.read(home, workspace.id)
                 making = os.path.join(store.folder_of(home, workspace.id), store.MAKING)
-                if not workspace.made and files.is_held(making) is False:
+                if not workspace.made and locks.is_held(making) is False:
                     done.append(clear(home, workspace))
-        except (files.LockTimeout, files.Removed, FileNotFoundError):
+        except (locks.LockTimeout, FileNotFoundError):
             continue
     return done
 
@@ -235,7 +234,7 @@ def clear(home: str, workspace: Workspace) -> str:
             files.discard(os.path.join(path, ".git"))
             os.rmdir(path)
         store.forget(home, workspace)
-    except (HitchpostError, OSError) as error:
+    except FAILURES as error:
         return f"cannot clear the unfinished workspace {workspace.name} away: {error}"
     return f"cleared the unfinished workspace {workspace.name} away"
 
@@ -251,7 +250,7 @@ def _has_changes(workspace: Workspace) -> bool:
                 return True
             words = ("diff", "--name-only", "--no-renames", "--diff-filter=d", "-z", view.head.commit, "--")
             return bool(any(untracked(view)) or view.run(*words).out)
-    except (HitchpostError, OSError):
+    except FAILURES:
         return True
 
 
@@ -270,9 +269,7 @@ def again(home: str, workspace: Workspace, work_at: str | None, progress: Progre
     or does not lead to the work: then it is at that commit, on no branch. A branch that is gone starts again there.
     The caller holds the workspace's lock.
     """
-    repo, branch = workspace.repo, workspace.branch
-    assert repo is not None
-    assert branch is not None
+    repo, branch = workspace.origin
     if not os.path.isdir(repo):
         raise Refused(f"the repository {repo} is gone")
     unregister(workspace)
@@ -290,7 +287,7 @@ def again(home: str, workspace: Workspace, work_at: str | None, progress: Progre
     else:
         refuse_checked_out(repo, branch)
         start = Start(there, (branch,), new=False)
-    notes += add(home, repo, workspace, start, progress)
+    notes += add(home, workspace, start, progress)
     return replace(store.placed(workspace), setup_done=False, removed_at=None), notes
 
 
@@ -299,4 +296,4 @@ def _why_not_on(repo: str, branch: str, tip: str, work_at: str) -> str:
         return f"branch {branch} is checked out in {where}"
     words = ("merge-base", "--is-ancestor", work_at, tip)
     leads_there = git.run("/", *words, git_dir=repo, check=False).code == 0
-    return "" if leads_there else f"branch {branch} does not have the commit that was checked out"
+    return "" if leads_there else f"branch {branch} does not contain the commit that was checked out"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+from hitchpost.agents import catalog
 from tests.ground import Ground
 from tests.hubs import HubProcess
 
@@ -11,7 +13,8 @@ from tests.hubs import HubProcess
 def test_what_is_installed_is_told_as_a_run_would_find_it(ground: Ground, hub: HubProcess) -> None:
     found = hub.ask("GET", "/api/catalog")
     assert found["agents"] == ground.hitch("agents", "--json").json()
-    assert [one["name"] for one in found["agents"]] == ["aider", "bash", "claude", "codex", "gemini", "opencode"]
+    known = sorted(file.stem for file in Path(catalog.FOLDER).glob("*.toml"))
+    assert [one["name"] for one in found["agents"]] == known
     assert [one["name"] for one in found["runtimes"]] == ["local", "tmux", "docker"]
     programs = ground.place / "programs"
     programs.mkdir()
@@ -24,14 +27,9 @@ def test_what_is_installed_is_told_as_a_run_would_find_it(ground: Ground, hub: H
         "argv": ["claude"],
         "path": os.path.join(programs, "claude"),
         "install": "npm install -g @anthropic-ai/claude-code",
+        "broken": "",
     }
-    assert [name for name, one in agents.items() if one["path"] is None] == [
-        "aider",
-        "bash",
-        "codex",
-        "gemini",
-        "opencode",
-    ]
+    assert [name for name, one in agents.items() if one["path"] is None] == [name for name in known if name != "claude"]
 
 
 def test_a_runtime_that_is_missing_says_why(ground: Ground, hub: HubProcess) -> None:

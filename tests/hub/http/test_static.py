@@ -62,6 +62,14 @@ def test_nothing_else_is_served(built: Path, path: str) -> None:
     assert "secret" not in answer.text
 
 
+def test_the_page_stays_as_it_was_when_the_hub_started(built: Path) -> None:
+    hub = client(built)
+    (built / "index.html").write_text("another version")
+    (built / "assets" / "index-a1b2.js").unlink()
+    assert hub.get("/").text == "<!doctype html>"
+    assert hub.get("/assets/index-a1b2.js").text == "1"
+
+
 def test_a_page_that_was_not_built_says_so(tmp_path: Path) -> None:
     answer = client(tmp_path / "nowhere").get("/")
     assert answer.status_code == 503

@@ -59,4 +59,4 @@ def test_git_that_is_missing_is_a_note_until_it_is_needed(
     monkeypatch.setenv("PATH", str(leak_watch.scratch))
     ((level, check, text),) = findings(home)
     assert (level, check) == (NOTE, "git")
-    assert "there is no git on the PATH" in text
+    assert "git is not on the PATH" in text

@@ -15,7 +15,7 @@ from hitchpost.ops.sessions.edit import edit
 from hitchpost.ops.sessions.remove import archive, remove
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.settings import Settings
-from hitchpost.store import files, records
+from hitchpost.store import locks, records
 from hitchpost.store.home import new_id
 from hitchpost.store.index import Index
 from hitchpost.store.records import Record
@@ -195,5 +195,5 @@ def test_names_given_out_a_moment_ago_are_known(ground: Ground, monkeypatch: pyt
 
 def test_names_are_given_out_one_at_a_time(ground: Ground) -> None:
     made(ground)
-    with files.Lock(str(ground.home / "sessions" / ".lock")):
-        assert files.is_held(str(Path(ground.home, "sessions", ".lock"))) is True
+    with locks.Lock(str(ground.home / "sessions" / ".lock")):
+        assert locks.is_held(str(Path(ground.home, "sessions", ".lock"))) is True

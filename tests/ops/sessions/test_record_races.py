@@ -25,7 +25,7 @@ from hitchpost.ops.sessions.remove import archive, remove
 from hitchpost.ops.sessions.restart import restart
 from hitchpost.ops.sessions.resume import resume
 from hitchpost.settings import Settings
-from hitchpost.store import files
+from hitchpost.store import files, locks
 
 home, deed = sys.argv[1:]
 starts = {"resume": resume, "restart": restart}
@@ -40,7 +40,7 @@ for line in sys.stdin:
         else:
             closes[deed](home, session, actor="test")
         print("done", flush=True)
-    except (HitchpostError, files.Removed) as error:
+    except (HitchpostError, locks.Removed) as error:
         print("refused:", error, flush=True)
 """
 

@@ -219,7 +219,7 @@ def test_a_prompt_to_a_session_that_is_over_says_so(ground: Ground) -> None:
 def test_a_prompt_gives_the_offset_before_it(ground: Ground) -> None:
     dev = ground.begin_sh("stty -echo; printf ready; exec cat")
     eventually(lambda: dev.output() == b"ready")
-    assert send(observe(str(ground.home), dev.id), "hello") == len(b"ready")
+    assert send(observe(str(ground.home), dev.id), "hello").offset == len(b"ready")
     eventually(lambda: dev.output() == b"readyhello\r\n")
-    assert send(observe(str(ground.home), dev.id), "no enter", enter=False) == len(b"readyhello\r\n")
+    assert send(observe(str(ground.home), dev.id), "no enter", enter=False).offset == len(b"readyhello\r\n")
     ground.end(dev)

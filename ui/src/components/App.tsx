@@ -33,14 +33,14 @@ export function App() {
 }
 
 const LINK_TEXTS: Record<string, string> = {
-  lost: "Connection to the hub lost. Trying again; sessions go on.",
+  lost: "Connection to the hub lost. Reconnecting; your sessions keep running.",
   stranger:
-    "What answers at this address has not shown that it is your hub, so this page has told it nothing. " +
+    "The server at this address has not proved that it is your hub, so this page has sent it nothing. " +
     "Run `hitch up` and open the link that it prints; your sessions keep running.",
   refused: "You are signed out. Run `hitch up` for a new link; your sessions keep running.",
 };
 
-const NO_HUB = "The hub is not reachable. Trying again; hitch up starts it. Sessions go on without it.";
+const NO_HUB = "Cannot reach the hub. Retrying; hitch up starts it. Your sessions keep running.";
 
 function LostLink() {
   const text = link.value === "lost" && !known.value ? NO_HUB : (LINK_TEXTS[link.value] ?? "");

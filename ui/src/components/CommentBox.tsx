@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, ask, sessionPath } from "../api";
 import { commentOn, type PatchLine } from "../patch";
-import type { Session } from "../shapes";
+import type { PromptAnswer, Session } from "../shapes";
+import { receipt } from "../words";
 
 type Sent = { state: "writing" | "sending" | "sent" | "refused"; text: string };
 const WRITING: Sent = { state: "writing", text: "" };
@@ -20,11 +21,11 @@ export function CommentBox({ session, line, onClose }: { session: Session; line:
     if (!comment.trim() || sent.state === "sending" || !enabled) return;
     setSent({ state: "sending", text: "" });
     try {
-      const receipt = await ask<{ started: boolean }>("POST", sessionPath(session.id, "prompt"), {
+      const answer = await ask<PromptAnswer>("POST", sessionPath(session.id, "prompt"), {
         text: commentOn(line, comment),
       });
       if (field.current) field.current.value = "";
-      setSent({ state: "sent", text: `Sent to ${session.name}${receipt.started ? ", which was started again" : ""}.` });
+      setSent({ state: "sent", text: receipt(answer) });
     } catch (error) {
       const hint = error instanceof ApiError && error.hint ? `; ${error.hint}` : "";
       setSent({ state: "refused", text: `${(error as Error).message}${hint}` });

@@ -33,7 +33,7 @@ export function DiffPanel({ session }: { session: Session }) {
         <p class="quiet">Click a line, or choose one with the arrow keys and Enter, to comment on it.</p>
       ) : null}
       <Patch lines={lines} chosen={chosen} onChoose={owner.value ? setChosen : undefined} box={patch} />
-      {value.cut ? <p class="quiet">The difference is too large: only its beginning is here.</p> : null}
+      {value.cut ? <p class="quiet">The diff is too large; only its beginning is shown.</p> : null}
       {left > 0 ? <p class="quiet">{left} more lines; hitch diff shows them all.</p> : null}
       {chosen ? (
         <CommentBox

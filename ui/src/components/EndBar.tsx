@@ -2,7 +2,7 @@ import { act, teardown } from "../actions";
 import type { Session } from "../shapes";
 import { owner } from "../store";
 import { resume } from "../views";
-import { ARCHIVED, canResume, ending, hasCrashed, isForeign, MAY_BE_RESUMABLE } from "../words";
+import { ARCHIVED, canResume, ending, FRESH, hasCrashed, isForeign, MAY_BE_RESUMABLE, SAME } from "../words";
 
 /** What stands under the output of a session that does not run, and the way back where there is one. */
 export function EndBar({ session }: { session: Session }) {
@@ -39,7 +39,7 @@ export function EndBar({ session }: { session: Session }) {
           Suspended: <span>{MAY_BE_RESUMABLE}</span>
         </span>
         {owner.value && canResume(session) ? (
-          <button type="button" onClick={() => resume(session.id)}>
+          <button type="button" title={session.supports_resume ? SAME : FRESH} onClick={() => resume(session.id)}>
             Resume
           </button>
         ) : null}
@@ -51,7 +51,7 @@ export function EndBar({ session }: { session: Session }) {
   if (!owner.value) return <p class={kind}>{ending(session)}</p>;
   return (
     <button type="button" class={`${kind} restart`} onClick={() => resume(session.id)}>
-      {ending(session)} Click to restart.
+      {`${ending(session)} Click to restart.${session.supports_resume ? ` ${SAME}.` : ""}`}
     </button>
   );
 }

@@ -2,6 +2,7 @@ import { go } from "../router";
 import { labelOf, sessions, tabs } from "../store";
 import { Dot } from "./Dot";
 import { EndBar } from "./EndBar";
+import { HeadlineBar } from "./Headline";
 import { TerminalBox } from "./TerminalBox";
 
 /** Every open terminal at once. */
@@ -19,6 +20,7 @@ export function Grid() {
             </button>
             <span class={`label ${session.colour}`}>{labelOf(session)}</span>
           </header>
+          <HeadlineBar session={session} />
           <TerminalBox id={session.id} name={session.name} focus={false} />
           <EndBar session={session} />
         </section>

@@ -108,7 +108,7 @@ function Form() {
           name="command"
           label="Command"
           trouble={of("command")}
-          hint="its words, with quotes as in a shell; no shell runs it"
+          hint="quoted as in a shell, but run without one"
           autoFocus
         />
       )}
@@ -123,7 +123,7 @@ function Form() {
       <fieldset class="choice">
         <legend>Where</legend>
         <Choice name="place" value="folder" chosen={place} choose={setPlace} text="in the folder" />
-        <Choice name="place" value="branch" chosen={place} choose={setPlace} text="in a worktree of its own" />
+        <Choice name="place" value="branch" chosen={place} choose={setPlace} text="in its own worktree" />
         <Choice name="place" value="workspace" chosen={place} choose={setPlace} text="in a workspace" />
       </fieldset>
       {place === "branch" ? <Field name="branch" label="Branch" trouble={of("branch")} required /> : null}
@@ -140,7 +140,7 @@ function Form() {
         />
       </div>
       {inContainer ? (
-        <Field name="image" label="Image" trouble={of("image")} hint="optional; with tmux and the agent in it" />
+        <Field name="image" label="Image" trouble={of("image")} hint="optional; must contain tmux and the agent" />
       ) : null}
       <Field name="prompt" label="First prompt" trouble={of("prompt")} hint="optional" long />
       <div class="buttons">

@@ -3,6 +3,7 @@ import { prompt } from "../actions";
 import type { Session } from "../shapes";
 import { owner } from "../store";
 import { viewOf } from "../views";
+import { receipt } from "../words";
 
 const MOST_KEPT = 50;
 
@@ -10,13 +11,19 @@ const MOST_KEPT = 50;
 export function PromptBox({ session }: { session: Session }) {
   const [text, setText] = useState("");
   const [sending, setSending] = useState(false);
+  const [told, setTold] = useState("");
   const back = useRef(0);
   const enabled = owner.value && session.takes_prompt;
+
+  const refusal = enabled && session.refusal ? `Takes no prompt now: ${session.refusal}` : null;
 
   const send = async () => {
     if (!text.trim() || sending) return;
     setSending(true);
-    if (await prompt(session, text)) {
+    setTold("");
+    const sent = await prompt(session, text);
+    if (sent) {
+      setTold(receipt(sent));
       keep(session.id, text);
       back.current = 0;
       setText("");
@@ -46,14 +53,19 @@ export function PromptBox({ session }: { session: Session }) {
         void send();
       }}
     >
+      <p id="prompt-told" role="status" class={refusal ? "refusal" : ""}>
+        {refusal ?? (enabled ? told : "")}
+      </p>
       <textarea
         rows={Math.min(6, text.split("\n").length)}
         aria-label={`Prompt for ${session.name}`}
         placeholder={enabled ? "Send a prompt" : "Cannot take a prompt right now"}
         value={text}
+        aria-describedby="prompt-told"
         disabled={!enabled}
         onInput={(event) => {
           back.current = 0;
+          setTold("");
           setText(event.currentTarget.value);
         }}
         onKeyDown={onKeyDown}

@@ -27,7 +27,7 @@ export function SessionList() {
       <div class="filters">
         <select
           aria-label="Records"
-          title="Which records; current ones are active or suspended"
+          title="Which records to list; current means active or suspended"
           value={record.value}
           onChange={(event) => (record.value = event.currentTarget.value)}
         >
@@ -86,7 +86,7 @@ const LINK_WORDS = {
   open: "connected",
   lost: "connection lost",
   refused: "signed out",
-  stranger: "what answers has not shown that it is the hub",
+  stranger: "the server has not proved that it is your hub",
 };
 
 /** Arrow keys, Home and End go through the rows. */

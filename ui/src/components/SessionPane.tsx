@@ -3,6 +3,7 @@ import { replaying } from "../replay";
 import type { Session } from "../shapes";
 import { owner } from "../store";
 import { EndBar } from "./EndBar";
+import { HeadlineBar } from "./Headline";
 import { KeyBar } from "./KeyBar";
 import { PlayerBox } from "./PlayerBox";
 import { PromptBox } from "./PromptBox";
@@ -34,6 +35,7 @@ function Present({ session, searching, onFound }: { session: Session; searching:
   return (
     <>
       {searching ? <SearchBar id={session.id} onClose={onFound} /> : null}
+      <HeadlineBar session={session} remark />
       <TerminalBox id={session.id} name={session.name} focus />
       <EndBar session={session} />
       <KeyBar session={session} />

@@ -1,7 +1,9 @@
 import type { Session } from "../shapes";
 import { current, labelOf, now, open } from "../store";
 import { duration, secondsSince, whereabouts } from "../words";
+import { Answers } from "./Answers";
 import { Dot } from "./Dot";
+import { Headline } from "./Headline";
 
 export function SessionRow({ session }: { session: Session }) {
   const chosen = current.value === session.id;
@@ -24,7 +26,9 @@ export function SessionRow({ session }: { session: Session }) {
         <span class={`label ${session.colour}`} title={labelOf(session)}>
           {labelOf(session)}
         </span>
+        <Headline session={session} />
       </button>
+      <Answers session={session} />
     </li>
   );
 }

@@ -3,7 +3,7 @@ import { go, type Panel } from "../router";
 import type { Session } from "../shapes";
 import { labelOf, owner, panel } from "../store";
 import { resume } from "../views";
-import { canResume, isForeign, whereabouts } from "../words";
+import { canResume, FRESH, isForeign, SAME, whereabouts } from "../words";
 import { Menu } from "./Menu";
 
 const PANELS: [Panel, string][] = [
@@ -43,14 +43,14 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
             Stop
           </button>
         ) : null}
-        {owner.value && live ? (
-          <button type="button" onClick={() => void act(session, "restart")}>
-            Restart
+        {owner.value && canResume(session) && session.supports_resume ? (
+          <button type="button" title={SAME} onClick={() => resume(session.id)}>
+            Resume
           </button>
         ) : null}
-        {owner.value && canResume(session) ? (
-          <button type="button" onClick={() => resume(session.id)}>
-            Resume
+        {owner.value && (live || canResume(session)) ? (
+          <button type="button" title={FRESH} onClick={() => void act(session, "restart")}>
+            Restart
           </button>
         ) : null}
         <Menu label={`More for ${session.name}`}>

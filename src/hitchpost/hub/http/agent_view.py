@@ -42,7 +42,7 @@ Views = Annotated[AgentViews, Depends(agent_views_of)]
 
 
 def _read_titles() -> dict[str, str]:
-    return {name: catalog.load(name).title for name in catalog.names()}
+    return {name: catalog.title(name) for name in catalog.names()}
 
 
 def _view(session: HubSession | Row, titles: dict[str, str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from hitchpost.hub.http import ws
 from hitchpost.hub.http.agent_view import AgentViews
 from hitchpost.hub.http.errors import as_dict, status_and_body
 from hitchpost.hub.http.metrics import Metrics
-from hitchpost.hub.http.needs import check_needs
+from hitchpost.hub.http.permissions import check_needs
 from hitchpost.hub.http.routes import (
     agents,
     catalog,
@@ -98,7 +98,7 @@ def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(HitchpostError)
     @app.exception_handler(OSError)
     async def refused(request: Request, error: HitchpostError | OSError) -> JSONResponse:
-        status, body = status_and_body(error)
+        status, body = status_and_body(error, request.state.grant)
         return JSONResponse(body, status)
 
     @app.exception_handler(Exception)

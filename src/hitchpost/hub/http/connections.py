@@ -14,9 +14,10 @@ import h11
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from hitchpost.hub.http.places import Places
+from hitchpost.hub.http.connection_limits import ConnectionLimits
+from hitchpost.hub.http.intake import PIECE_BYTES, Intake
 from hitchpost.hub.http.tokenfile import Credential
-from hitchpost.hub.http.turns import PIECE_BYTES, Intake, Share
+from hitchpost.hub.time_shares import Share
 from hitchpost.system.peer import why_refused
 
 KEY = "connection"
@@ -60,7 +61,7 @@ class Flow(FlowControl):
 
 
 class Connection(H11Protocol):
-    places: Places
+    limits: ConnectionLimits
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -89,7 +90,7 @@ class Connection(H11Protocol):
     @property
     def share(self) -> Share | None:
         """Of the sign-in, for as long as that is the same."""
-        return self.places.share_of_unknown if self in self.places.unknown else self.places.share_of(self.credential)
+        return self.limits.share_of_unknown if self in self.limits.unknown else self.limits.share_of(self.credential)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         # not uvicorn's own: it asks the kernel for addresses that nobody needs, which is most of what accepting costs
@@ -97,19 +98,19 @@ class Connection(H11Protocol):
         self.transport, self.scheme = transport, "http"
         self.flow = Flow(transport, self._intake)
         self._intake.transport = transport
-        self._due = self.loop.call_later(self.places.unknown_s, self.hang_up)
-        self.places.arrive(self)
+        self._due = self.loop.call_later(self.limits.unknown_s, self.hang_up)
+        self.limits.arrive(self)
 
     def recognise(self, credential: Credential | None) -> None:
         """Somebody who is known speaks here."""
-        is_another = self in self.places.unknown or (self in self.places.known and credential != self.credential)
+        is_another = self in self.limits.unknown or (self in self.limits.known and credential != self.credential)
         if not is_another:
             return
         self._leave()
         self.credential = credential
-        self._intake.share = self.places.share_of(credential)
+        self._intake.share = self.limits.share_of(credential)
         if not self._upgraded:
-            self.places.settle(self)
+            self.limits.settle(self)
             self._watch_request()
 
     def data_received(self, data: bytes) -> None:
@@ -120,11 +121,11 @@ class Connection(H11Protocol):
             return
         self._unset_keepalive_if_required()
         self._intake.put(data)
-        if self in self.places.known:
+        if self in self.limits.known:
             self._watch_request()
 
     def on_response_complete(self) -> None:
-        if self in self.places.unknown and self._is_owed_a_body():
+        if self in self.limits.unknown and self._is_owed_a_body():
             self._let_go()
         else:
             super().on_response_complete()
@@ -137,7 +138,7 @@ class Connection(H11Protocol):
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """From here on it is a WebSocket's connection, as soon as it is known."""
         self._upgraded = True
-        if self in self.places.known:
+        if self in self.limits.known:
             self._leave()
         rest = self._intake.rest()
         super().handle_websocket_upgrade(event)
@@ -158,19 +159,19 @@ class Connection(H11Protocol):
     def _piece_bytes(self) -> int:
         if self.conn.their_state is h11.SEND_BODY:
             return PIECE_BYTES if self._is_chunked() else BODY_PIECE_BYTES
-        end = self._intake.held.find(END_OF_HEAD, 0, PIECE_BYTES) if self in self.places.unknown else -1
+        end = self._intake.held.find(END_OF_HEAD, 0, PIECE_BYTES) if self in self.limits.unknown else -1
         return PIECE_BYTES if end < 0 else end + len(END_OF_HEAD)
 
     def _take(self, piece: bytes) -> None:
         before = self.cycle
         super().data_received(piece)
-        if self in self.places.known:
+        if self in self.limits.known:
             self._watch_request()
-        elif self in self.places.unknown and not self._upgraded:
+        elif self in self.limits.unknown and not self._upgraded:
             # the first piece has waited for nobody: it may be an owner's
-            self._intake.share = self.places.share_of_unknown
+            self._intake.share = self.limits.share_of_unknown
             self._taken_bytes += len(piece)
-            if self._taken_bytes > self.places.unknown_bytes:
+            if self._taken_bytes > self.limits.unknown_bytes:
                 self.hang_up()
             elif self.cycle is not before and self.conn.their_state is h11.SEND_BODY:
                 self.flow.pause_reading()  # until the gate has seen the head, and somebody asks for the body
@@ -202,7 +203,7 @@ class Connection(H11Protocol):
         state = self.conn.their_state
         if state is h11.SEND_BODY or (state is h11.IDLE and (self.conn.trailing_data[0] or self._intake.held)):
             if self._due is None:
-                self._due = self.loop.call_later(self.places.request_s, self.hang_up)
+                self._due = self.loop.call_later(self.limits.request_s, self.hang_up)
         else:
             self._wait_no_longer()
 
@@ -213,12 +214,12 @@ class Connection(H11Protocol):
 
     def _leave(self) -> None:
         self._wait_no_longer()
-        self.places.leave(self)
+        self.limits.leave(self)
 
 
 def limited(**limits: float) -> type[Connection]:
     """A class for one server, with places of its own."""
-    return type("Limited", (Connection,), {"places": Places(**limits)})
+    return type("Limited", (Connection,), {"limits": ConnectionLimits(**limits)})
 
 
 def recognise(scope: MutableMapping[str, Any], credential: Credential | None = None) -> None:
@@ -226,3 +227,9 @@ def recognise(scope: MutableMapping[str, Any], credential: Credential | None = N
     connection = scope.get("state", {}).get(KEY)
     if isinstance(connection, Connection):
         connection.recognise(credential)
+
+
+def share_of(scope: MutableMapping[str, Any]) -> Share | None:
+    """Of whoever asks; None when nothing has to be paid."""
+    connection = scope.get("state", {}).get(KEY)
+    return connection.share if isinstance(connection, Connection) else None

@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 
 from hitchpost.errors import HitchpostError
+from hitchpost.hub.http.grants import Grant
 from hitchpost.text import readable
 
 
-def status_and_body(error: HitchpostError | OSError) -> tuple[int, dict[str, dict[str, str]]]:
-    if isinstance(error, HitchpostError):
-        return error.http_status, as_dict(error.code, error.message, error.hint, error.field)
-    return 503, as_dict("system", str(error))
+def status_and_body(error: HitchpostError | OSError, grant: Grant) -> tuple[int, dict[str, dict[str, str]]]:
+    """Who may see some sessions only is not told the names of others."""
+    if not isinstance(error, HitchpostError):
+        return 503, as_dict("system", str(error))
+    message, hint = error.message, error.hint
+    if error.to_some and grant.sessions is not None:
+        message, hint = error.to_some, ""
+    return error.http_status, as_dict(error.code, message, hint, error.field)
 
 
-def code_of(error: HitchpostError | OSError) -> str:
-    return status_and_body(error)[1]["error"]["code"]
+def code_and_text(error: HitchpostError | OSError, grant: Grant) -> tuple[str, str]:
+    """For a message: the code, and all that there is to say."""
+    body = status_and_body(error, grant)[1]["error"]
+    return body["code"], "; ".join(filter(None, (body["message"], body["hint"])))
 
 
 def as_dict(code: str, message: str, hint: str = "", field: str = "") -> dict[str, dict[str, str]]:

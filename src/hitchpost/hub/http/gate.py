@@ -8,22 +8,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, MutableMapping
 from typing import Any, cast
-from urllib.parse import parse_qs
 from weakref import WeakValueDictionary
 
 from starlette.exceptions import HTTPException
 
 from hitchpost.errors import HitchpostError
-from hitchpost.hub.http.connections import STRANGER, recognise
+from hitchpost.hub.http.connections import STRANGER, recognise, share_of
 from hitchpost.hub.http.errors import error_body
 from hitchpost.hub.http.grants import OWNER, Grant
-from hitchpost.hub.http.live import Held
+from hitchpost.hub.http.in_progress import Held
 from hitchpost.hub.http.tokenfile import BROWSER, Credential
 from hitchpost.hub.http.tokens import GUESS_S, Tokens
 from hitchpost.hub.tasks import Tasks
 
 SAFE_METHODS = ("GET", "HEAD")
 MOST_BODY_BYTES = 4 << 20
+MOST_OF_SOME_BYTES = 1 << 20
+"""Of an owner of some sessions: a prompt has half of that."""
 MOST_SMALL_BYTES = 4096
 """Of somebody who has not signed in yet, or changes nothing."""
 MOST_AT_ONCE = 8
@@ -130,7 +131,8 @@ class Gate:
 
         taken = bounded(receive, MOST_SMALL_BYTES if credential is None else most_body(credential))
         if credential is None:
-            await self.app(scope, taken, with_headers if scope["type"] == "http" else send)
+            scope["query_string"] = b""  # nothing that anybody may ask for has one, and to take one apart takes long
+            await self.app(scope, taken, with_headers)
             return
         self._note_use(credential)
         held = Held(credential, cast("asyncio.Task[None]", asyncio.current_task()).cancel)
@@ -144,13 +146,21 @@ class Gate:
             await refuse(scope, receive, send, Refusal(401, "not_signed_in", "signed out meanwhile"))
 
     async def _in_line(self, credential: Credential, scope: Scope, receive: Receive, send: Send) -> None:
-        """Only so many requests of one sign-in are answered at once; the others wait for these."""
-        if credential.grant.is_whole:
+        """Only so many requests of one sign-in are answered at once, and for only so much of the hub's time; the others
+        wait, and so does each part of a long answer."""
+        share = share_of(scope)
+        if share is None:
             await self.app(scope, receive, send)
             return
+
+        async def send_in_turn(message: Message) -> None:
+            await share.turn()
+            await send(message)
+
         line = self._lines.setdefault(credential.key, asyncio.Semaphore(MOST_AT_ONCE))
         async with line:
-            await self.app(scope, receive, send)
+            await share.turn()
+            await share.pay(self.app(scope, receive, send_in_turn))
 
     def _who(self, scope: Scope, headers: Headers) -> Credential | None:
         """The caller's credential; None where nobody needs one. Raises ``Refusal``. Host and Origin come first."""
@@ -182,8 +192,8 @@ class Gate:
         if credential is None:
             if origin is None:
                 raise Refusal(403, "forbidden_origin", "a WebSocket needs an Origin")
-            tickets = parse_qs(scope.get("query_string", b"").decode("ascii", "replace")).get("ticket", [])
-            ticket = tickets[0] if len(tickets) == 1 else ""
+            name, _, ticket = scope.get("query_string", b"").decode("ascii", "replace").partition("=")
+            ticket = ticket if name == "ticket" else ""
             credential = self.tokens.of_ticket(ticket)
             if credential is None:
                 raise self._wrong(ticket, "a WebSocket needs a ticket", "POST /api/ws-ticket gives one")
@@ -243,7 +253,9 @@ def _actor(credential: Credential) -> str:
 
 def most_body(credential: Credential) -> int:
     """A viewer has nothing to say that is long."""
-    return MOST_BODY_BYTES if credential.grant.role == OWNER else MOST_SMALL_BYTES
+    if credential.grant.role != OWNER:
+        return MOST_SMALL_BYTES
+    return MOST_BODY_BYTES if credential.grant.is_whole else MOST_OF_SOME_BYTES
 
 
 def bounded(receive: Receive, most: int = MOST_BODY_BYTES) -> Receive:

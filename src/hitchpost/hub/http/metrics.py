@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 import hitchpost
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.grants import Grant
-from hitchpost.hub.http.needs import visible_to
+from hitchpost.hub.http.permissions import visible_to
 
 
 class Metrics:

@@ -1,13 +1,12 @@
-"""What goes over the wire, for validation and for OpenAPI."""
+"""What REST takes and gives, for validation and for OpenAPI."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from hitchpost.model.record import ALL
-from hitchpost.ops.sessions.create import LONGEST_NAME
 from hitchpost.settings import YEAR_S
 
 Text = Annotated[str, StringConstraints(max_length=512 * 1024)]
@@ -21,7 +20,6 @@ RecordNames = Annotated[
 ]
 Side = Annotated[int, Field(ge=1, le=1000)]
 """A side of a terminal. An emulator takes memory for every cell."""
-MOST_INPUT_BYTES = 1 << 20
 
 
 class Strict(BaseModel):
@@ -56,6 +54,20 @@ class Exit(BaseModel):
     """False when nobody saw when it ended; ``ended_at`` is then the last sign of life."""
 
 
+class Report(BaseModel):
+    """What the agent is doing, who says so, and what it asks. The message is the agent's own text."""
+
+    state: str
+    kind: str | None
+    message: str | None
+    request: str | None
+    options: list[str]
+    background: int
+    until: str | None
+    source: str
+    at: str
+
+
 class Session(BaseModel):
     """The one shape of a session, the same as ``hitch ps --json`` prints."""
 
@@ -77,9 +89,13 @@ class Session(BaseModel):
                     "label": "failed: command exited with code 1",
                     "quiet_since": None,
                     "attention": "unknown",
+                    "headline": "Failed",
+                    "detail": "command exited with code 1",
                     "colour": "red",
                     "live": False,
                     "takes_prompt": False,
+                    "refusal": None,
+                    "report": None,
                     "rank": 2,
                     "sandbox_alive": None,
                     "session_alive": False,
@@ -119,12 +135,20 @@ class Session(BaseModel):
     quiet_since: str | None
     """Since when the label counts, as in ``running (idle 2m 15s)``; null when it counts nothing."""
     attention: str
+    headline: str
+    """Whose turn it is, in a word or two, such as ``Needs permission``."""
+    detail: str
+    """What about, in one line: what is asked, the error, the reason; empty when there is no more to say."""
+    report: Report | None
+    """Null where nothing but its output tells what it is doing."""
     colour: str
     """As ``hitch ps`` paints it: green, blue, orange, yellow, red or grey."""
     live: bool
     """Whether a run of it has begun and not ended."""
     takes_prompt: bool
     """Whether a prompt has somewhere to go: to its run, or to the next one that the prompt starts."""
+    refusal: str | None
+    """Why the agent would not take a prompt now; null where nothing is known against it."""
     rank: int
     """The smallest comes first in a list: blocked, waiting, failed, in doubt, live, the rest, not listed."""
     sandbox_alive: bool | None
@@ -142,6 +166,9 @@ class Session(BaseModel):
     idle_after_s: float | None
     """Seconds without output that count as idle."""
     supports_resume: bool
+    """Whether its agent can go on with its conversation."""
+    conversation: str | None
+    """The id of that conversation, as the agent knows it."""
 
 
 class SessionWithNotes(BaseModel):
@@ -179,6 +206,8 @@ class NewSession(Strict):
     description: Remark = ""
     runtime: Name = "local"
     sandbox: Sandbox | None = None
+    permission_mode: Name = ""
+    model: Name = ""
     idle_after_s: Seconds | None = None
     prompt: Text | None = None
     env: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Path] = {}
@@ -198,19 +227,46 @@ class Prompt(Strict):
     force: bool = False
 
 
+class Answer(Strict):
+    """``request`` names what is answered; empty means what is asked now."""
+
+    choice: Text
+    request: Remark = ""
+    message: Remark = ""
+
+
 class PromptAnswer(BaseModel):
+    """``proof`` is what showed that the agent has the prompt; without one it was typed, and is not confirmed."""
+
     delivered: bool
+    proof: str
     offset: int
     started: bool
     session: Session
+
+
+class Lost(BaseModel):
+    """What was deleted with a session and is nowhere else, in words."""
+
+    lost: list[str]
 
 
 class StopWish(Strict):
     reason: Remark = ""
 
 
+class RestartWish(Strict):
+    """``again`` sends the first prompt once more."""
+
+    again: bool = False
+
+
+class ForkWish(Strict):
+    name: Name | None = None
+
+
 class RecordAnswer(BaseModel):
-    """The state-machine page's answer: its own word, and our whole shape."""
+    """The state-machine page's answer: its own word, and our whole shape. ``resumed``: the same conversation."""
 
     sessionId: str
     status: str
@@ -346,13 +402,17 @@ class Export(BaseModel):
 
 
 class CatalogAgent(BaseModel):
-    """``path`` is where its program is; null when it is not installed, and ``install`` then says how to."""
+    """``path`` is where its program is; null when it is not installed, and ``install`` then says how to.
+
+    ``broken`` is what is wrong with the file that describes it; empty when nothing is.
+    """
 
     name: str
     title: str
     argv: list[str]
     path: str | None
     install: str
+    broken: str
 
 
 class CatalogRuntime(BaseModel):
@@ -377,6 +437,7 @@ class Catalog(BaseModel):
                             "argv": ["claude"],
                             "path": None,
                             "install": "npm install -g @anthropic-ai/claude-code",
+                            "broken": "",
                         }
                     ],
                     "runtimes": [{"name": "local", "available": True, "missing": ""}],
@@ -387,134 +448,3 @@ class Catalog(BaseModel):
 
     agents: list[CatalogAgent]
     runtimes: list[CatalogRuntime]
-
-
-# The WebSocket: what a client says ------------------------------------------------------------------------------
-
-
-class Message(BaseModel):
-    """Of a client. Fields that are not known are ignored."""
-
-    model_config = ConfigDict(extra="ignore")
-    sessionId: str = Field(max_length=LONGEST_NAME)
-
-
-class Attach(Message):
-    """Look at a session; ``from`` is the offset of the first byte that is wanted."""
-
-    type: Literal["session.attach"]
-    cols: Side = 80
-    rows: Side = 24
-    readOnly: bool = False
-    start: int | None = Field(default=None, alias="from", ge=0)
-
-
-class Detach(Message):
-    type: Literal["session.detach"]
-
-
-class Input(Message):
-    """What a person types; or, as an answer, what a client's terminal says by itself when the program asks it."""
-
-    type: Literal["terminal.input", "terminal.answer"]
-    data: str = Field(max_length=MOST_INPUT_BYTES)
-
-    @property
-    def encoded(self) -> bytes:
-        return self.data.encode("utf-8", "surrogatepass")
-
-
-class Resize(Message):
-    type: Literal["terminal.resize"]
-    cols: Side
-    rows: Side
-
-
-class Resume(Message):
-    """Start the next run of a session that has ended."""
-
-    type: Literal["session.resume"]
-
-
-class Watch(Message):
-    """Tell when files of the session's worktree change, or stop telling."""
-
-    type: Literal["workspace.watch", "workspace.unwatch"]
-
-
-ClientMessage = Annotated[Attach | Detach | Input | Resize | Resume | Watch, Field(discriminator="type")]
-
-
-# The WebSocket: what the hub says -------------------------------------------------------------------------------
-
-
-class HubEvent(BaseModel):
-    """For the page's types and for tests. The hub does not check what it says itself, so it builds none of these."""
-
-    model_config = ConfigDict(defer_build=True)
-
-
-class Attached(HubEvent):
-    """Binary frames of this view carry ``channel``."""
-
-    type: Literal["session.attached"]
-    sessionId: str
-    channel: int
-    run: int
-    cols: int
-    rows: int
-    offset: int
-
-
-class SessionChanged(HubEvent):
-    type: Literal["session.created", "session.updated", "session.removed"]
-    sessionId: str
-    session: Session
-
-
-class StatusChanged(HubEvent):
-    """``status`` is active, waiting, idle, error or stopped. ``reason`` goes with ``error``."""
-
-    type: Literal["session.status"]
-    sessionId: str
-    status: str
-    reason: str | None = None
-    session: Session
-
-
-class Ended(HubEvent):
-    """``exitCode`` is 128 and the number for a signal; null when nobody saw the end."""
-
-    type: Literal["terminal.exit"]
-    sessionId: str
-    exitCode: int | None
-    signal: str | None = None
-    signalNumber: int | None = None
-    run: int
-
-
-class Size(HubEvent):
-    type: Literal["terminal.size"]
-    sessionId: str
-    cols: int
-    rows: int
-
-
-class WorkspaceChanged(HubEvent):
-    type: Literal["workspace.changed"]
-    sessionId: str
-
-
-class ErrorMessage(HubEvent):
-    """What the client asked for was not done."""
-
-    type: Literal["error"]
-    code: str
-    message: str
-    sessionId: str | None = None
-
-
-HubMessage = Annotated[
-    Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | ErrorMessage,
-    Field(discriminator="type"),
-]

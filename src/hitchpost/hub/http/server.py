@@ -16,7 +16,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hitchpost import settings as config
-from hitchpost.errors import Refused
+from hitchpost.errors import FAILURES, Refused
 from hitchpost.hub.client import FILE, LOCK, SOCKET, check_host
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.app import build
@@ -25,7 +25,7 @@ from hitchpost.hub.http.gate import Gate, Trusted
 from hitchpost.hub.http.tokens import Tokens
 from hitchpost.hub.http.wsprotocol import WebSocketProtocol
 from hitchpost.hub.janitor import Janitor
-from hitchpost.store import files
+from hitchpost.store import files, locks
 from hitchpost.store.home import open_home
 from hitchpost.system import cgroup, process
 from hitchpost.system.shortpath import ShortPath
@@ -84,13 +84,13 @@ def take_locks(home: str) -> list[int]:
     held: list[int] = []
     try:
         held.append(os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        files.wait_for_flock(held[0], home, 0.5)
+        locks.wait_for_flock(held[0], home, 0.5)
         held.append(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-        files.wait_for_flock(held[1], path, 0.5)
+        locks.wait_for_flock(held[1], path, 0.5)
         os.ftruncate(held[1], 0)
         os.pwrite(held[1], f"{os.getpid()} {process.start_time(os.getpid())} {process.boot_id()}\n".encode(), 0)
         return held
-    except (OSError, files.LockTimeout) as error:
+    except FAILURES as error:
         for fd in held:
             os.close(fd)
         if isinstance(error, OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hitchpost.hub.http.grants import Grant
-from hitchpost.hub.http.live import Held
+from hitchpost.hub.http.in_progress import Held
 from hitchpost.hub.http.static import version
 from hitchpost.hub.http.tokens import Tokens
 

@@ -1,15 +1,19 @@
-"""The built page, from the package: its files, and nothing else that a path could name."""
+"""The built page, from the package: its files, read once, and nothing else that a path could name.
+
+Anybody may ask for them, so an answer takes no thread, no look at the disk, and little memory.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
+from collections.abc import Iterator
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, PlainTextResponse
+from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 import hitchpost
 from hitchpost.store import files
@@ -24,7 +28,8 @@ TYPES = {
     ".woff2": "font/woff2",
     ".webmanifest": "application/manifest+json",
 }
-NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", re.ASCII)
+PAGE, ASSETS = "index.html", "assets"
+PART_BYTES = 64 << 10
 FOR_EVER = "public, max-age=31536000, immutable"
 WORKER = "sw.js"
 A_DAY = "private, max-age=86400"
@@ -44,32 +49,53 @@ def version(folder: str = FOLDER) -> str:
         return ""
 
 
+class File(Response):
+    """Sent in parts, each when the one before has gone: somebody who does not read holds little."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for at in range(0, len(self.body), PART_BYTES):
+            part = bytes(self.body[at : at + PART_BYTES])
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
 def serve_page(app: FastAPI, folder: str = FOLDER) -> None:
     """Answer ``/``, the files beside the page, and ``/assets/``, whose names change with their content."""
+    beside, assets = dict(_read(folder)), dict(_read(os.path.join(folder, ASSETS)))
 
-    def page() -> Response:
-        if not os.path.isfile(os.path.join(folder, "index.html")):
-            return PlainTextResponse(NOT_BUILT, 503)
-        return _file(folder, "index.html")
+    async def page() -> Response:
+        return _answer(beside, PAGE) if PAGE in beside else PlainTextResponse(NOT_BUILT, 503)
 
-    def asset(name: str) -> Response:
-        return _file(os.path.join(folder, "assets"), name, {"Cache-Control": FOR_EVER})
+    async def asset(name: str) -> Response:
+        return _answer(assets, name, FOR_EVER)
 
-    def beside(name: str) -> None:
-        def answer() -> Response:
-            return _file(folder, name, {"Cache-Control": A_DAY} if name == WORKER else None)
+    def serve_beside(name: str, cached: str = "") -> None:
+        async def answer() -> Response:
+            return _answer(beside, name, cached)
 
         app.get(f"/{name}", include_in_schema=False)(answer)
 
     app.get("/", include_in_schema=False)(page)
-    app.get("/assets/{name}", include_in_schema=False)(asset)
-    for name in ("favicon.svg", "manifest.webmanifest", WORKER):
-        beside(name)
+    app.get(f"/{ASSETS}/{{name}}", include_in_schema=False)(asset)
+    serve_beside("favicon.svg")
+    serve_beside("manifest.webmanifest")
+    serve_beside(WORKER, A_DAY)
 
 
-def _file(folder: str, name: str, headers: dict[str, str] | None = None) -> Response:
-    path = os.path.join(folder, name)
-    kind = TYPES.get(os.path.splitext(name)[1])
-    if kind is None or not NAME.fullmatch(name) or not os.path.isfile(path):
+def _read(folder: str) -> Iterator[tuple[str, bytes]]:
+    """The files that are the page's, by their types; none when it was not built."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if os.path.splitext(name)[1] in TYPES:
+            yield name, files.read_bytes(os.path.join(folder, name), follow=True)
+
+
+def _answer(kept: dict[str, bytes], name: str, cached: str = "") -> Response:
+    if name not in kept:
         raise HTTPException(404, "the page has no such file")
-    return FileResponse(path, media_type=kind, headers=headers)
+    headers = {"Cache-Control": cached} if cached else None
+    return File(kept[name], media_type=TYPES[os.path.splitext(name)[1]], headers=headers)

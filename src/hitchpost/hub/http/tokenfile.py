@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.proof import Verifier
-from hitchpost.store import files
+from hitchpost.store import files, locks
 
 FILE = "tokens.json"
 SCRIPT, BROWSER = "script", "browser"
@@ -77,7 +77,7 @@ class TokenFile:
 
     def add(self, credential: Credential) -> None:
         """Durable when it returns. The browser that was used longest ago goes when there are ``MOST_BROWSERS``."""
-        with files.Lock(f"{self.path}.lock"):
+        with locks.Lock(f"{self.path}.lock"):
             credentials = self._read(strict=True)
             credentials[credential.key] = replace(credential, created_at=files.stamp(self.wall()))
             browsers = [browser for browser in credentials.values() if browser.kind == BROWSER]
@@ -88,7 +88,7 @@ class TokenFile:
 
     def remove(self, *beginnings: str) -> list[Credential]:
         """Take out everyone whose key begins so."""
-        with files.Lock(f"{self.path}.lock"):
+        with locks.Lock(f"{self.path}.lock"):
             credentials = self._read(strict=True)
             removed = [entry for entry in credentials.values() if beginnings and entry.key.startswith(beginnings)]
             for credential in removed:
@@ -99,7 +99,7 @@ class TokenFile:
 
     def note_use(self, key: str) -> None:
         """Write down that it is used now, which renews a browser's sign-in."""
-        with files.Lock(f"{self.path}.lock"):
+        with locks.Lock(f"{self.path}.lock"):
             credentials = self._read(strict=True)
             if key not in credentials:
                 return
@@ -130,12 +130,15 @@ class TokenFile:
         return credentials
 
     def _read(self, *, strict: bool = False) -> dict[str, Credential]:
-        """Those that have not expired, by key. Unless ``strict``, a file that makes no sense knows nobody."""
+        """Those that have not expired, by key. Unless ``strict``, a file that makes no sense knows nobody.
+
+        Raises ``DiskRefused`` when it cannot be read now: who is in it may be signed in all the same.
+        """
         try:
             value = files.read_object(self.path)
         except FileNotFoundError:
             value = {}
-        except (files.Unreadable, files.NewerSchema):
+        except files.Unusable:
             if strict:
                 raise
             value = {}

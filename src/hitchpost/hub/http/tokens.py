@@ -15,9 +15,9 @@ from datetime import datetime
 
 import structlog
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES
 from hitchpost.hub.http.grants import OWNER, Grant
-from hitchpost.hub.http.live import Live
+from hitchpost.hub.http.in_progress import Live
 from hitchpost.hub.http.proof import SECRET_BYTES, Hello, Verifier, browser_secret, encoded
 from hitchpost.hub.http.tokencache import TokenCache
 from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, ID_LENGTH, SCRIPT, Credential, TokenFile, digest
@@ -102,10 +102,11 @@ class Tokens:
     def challenge(self, name: str, page_nonce: str, origin: str) -> tuple[str, str]:
         """Our nonce and our proof. For an id that is not known they look the same, and take as long."""
         now = self.clock()
-        for nonce, (until, _) in list(self._challenges.items()):
-            if until > now and len(self._challenges) < MOST_CHALLENGES:
+        while self._challenges:
+            oldest = next(iter(self._challenges))
+            if self._challenges[oldest][0] > now and len(self._challenges) < MOST_CHALLENGES:
                 break
-            del self._challenges[nonce]
+            del self._challenges[oldest]
         hello = Hello(name, page_nonce, secrets.token_urlsafe(24), origin)
         self._challenges[hello.hub_nonce] = (now + CHALLENGE_S, hello)
         return hello.hub_nonce, encoded(self._verifier(name).proof(hello))
@@ -113,8 +114,7 @@ class Tokens:
     def sign_in(self, hub_nonce: str, proof: bytes) -> Credential | None:
         """The credential that a page's proof belongs to. A challenge takes one proof, right or wrong.
 
-        A launch code is used up, and its browser gets a credential of its own; that waits for the disk. One that cannot
-        be written down lasts as long as the hub.
+        A launch code is used up, and its browser gets a credential of its own: ``write_down`` is to be called for it.
         """
         until, hello = self._challenges.pop(hub_nonce, (0.0, None))
         if hello is None or self.clock() >= until or not self._verifier(hello.id).accepts(hello, proof):
@@ -125,12 +125,23 @@ class Tokens:
         verifier = Verifier.of(browser_secret(code.secret, hello))
         grant = replace(code.grant, expires_at=self.file.in_s(BROWSER_S))
         credential = Credential(secrets.token_hex(ID_LENGTH), BROWSER, grant, verifier=verifier)
-        try:
-            self.file.add(credential)
-        except (HitchpostError, OSError) as error:
-            log.warning("a sign-in could not be written down", why=str(error))
-            self._unwritten[credential.key] = credential
+        self._unwritten[credential.key] = credential
         return credential
+
+    def write_down(self, key: str) -> None:
+        """Write a new browser down, which waits for the disk. One that cannot be written down lasts as long as the hub.
+
+        This, ``sign_out`` and ``note_use`` are for threads; all else is the event loop's, and needs no locks.
+        """
+        unwritten = self._unwritten.get(key)
+        if unwritten is None:
+            return
+        try:
+            self.file.add(unwritten)
+            if self._unwritten.pop(key, None) is None:
+                self.file.remove(key)  # signed out meanwhile
+        except FAILURES as error:
+            log.warning("a sign-in could not be written down", why=str(error))
 
     def _verifier(self, name: str) -> Verifier:
         """What checks a proof with this id. For an unknown id it is one whose secret nobody has."""
@@ -146,7 +157,9 @@ class Tokens:
         """Raises what writing raises: a browser that is still signed in must not be reported as signed out."""
         if self._unwritten.pop(key, None) is None:
             self.file.remove(key)
-        self._pages = {page: owner for page, owner in self._pages.items() if owner != key}
+        for page, owner in list(self._pages.items()):
+            if owner == key:
+                self._pages.pop(page, None)
 
     # asking -----------------------------------------------------------------------------------------------------
 
@@ -205,13 +218,10 @@ class Tokens:
 
     def note_use(self, key: str) -> None:
         """It waits for the disk; what cannot be written now is written the next time."""
+        self.write_down(key)
         try:
-            if (unwritten := self._unwritten.get(key)) is not None:
-                self.file.add(unwritten)
-                if self._unwritten.pop(key, None) is None:
-                    self.file.remove(key)  # signed out meanwhile
             self.file.note_use(key)
-        except (HitchpostError, OSError) as error:
+        except FAILURES as error:
             log.warning("the use of a token could not be written down", why=str(error))
 
 

@@ -7,10 +7,10 @@ from functools import partial
 from fastapi import APIRouter, WebSocket
 
 from hitchpost.hub.core import Hub
+from hitchpost.hub.http.connection_limits import part_of_descriptors
 from hitchpost.hub.http.gate import Refusal, refuse
-from hitchpost.hub.http.live import Held
+from hitchpost.hub.http.in_progress import Held
 from hitchpost.hub.http.metrics import Metrics
-from hitchpost.hub.http.places import part_of_descriptors
 from hitchpost.hub.http.tokenfile import Credential
 from hitchpost.hub.http.ws_connection import Connection
 

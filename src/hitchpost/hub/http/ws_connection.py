@@ -12,18 +12,18 @@ from fastapi import WebSocket
 from pydantic import ValidationError
 from starlette.websockets import WebSocketDisconnect
 
-from hitchpost.errors import HitchpostError, Refused
+from hitchpost.errors import FAILURES, Refused
 from hitchpost.hub.core import Hub
 from hitchpost.hub.events import Event
-from hitchpost.hub.http.errors import code_of
+from hitchpost.hub.http.errors import code_and_text
 from hitchpost.hub.http.grants import OWNER, Grant, Need
-from hitchpost.hub.http.lanes import Lanes
+from hitchpost.hub.http.messages import Attach, Detach, Input, Message, Resize, Resume, Watch
 from hitchpost.hub.http.metrics import Metrics
-from hitchpost.hub.http.needs import resolve
-from hitchpost.hub.http.schemas import Attach, Detach, Input, Message, Resize, Resume, Watch
-from hitchpost.hub.keepers import KeeperBusy, KeeperGone
+from hitchpost.hub.http.permissions import resolve
+from hitchpost.hub.http.session_queues import SessionQueues
 from hitchpost.hub.streams import SNAPSHOT, Keys, Viewer
 from hitchpost.hub.tasks import Tasks
+from hitchpost.runtimes.link import NoKeeper, NotReached
 
 MOST_EVENTS = 2000
 MOST_WAITING, MOST_WAITING_CHARS = 256, 2 << 20
@@ -71,9 +71,9 @@ class Connection:
         self._sending = asyncio.Lock()
         self._next_channel = 1
         self._tasks = Tasks("websocket")
-        self._messages = Lanes(self._tasks, MOST_WAITING, MOST_WAITING_CHARS)
+        self._messages = SessionQueues(self._tasks, MOST_WAITING, MOST_WAITING_CHARS)
         self._events: asyncio.Queue[Event] = asyncio.Queue(MOST_EVENTS)
-        self._held_events = Lanes(self._tasks, MOST_EVENTS)
+        self._held_events = SessionQueues(self._tasks, MOST_EVENTS)
         """Events of sessions whose last output is still on its way to the client."""
         self._too_slow = False
         self._is_ended = False
@@ -220,8 +220,8 @@ class Connection:
             await handle(self, message)
         except ValueError as error:
             await self._say_error("bad_input", str(error), session_id)
-        except (HitchpostError, OSError) as error:
-            await self._say_error(code_of(error), str(error), session_id)
+        except FAILURES as error:
+            await self._say_error(*code_and_text(error, self.grant), session_id)
 
     async def _attach(self, message: Attach) -> None:
         session_id = self.hub.registry.find(message.sessionId).id
@@ -238,7 +238,7 @@ class Connection:
             view.keys = self.hub.keys(session_id)
             try:
                 await view.keys.join(viewer)
-            except KeeperGone:
+            except NotReached:
                 view.keys = None
         await self._say(
             {
@@ -270,8 +270,8 @@ class Connection:
         try:
             try:
                 await view.viewer.show(send, start)
-            except (HitchpostError, OSError) as error:
-                await self._say_error(code_of(error), str(error), session_id)
+            except FAILURES as error:
+                await self._say_error(*code_and_text(error, self.grant), session_id)
         except CLIENT_GONE:
             return
 
@@ -287,20 +287,18 @@ class Connection:
         if view.keys is not None and view.viewer in view.keys.viewers:
             try:
                 await view.keys.leave(view.viewer)
-            except KeeperGone:
+            except NotReached:
                 pass
 
     async def _input(self, message: Input) -> None:
         view = self._view(message.sessionId)
         if view.read_only:
-            raise Refused("this client may only look")
+            raise Refused("this client is read-only")
         if view.keys is None:
             raise Refused("the session has ended and takes no input")
         try:
             await view.keys.type(view.viewer, message.encoded)
-        except KeeperBusy:
-            raise
-        except KeeperGone:
+        except NoKeeper:
             raise Refused("the session has ended and takes no input") from None
 
     async def _answer(self, message: Input) -> None:
@@ -315,7 +313,7 @@ class Connection:
         if view.keys is not None and view.viewer in view.keys.viewers:
             try:
                 await view.keys.resize(view.viewer)
-            except KeeperGone:
+            except NotReached:
                 return
 
     async def _resume(self, message: Message) -> None:
@@ -326,8 +324,8 @@ class Connection:
         try:
             try:
                 await self.hub.resume(session_id, actor=self.websocket.state.actor)
-            except (HitchpostError, OSError) as error:
-                await self._say_error(code_of(error), str(error), session_id)
+            except FAILURES as error:
+                await self._say_error(*code_and_text(error, self.grant), session_id)
         except CLIENT_GONE:
             return
 

@@ -11,10 +11,12 @@ from websockets.protocol import OPEN
 
 from hitchpost.hub.http.connections import KEY, Connection
 from hitchpost.hub.http.grants import OWNER
-from hitchpost.hub.http.turns import Intake
+from hitchpost.hub.http.intake import Intake
 
 MESSAGE_S = 0.0003
 """What a message costs of its sender's share, whatever becomes of it."""
+MOST_OF_SOME_BYTES = 2 << 20
+"""Of an owner of some sessions: what is typed at once has half of that."""
 MOST_OF_VIEWER_BYTES = 64 << 10
 """A viewer types nothing: its messages are short."""
 
@@ -67,8 +69,9 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         connection = self.app_state.get(KEY)
         if isinstance(connection, Connection):
             self._intake.share = connection.share
-            if connection.credential is not None and connection.credential.grant.role != OWNER:
-                self.conn.max_message_size = MOST_OF_VIEWER_BYTES
+            grant = None if connection.credential is None else connection.credential.grant
+            if grant is not None and not grant.is_whole:
+                self.conn.max_message_size = MOST_OF_SOME_BYTES if grant.role == OWNER else MOST_OF_VIEWER_BYTES
         if self._intake.held:
             self._intake.soon()
 

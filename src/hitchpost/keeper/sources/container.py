@@ -104,7 +104,7 @@ class Container:
         if process.start_time(pid) != self.spec.start or not self._watch(pid):
             raise StartFailed("the agent has ended")
         if not _comm(process.parent(process.parent(pid))).startswith("tmux"):
-            raise StartFailed("its tmux is gone, and nobody can reach it any more")
+            raise StartFailed("its tmux is gone, so it can no longer be reached")
 
     def _listen_again(self) -> None:
         """Who brought the output to a keeper that is gone may have ended with it, then it is brought again."""
@@ -119,7 +119,7 @@ class Container:
     def _open_pipe(self, name: str, how: int) -> int:
         fd = os.open(name, how | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
         if not stat.S_ISFIFO(os.fstat(fd).st_mode):
-            raise StartFailed(f"{name} in {self.spec.folder} is not a pipe any more")
+            raise StartFailed(f"{name} in {self.spec.folder} is no longer a pipe")
         return fd
 
     def _find_agent(self) -> None:
@@ -140,7 +140,7 @@ class Container:
                 self.wait_status, self._ended_at = status, time.monotonic()
                 return
             time.sleep(ROUND_S)
-        raise StartFailed(container_ended or f"the agent did not begin within {START_S:g} s")
+        raise StartFailed(container_ended or f"the agent did not start within {START_S:g} s")
 
     def _let_go(self) -> None:
         """tmux is ready, and so are we: now the agent may begin. One whose keeper has given up never does."""

@@ -14,7 +14,7 @@ from _signal import SIG_DFL, SIG_SETMASK, SIGKILL, pthread_sigmask, signal
 from hitchpost.keeper.sources import StartFailed
 from hitchpost.keeper.tree import Tree
 from hitchpost.runspec import RunSpec
-from hitchpost.store import marks
+from hitchpost.store import process_marks
 from hitchpost.system import cgroup, process
 from hitchpost.system.cgroup import ControlGroups
 
@@ -45,7 +45,7 @@ class Pty:
 
     def start(self) -> dict[str, object]:
         spec = self.keeper.spec
-        name = marks.group_name(spec.session_folder, spec.run)
+        name = process_marks.group_name(spec.session_folder, spec.run)
         groups = cgroup.build(name, spec.pids_max, spec.memory_max_bytes)
         self.tree, self.tier = Tree(groups), groups.tier
         try:
@@ -156,7 +156,7 @@ def open_folder(spec: RunSpec) -> int:
     here = os.fstat(fd)
     if (here.st_dev, here.st_ino) != (spec.folder_dev, spec.folder_ino):
         os.close(fd)
-        raise StartFailed(f"{spec.folder} is another folder than the one that the session was created in")
+        raise StartFailed(f"{spec.folder} is not the folder that the session was created in")
     return fd
 
 
@@ -256,5 +256,5 @@ def _failure_text(spec: RunSpec, number: int) -> str:
     if number == errno.EACCES:
         return f"program is not executable: {program}"
     if number == errno.ENOEXEC:
-        return f"program is in no format that can be executed (a script without a first line #!…?): {program}"
+        return f"program has no executable format (is the first line #!… missing?): {program}"
     return f"cannot execute {program}: {os.strerror(number)}"

@@ -12,7 +12,7 @@ import time
 
 from hitchpost import wire
 from hitchpost.ops.doctor.finding import Finding, problem
-from hitchpost.store import files, marks
+from hitchpost.store import files, process_marks
 from hitchpost.store.home import SESSIONS
 from hitchpost.system import process
 from hitchpost.values import value
@@ -98,6 +98,6 @@ def _end(pid: int) -> bool:
 
 def _is_tmux_server(pid: int) -> bool:
     try:
-        return marks.is_tmux_server(pid, files.read_bytes(f"/proc/{pid}/environ"))
+        return process_marks.is_tmux_server(pid, files.read_bytes(f"/proc/{pid}/environ"))
     except OSError:
         return False

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 
+from hitchpost.errors import FAILURES
 from hitchpost.model import run as runs
 from hitchpost.model.status import lives_on, processes
 from hitchpost.ops.doctor import machine, sessions
 from hitchpost.ops.doctor.deleted_sessions import end_unseen
 from hitchpost.ops.doctor.report import index_errors, unfinished
-from hitchpost.ops.doctor.sessions import TROUBLE
 from hitchpost.ops.sessions.create import sweep
 from hitchpost.ops.sessions.recover import recover
 from hitchpost.ops.sessions.survivors import end_survivors, may_be
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.ops.views.session_json import to_json
-from hitchpost.runtimes.docker import remove_left, remove_strays
+from hitchpost.runtimes.container_removal import remove_left, remove_strays
 from hitchpost.runtimes.freeze import is_left
 from hitchpost.runtimes.link import is_kept
-from hitchpost.store import files, quarantine, records
+from hitchpost.store import files, locks, quarantine, records
 from hitchpost.store.home import session_folder, sessions_folder
 from hitchpost.store.index import INDEX
 from hitchpost.system import cgroup
@@ -42,7 +42,7 @@ def mend(home: str) -> Mended:
     for session in records.ids(home):
         try:
             done += _session(home, session)
-        except TROUBLE as error:
+        except FAILURES as error:
             why = os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
             failed.append(f"{session}: could not be repaired: {why}")
     half, temps = unfinished(home), sessions.temp_files(home) + sessions.temp_files(sessions_folder(home))
@@ -64,7 +64,7 @@ def _session(home: str, session: str) -> list[str]:
     before = observe(home, session)
     name = before.record.name or session
     done = []
-    with files.SessionLock(folder):
+    with locks.SessionLock(folder):
         for below, wrong in sessions.unreadable_run_files(folder):
             kept = is_kept(os.path.dirname(os.path.join(folder, below)))
             if kept is False and (moved := quarantine.put_away(folder, below)):
@@ -77,7 +77,7 @@ def _session(home: str, session: str) -> list[str]:
         left = after.facts.exit.survivors if after.facts.exit is not None else 0
         end_survivors(home, after, "doctor")
         done += [f"{name}: ended {processes(left)} that it had left behind"] if left else []
-    with files.SessionLock(folder):
+    with locks.SessionLock(folder):
         done += _discard(sorted({*litter, *sessions.left_over(folder)}))
     return done
 

@@ -15,9 +15,9 @@ from hitchpost.model.record import ARCHIVED
 from hitchpost.ops.doctor import deleted_sessions, machine, sessions, workspaces
 from hitchpost.ops.doctor.finding import Finding, note, ok, problem
 from hitchpost.ops.sessions.create import NEW, REMOVED
-from hitchpost.runtimes.docker import left, strays
+from hitchpost.runtimes.container_removal import left, strays
 from hitchpost.settings import Settings
-from hitchpost.store import files, quarantine, records
+from hitchpost.store import files, locks, quarantine, records
 from hitchpost.store.home import SESSIONS, check_folder, session_folder, sessions_folder
 from hitchpost.store.index import INDEX, Index
 
@@ -166,7 +166,7 @@ def _records(home: str) -> Iterator[records.Record]:
     for session in records.ids(home):
         try:
             yield records.read(session_folder(home, session))
-        except (OSError, files.Unreadable, files.NewerSchema):
+        except files.CannotRead:
             continue
 
 
@@ -195,9 +195,9 @@ def unfinished(home: str) -> list[str]:
     """Folders of sessions whose creation or removal was cut short. While one is being begun, nobody can tell."""
     top = sessions_folder(home)
     found = [os.path.join(top, name) for name in sorted(os.listdir(top)) if name.startswith((NEW, REMOVED))]
-    if files.is_held(os.path.join(top, ".lock")) is not False:
+    if locks.is_held(os.path.join(top, ".lock")) is not False:
         return []
-    return [path for path in found if files.is_held(os.path.join(path, files.LOCK)) is False]
+    return [path for path in found if locks.is_held(os.path.join(path, files.LOCK)) is False]
 
 
 def _some(texts: list[str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hitchpost import wire
-from hitchpost.errors import HitchpostError, HomeRefused
+from hitchpost.errors import FAILURES
 from hitchpost.model import run as runs
 from hitchpost.model.status import lives_on, status, survivors
 from hitchpost.ops.doctor.finding import Finding, note, problem
@@ -20,7 +20,7 @@ from hitchpost.runtimes import base
 from hitchpost.runtimes.freeze import is_left
 from hitchpost.runtimes.kept import is_kept, keeper_process
 from hitchpost.runtimes.link import Link, NoKeeper, Silent
-from hitchpost.store import files, marks, migrations, records, runfiles
+from hitchpost.store import files, migrations, process_marks, records, runfiles
 from hitchpost.store.home import check_folder, run_folder, session_folder
 from hitchpost.store.session import read_state
 from hitchpost.system import process
@@ -30,7 +30,6 @@ NO_SOCKET_S = 1.0
 OLD_TEMP_S = 60.0
 LAST_BYTES = 64 * 1024
 FIX = "run: hitch doctor --fix"
-TROUBLE = (HitchpostError, files.Unreadable, files.NewerSchema, files.LockTimeout, files.Removed, OSError)
 
 
 @dataclass(slots=True)
@@ -47,7 +46,7 @@ def examine(home: str, session: str) -> Ward:
     folder = session_folder(home, session)
     try:
         check_folder(folder)
-    except (HomeRefused, OSError) as error:
+    except FAILURES as error:
         ward.findings.append(problem("session", str(error), f"look at {folder} yourself", session))
         return ward
     ward.findings += _files(folder)
@@ -55,7 +54,7 @@ def examine(home: str, session: str) -> Ward:
         seen = observe(home, session)
     except FileNotFoundError:
         return Ward(session)
-    except TROUBLE as error:
+    except FAILURES as error:
         if not ward.findings:
             ward.findings.append(problem("session", str(error), session=session))
         return ward
@@ -113,7 +112,7 @@ def unreadable_run_files(folder: str) -> list[tuple[str, str]]:
                 continue
             except files.NewerSchema:
                 continue
-            except (files.Unreadable, OSError) as error:
+            except files.CannotRead as error:
                 found.append((below, str(error)))
     return found
 
@@ -121,7 +120,9 @@ def unreadable_run_files(folder: str) -> list[tuple[str, str]]:
 def kept_groups(folder: str) -> set[str]:
     """The names of the control groups of the session's runs that are kept, or may be."""
     kept = [run for run in run_numbers(folder) if is_kept(run_folder(folder, run)) is not False]
-    return {name_of(folder, run) for run in kept for name_of in (marks.group_name, marks.old_group_name)}
+    return {
+        name_of(folder, run) for run in kept for name_of in (process_marks.group_name, process_marks.old_group_name)
+    }
 
 
 def run_numbers(folder: str) -> list[int]:
@@ -136,7 +137,7 @@ def stored_state(folder: str) -> tuple[int, str] | None:
     """Run and state as the file has them."""
     try:
         state = read_state(folder)
-    except (OSError, files.Unreadable, files.NewerSchema):
+    except files.CannotRead:
         return None
     return state.run, state.state
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hitchpost.errors import GitFailed
 from hitchpost.ops.doctor.finding import Finding, note, ok, problem
-from hitchpost.store import files
+from hitchpost.store import files, locks
 from hitchpost.workspaces import git, store
 
 CHECK = "workspaces"
@@ -23,7 +23,7 @@ def workspaces(home: str) -> Iterator[Finding]:
     broken = list(_unreadable(home))
     yield from broken
     for workspace in found:
-        if not workspace.made and files.is_held(os.path.join(store.folder_of(home, workspace.id), files.LOCK)) is False:
+        if not workspace.made and locks.is_held(os.path.join(store.folder_of(home, workspace.id), files.LOCK)) is False:
             yield note(CHECK, f"{workspace.name} was only partly made", "run: hitch doctor --fix")
         elif workspace.made and workspace.removed_at is None and not workspace.is_present:
             todo = (
@@ -43,5 +43,5 @@ def _unreadable(home: str) -> Iterator[Finding]:
     for name in store.ids(home):
         try:
             store.read(home, name)
-        except (OSError, files.Unreadable, files.NewerSchema) as error:
+        except files.CannotRead as error:
             yield problem(CHECK, f"{name}: {error}", "its folder is as it was; correct the file, or move it away")

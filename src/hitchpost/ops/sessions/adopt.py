@@ -11,6 +11,7 @@ from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.views.listing import listing
 from hitchpost.ops.views.observe import Observation
+from hitchpost.ops.views.session_types import SessionJson
 from hitchpost.runtimes.adopted import Target
 from hitchpost.settings import Settings
 from hitchpost.store.home import run_folder, session_folder
@@ -55,7 +56,7 @@ def adopt(
     ).seen
 
 
-def _is_of(home: str, shape: dict[str, object], target: Target) -> bool:
-    where = run_folder(session_folder(home, str(shape["id"])), int(str(shape["run"])))
+def _is_of(home: str, shape: SessionJson, target: Target) -> bool:
+    where = run_folder(session_folder(home, shape["id"]), shape["run"])
     run = read_run(where)
     return run is not None and run.agent == Process(target.pid, target.start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hitchpost.model import run as runs
-from hitchpost.ops.sessions.inside import refuse_inside
+from hitchpost.ops.sessions.caller_inside import refuse_inside
 from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.sessions.remove import StillLive, archive, refuse_closed
 from hitchpost.ops.sessions.stop import stop

@@ -7,7 +7,7 @@ import os
 from hitchpost.errors import NameTaken, UsageError
 from hitchpost.model.record import ARCHIVED
 from hitchpost.settings import BOUNDS, Settings
-from hitchpost.store import files, records
+from hitchpost.store import files, locks, records
 from hitchpost.store.home import new_id, open_home, session_folder, sessions_folder
 from hitchpost.store.index import Index
 from hitchpost.store.records import Record
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hitchpost.agents.catalog import Agent
     from hitchpost.ops.sessions.place import Place
     from hitchpost.ops.sessions.spec import SessionSpec
+    from hitchpost.store.sandbox import StoredSandbox
 
 LONGEST_NAME = 128
 LONGEST_DESCRIPTION = 1000
@@ -39,7 +40,7 @@ def create(
     *,
     actor: str,
     place: Place | None = None,
-    sandbox: dict[str, object] | None = None,
+    sandbox: StoredSandbox | None = None,
     new_id: Callable[[], str] = new_id,
 ) -> Record:
     """Write the record of a new session. Raises ``NameTaken`` or ``UsageError``; nothing is left behind then.
@@ -54,6 +55,9 @@ def create(
     if spec.name is not None:
         check_name(spec.name)
     check_description(spec.description)
+    spec.check_options(agent)
+    check_readable("permission mode", spec.permission_mode)
+    check_readable("model", spec.model)
     if spec.idle_after_s is not None:
         check_idle_after(spec.idle_after_s)
     tree = discover(folder, home) if branch is None else None
@@ -85,6 +89,9 @@ def create(
             share=spec.share,
             record_changed_at=now,
             last_active_at=now,
+            fork_of=spec.fork_of,
+            permission_mode=spec.permission_mode,
+            model=spec.model,
             idle_after_s=_idle_after_s(spec, agent, settings),
             quiet_after_s=settings.quiet_s,
             ready_after_s=agent.ready_after_s,
@@ -146,9 +153,9 @@ def check_name(name: str) -> None:
         )
 
 
-def home_lock(home: str) -> files.Lock:
+def home_lock(home: str) -> locks.Lock:
     """Held while names and numbers are given out, one at a time, and not while the rest of a session is made."""
-    return files.Lock(os.path.join(sessions_folder(home), ".lock"))
+    return locks.Lock(os.path.join(sessions_folder(home), ".lock"))
 
 
 def in_use(home: str, index: Index) -> list[dict[str, Any]]:
@@ -176,7 +183,7 @@ def _half_made(home: str) -> list[str]:
     """What nobody works on any more. Readers write the index without any lock, so its writer must be gone."""
     top = sessions_folder(home)
     folders = [os.path.join(top, name) for name in os.listdir(top) if name.startswith((NEW, REMOVED))]
-    return [path for path in folders if files.is_held(os.path.join(path, files.LOCK)) is not True] + [
+    return [path for path in folders if locks.is_held(os.path.join(path, files.LOCK)) is not True] + [
         os.path.join(home, name)
         for name in os.listdir(home)
         if files.is_temp(name) and process.start_time(files.writer_of(name)) is None
@@ -191,12 +198,12 @@ def _claims(home: str) -> Iterator[dict[str, Any]]:
             continue
         try:
             value = files.read_object(os.path.join(top, name, records.RECORD))
-        except (OSError, files.Unreadable, files.NewerSchema):
+        except files.CannotRead:
             continue
         yield {key: value.get(key) for key in ("id", "index", "name", "record")}
 
 
-def _write(home: str, record: Record, names: files.Lock, actor: str) -> None:
+def _write(home: str, record: Record, names: locks.Lock, actor: str) -> None:
     """Make the folder under another name and move it into place.
 
     Its first file claims name and number, and its lock says that we live: then others may have the home's lock.
@@ -204,7 +211,7 @@ def _write(home: str, record: Record, names: files.Lock, actor: str) -> None:
     made = os.path.join(sessions_folder(home), NEW + record.id)
     os.mkdir(made, 0o700)
     try:
-        with files.Lock(os.path.join(made, files.LOCK)):
+        with locks.Lock(os.path.join(made, files.LOCK)):
             stored = Session(made, actor=actor)
             stored.save(record, durable=False)
             names.release()

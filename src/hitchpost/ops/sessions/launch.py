@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from hitchpost import settings as config
-from hitchpost import wire
-from hitchpost.errors import HitchpostError, NotDelivered, StartFailed, UsageError, WorkspaceBusy
+from hitchpost.agents.prepare import FORK, FRESH
+from hitchpost.errors import StartFailed, UsageError, WorkspaceBusy
 from hitchpost.model.facts import has_sandbox
+from hitchpost.ops.sessions import first_prompt
 from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.place import choose
 from hitchpost.ops.sessions.sandbox import refuse_mounts, to_store
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
-from hitchpost.ops.views.neighbours import neighbours
 from hitchpost.ops.views.observe import Observation
 from hitchpost.runtimes import base
+from hitchpost.store.home import new_id, session_folder
+from hitchpost.store.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,17 +32,15 @@ def launch(
     actor: str,
     progress: Progress = lambda waited_s: None,
     until_ready: bool = True,
+    new_id: Callable[[], str] = new_id,
 ) -> tuple[Observation, list[str]]:
     """The session, whose agent is ready, and notes for the person.
 
     A first prompt goes to the first run only. Raises what choosing, creating and starting raise, and ``NotDelivered``.
     """
     kind = spec.kind()
-    typed, first_argv = spec.prompt, spec.argv(kind)
-    if spec.prompt is not None and kind.prompt_args and not spec.prompt_is_typed:
-        typed, first_argv = None, spec.argv(kind, spec.prompt)
-    if spec.prompt is not None and (why := wire.untypable(spec.prompt.encode("utf-8", "surrogateescape"))):
-        raise UsageError(f"the first prompt cannot be sent: {why}", field="prompt")
+    spec.check_options(kind)  # before there is a worktree
+    first_prompt.check(spec.prompt)
     settings = config.load()
     config.environment(settings)  # an env file that cannot be read is known before there is a session
     if spec.runtime not in base.RUNTIMES:
@@ -60,7 +60,11 @@ def launch(
         progress=progress,
     )
     refuse_mounts(home, box, place.folder, place.workspace)
-    record = create(home, spec, settings, actor=actor, place=place, sandbox=box)
+    record = create(home, spec, settings, actor=actor, place=place, sandbox=box, new_id=new_id)
+    prompt = first_prompt.NONE
+    if spec.prompt is not None:
+        prompt = first_prompt.prepared(kind, record, spec.prompt, typed=spec.prompt_is_typed)
+        Session(session_folder(home, record.id), actor=actor).keep_prompt(spec.prompt, typed=spec.prompt_is_typed)
     try:
         begun = start(
             home,
@@ -70,8 +74,9 @@ def launch(
             extra_env=spec.env,
             size=spec.size,
             actor=actor,
-            argv=first_argv,
+            argv=prompt.argv,
             until_ready=until_ready,
+            conversation=FORK if spec.fork_of else FRESH,
         )
     except WorkspaceBusy:
         from hitchpost.ops.sessions.remove import remove
@@ -82,12 +87,7 @@ def launch(
         if kind.install and error.why.startswith("program not found") and not has_sandbox(record.runtime):
             raise StartFailed(record.name, f"{error.why}; to install it: {kind.install}") from None
         raise
-    if typed is not None:
-        from hitchpost.ops.sessions.send import send
+    first_prompt.deliver(begun.seen, prompt)
+    from hitchpost.ops.views.neighbours import neighbours  # the agent has begun meanwhile
 
-        try:
-            send(begun.seen, typed, fresh=True)
-        except HitchpostError as error:
-            why = error.message.removeprefix(f"not sent to {record.name}: ")
-            raise NotDelivered(record.name, record.word, why) from None
     return begun.seen, [*place.notes, *begun.notes, *neighbours(home, record.id, record.folder)]

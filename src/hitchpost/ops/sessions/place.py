@@ -7,9 +7,8 @@ import os
 from hitchpost.errors import HitchpostError, NoSuchWorkspace, Refused
 from hitchpost.model import run as runs
 from hitchpost.ops.sessions.create import working_folder
-from hitchpost.ops.views.listing import listing
 from hitchpost.ops.views.observe import Observation
-from hitchpost.store import files, records
+from hitchpost.store import locks, records
 from hitchpost.store.session import Session
 from hitchpost.text import readable
 from hitchpost.values import replace, value
@@ -102,7 +101,7 @@ def _ready(
 def _in_folder(home: str, place: Place) -> Place:
     """With the worktree that the folder is in, if it is in one, and the commit that is checked out there."""
     from hitchpost.workspaces import tree
-    from hitchpost.workspaces.contained import unused
+    from hitchpost.workspaces.container_writes import unused
 
     found = tree.discover(place.folder, home)
     try:
@@ -126,6 +125,8 @@ def _named(home: str, word: str) -> Workspace | None:
 
 def _refuse_neighbours(home: str, folder: str) -> None:
     """A lease keeps out who comes later; who is there already has none."""
+    from hitchpost.ops.views.listing import listing
+
     for row in listing(home, shapes=True):
         if row.shape["state"] in runs.LIVE and store.is_below(row.shape["workspace"]["path"], readable(folder)):
             raise Refused(f"cannot lease {folder}: session {row.shape['name']} ({row.shape['id']}) works there")
@@ -136,7 +137,7 @@ def move(home: str, seen: Observation, place: Place, *, actor: str) -> None:
     from hitchpost.workspaces.tree import keep_index, read
 
     where = os.stat(place.folder)
-    with files.SessionLock(seen.folder):
+    with locks.SessionLock(seen.folder):
         record = records.read(seen.folder)
         reason = f"from {record.folder} to {place.folder}"
         stored = Session(seen.folder, actor=actor)

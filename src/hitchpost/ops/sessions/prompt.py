@@ -5,7 +5,7 @@ from __future__ import annotations
 from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.status import rests
-from hitchpost.ops.sessions.send import check_text, send
+from hitchpost.ops.sessions.send import Receipt, check_text, send
 from hitchpost.ops.sessions.stop import wait_out_starting
 from hitchpost.ops.views.find import find
 from hitchpost.ops.views.observe import Observation
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @value
 class Prompted:
-    """``offset`` is where the log was before the text; ``started`` whether a run was started for it."""
+    """``receipt`` says what is known of the delivery; ``started`` whether a run was started for it."""
 
     seen: Observation
-    offset: int
+    receipt: Receipt
     started: bool = False
     notes: tuple[str, ...] = ()
 
@@ -44,8 +44,8 @@ def prompt(
     if rests(seen.facts):
         check_text(seen.record.name, text)  # what is refused starts nothing
         seen, notes = _woken(home, seen, actor=actor, caller=caller, size=size)
-    offset = send(seen, text, enter=enter, force=force, fresh=notes is not None)
-    return Prompted(seen, offset, started=notes is not None, notes=notes or ())
+    receipt = send(seen, text, enter=enter, force=force, fresh=notes is not None)
+    return Prompted(seen, receipt, started=notes is not None, notes=notes or ())
 
 
 def _woken(

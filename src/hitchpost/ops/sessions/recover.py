@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, datetime
 
 from hitchpost import wire
 from hitchpost.errors import HitchpostError, NoSuchSession
-from hitchpost.model import machine
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Exit
 from hitchpost.model.record import ACTIVE, SUSPENDED
 from hitchpost.model.status import lives_on, settle
-from hitchpost.ops.sessions.takeover import take_over
+from hitchpost.ops.views.moments import now, rfc3339
 from hitchpost.ops.views.observe import Observation, left_behind, observe, read_intent
-from hitchpost.ops.views.session_json import rfc3339
-from hitchpost.runtimes.link import is_kept, lock_path
-from hitchpost.store import files, runfiles
+from hitchpost.runtimes.kept import is_kept, lock_path
+from hitchpost.store import files, locks, runfiles
 from hitchpost.store.home import make_run_folder, session_folder
 from hitchpost.store.session import Session
 from hitchpost.values import replace
@@ -40,10 +37,12 @@ def recover(home: str, session: str, *, actor: str) -> Observation:
         _let_go_on(folder)
         seen = observe(home, session)
         if lives_on(seen.facts):
+            from hitchpost.ops.sessions.takeover import take_over
+
             seen = take_over(home, seen, actor)
         if not _needs(seen):
             return seen
-        with files.SessionLock(folder):
+        with locks.SessionLock(folder):
             Session(folder, actor=actor).repair()
             seen = observe(home, session)
             if _is_over(seen):
@@ -52,7 +51,7 @@ def recover(home: str, session: str, *, actor: str) -> Observation:
                 Session(folder, actor=actor).change_record(ACTIVE, run=seen.facts.run, reason="a run started")
             sweep(seen)
         return observe(home, session)
-    except (FileNotFoundError, files.Removed):
+    except FileNotFoundError:
         raise NoSuchSession(session) from None
 
 
@@ -96,11 +95,13 @@ def _settle(seen: Observation, actor: str) -> None:
     The caller holds the session's lock and has looked since: no keeper can take the run's lock meanwhile. It is not
     taken here either, because others would see it held and say that the run lives.
     """
+    from hitchpost.model import machine
+
     facts = seen.facts
     where = make_run_folder(seen.folder, facts.run)
     settled = settle(facts)
     end = settled.exit
-    held = files.is_held(lock_path(where))
+    held = locks.is_held(lock_path(where))
     evidence: dict[str, object] = {
         "keeper_lock": "held by another process" if held else "free",
         "exit.json": facts.exit is not None,
@@ -129,8 +130,8 @@ def _settle(seen: Observation, actor: str) -> None:
 
 def say_why(where: str, error: str) -> None:
     """Why a run could not be started, where no keeper lived to write it."""
-    if files.is_held(lock_path(where)) is False and not runfiles.has_exit(where):
-        _write_exit(where, Exit(error=error, ended_at=datetime.now(UTC)))
+    if locks.is_held(lock_path(where)) is False and not runfiles.has_exit(where):
+        _write_exit(where, Exit(error=error, ended_at=now()))
 
 
 def _write_exit(where: str, end: Exit) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from hitchpost.errors import HitchpostError, Refused
+from hitchpost.errors import FAILURES, Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
+from hitchpost.ops.sessions.caller_inside import refuse_inside
 from hitchpost.ops.sessions.create import REMOVED, sweep
-from hitchpost.ops.sessions.inside import refuse_inside
 from hitchpost.ops.sessions.recover import RECOVERY, recover, wait_for_keeper_to_leave
 from hitchpost.ops.sessions.sandbox import bring_out, not_brought
 from hitchpost.ops.sessions.stop import stop
@@ -17,7 +17,7 @@ from hitchpost.ops.views.advice import CLOSED, no_archive
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import is_kept
-from hitchpost.store import files
+from hitchpost.store import files, locks
 from hitchpost.store.home import sessions_folder
 from hitchpost.store.records import Record
 from hitchpost.store.session import Session
@@ -43,7 +43,7 @@ def remove(
     refuse_inside(seen, "rm --force")
     if seen.facts.state != runs.CREATED:
         seen = stop(home, session, actor=actor, run=seen.facts.run, reason="removed")
-    with files.SessionLock(seen.folder):
+    with locks.SessionLock(seen.folder):
         seen = observe(home, session)
         _refuse_live(seen, "it has just been started again")
         _bring_out(home, seen.record, force, tell)
@@ -59,7 +59,7 @@ def _bring_out(home: str, record: Record, force: bool, tell: Callable[[str], Non
     try:
         bring_out(home, record)
         lost = not_brought(home, record)
-    except (HitchpostError, OSError) as error:
+    except FAILURES as error:
         lost = [f"commits of its container may be lost: {error}", *not_brought(home, record)]
     if lost and not force:
         more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
@@ -72,7 +72,7 @@ def archive(home: str, session: str, *, actor: str) -> Record:
     """Put a session away for good: it stays readable and takes no new run. Only a person does this."""
     sweep(home)
     wait_for_keeper_to_leave(seen := recover(home, session, actor=RECOVERY))
-    with files.SessionLock(seen.folder):
+    with locks.SessionLock(seen.folder):
         seen = observe(home, session)
         refuse_closed(seen)
         _refuse_live(seen, "stop it before you archive it")

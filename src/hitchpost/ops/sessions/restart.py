@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError
 from hitchpost.model import run as runs
-from hitchpost.ops.sessions.inside import refuse_inside
+from hitchpost.ops.sessions import first_prompt
+from hitchpost.ops.sessions.caller_inside import refuse_inside
 from hitchpost.ops.sessions.place import choose, move
 from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.sessions.sandbox import bring_out, refuse_mounts
@@ -29,16 +31,19 @@ def restart(
     caller: Mapping[str, str],
     size: tuple[int, int] = (80, 24),
     workspace: str | None = None,
+    again: bool = False,
     progress: Callable[[float], None] = lambda waited_s: None,
 ) -> Begun:
     """Raises what ``stop`` and ``start`` raise. A folder that is gone, or settings that are wrong, stop nothing.
 
     What an ended run left behind is ended too: it would work in the same folder as the next run. ``workspace`` moves
-    the session there.
+    the session there; ``again`` sends its first prompt once more. Raises ``NotDelivered``, too, then.
     """
     seen = recover(home, session, actor=RECOVERY)
     refuse_inside(seen, "restart")
     environment(settings)
+    catalog.known(seen.record.agent, seen.record.argv)  # a file that is wrong stops nothing
+    prompt = first_prompt.again(seen.record, seen.folder) if again else first_prompt.NONE
     if workspace is None:
         place, (record, known) = None, current(home, seen)
     else:
@@ -51,7 +56,9 @@ def restart(
     if place is not None:
         notes = [*bring_out(home, seen.record), *place.notes]
         move(home, seen, place, actor=actor)
-    begun = start(home, session, settings, actor=actor, caller=caller, size=size, reason="restart")
+    how = {"actor": actor, "caller": caller, "size": size, "reason": "restart", "argv": prompt.argv}
+    begun = start(home, session, settings, **how)  # type: ignore[arg-type]
+    first_prompt.deliver(begun.seen, prompt)
     return replace(begun, notes=(*notes, *begun.notes))
 
 

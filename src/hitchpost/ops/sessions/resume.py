@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hitchpost.agents.prepare import RESUME
 from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED, ERROR
@@ -22,11 +23,15 @@ def resume(
     caller: Mapping[str, str],
     size: tuple[int, int] = (80, 24),
 ) -> Begun:
-    """Start the next run in the same workspace. Raises ``Refused`` for a live one and for records that are closed."""
+    """Start the next run in the same workspace, with the same conversation where the agent can.
+
+    Raises ``Refused`` for a live one and for records that are closed.
+    """
     seen = recover(home, session, actor=RECOVERY)
     name = seen.record.name
     if seen.record.record in (ARCHIVED, ERROR):
         raise no_run(seen.record)
     if seen.facts.state in runs.LIVE and seen.facts.state != runs.CREATED:
         raise Refused(f"{name} is {seen.facts.state}; there is nothing to resume")
-    return start(home, session, settings, caller=caller, size=size, reason="resume", actor=actor)
+    how = {"caller": caller, "size": size, "reason": "resume", "actor": actor}
+    return start(home, session, settings, conversation=RESUME, **how)  # type: ignore[arg-type]

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES
 from hitchpost.model import run as runs
 from hitchpost.model.policy import Retention, Watched, confirm, delete_at
 from hitchpost.ops.sessions.remove import remove
-from hitchpost.ops.views.observe import moment, observe
-from hitchpost.ops.views.session_json import rfc3339
+from hitchpost.ops.views.moments import moment, rfc3339
+from hitchpost.ops.views.observe import observe
 from hitchpost.store import files, records
 from hitchpost.system import process
 from hitchpost.values import asdict
@@ -49,7 +49,7 @@ def prune(
     for session in records.ids(home) if among is None else among:
         try:
             seen = observe(home, session)
-        except (FileNotFoundError, HitchpostError):
+        except FAILURES:
             continue
         record = seen.record
         last = moment(record.last_active_at) or moment(record.record_changed_at) or seen.facts.created_at
@@ -60,7 +60,7 @@ def prune(
         if due and not dry_run:
             try:
                 remove(home, session, actor=actor)
-            except (HitchpostError, OSError) as error:
+            except FAILURES as error:
                 due, why = False, str(error)
         decisions.append(Decision(session, record.name, record.record, due, rfc3339(at), why))
     return decisions
@@ -94,7 +94,7 @@ def _read(home: str) -> Watched:
             due_s={str(session): float(seconds) for session, seconds in due_s.items()},
             deleted_s=tuple(map(float, deleted_s)),
         )
-    except (FileNotFoundError, KeyError, ValueError, TypeError, files.Unreadable, files.NewerSchema):
+    except (files.Unusable, KeyError, ValueError, TypeError):
         return Watched()
 
 

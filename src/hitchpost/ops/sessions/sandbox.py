@@ -17,8 +17,9 @@ from hitchpost.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from hitchpost.store.sandbox import MountSource, StoredSandbox
     from hitchpost.workspaces.store import Workspace
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -27,14 +28,15 @@ SMALLEST_MEMORY = 6 << 20
 
 def to_store(
     runtime: str, asked: SandboxOptions, settings: Settings, env_names: tuple[str, ...]
-) -> dict[str, object] | None:
+) -> StoredSandbox | None:
     """For the record. None for a runtime without a sandbox. Raises ``UsageError``."""
     if not has_sandbox(runtime):
         if asked.anything:
             raise UsageError("--image, --mount, --network, --memory, --cpus and the like need --runtime docker")
         return None
     from hitchpost.runtimes import mount_sources
-    from hitchpost.runtimes.docker import parse_mount
+    from hitchpost.runtimes.container_config import parse_mount
+    from hitchpost.store.sandbox import StoredSandbox
 
     for mount in asked.mounts:
         parse_mount(mount)
@@ -43,21 +45,21 @@ def to_store(
     if asked.config is not None and not os.path.isdir(asked.config):
         raise UsageError(f"--config {asked.config}: it is not a folder")
     config = os.path.abspath(asked.config) if asked.config is not None else None
-    return {
-        "image": asked.image or settings.image,
-        "mounts": list(asked.mounts),
-        "network": asked.network or settings.network,
-        "memory_bytes": memory(asked.memory or settings.memory),
-        "cpus": asked.cpus,
-        "config": config,
-        mount_sources.KEY: mount_sources.stored(mount_sources.describe(config, asked.mounts)),
-        "env_names": list(env_names),
-        "keep_failed": asked.keep_failed,
-    }
+    return StoredSandbox(
+        image=asked.image or settings.image,
+        mounts=tuple(asked.mounts),
+        network=asked.network or settings.network,
+        memory_bytes=memory(asked.memory or settings.memory),
+        cpus=asked.cpus,
+        config=config,
+        sources=mount_sources.describe(config, asked.mounts),
+        env_names=env_names,
+        keep_failed=asked.keep_failed,
+    )
 
 
 def refuse_mounts(
-    home: str, box: dict[str, object] | None, folder: str | None = None, workspace: Workspace | None = None
+    home: str, box: StoredSandbox | None, folder: str | None = None, workspace: Workspace | None = None
 ) -> None:
     """Raise ``MountRefused`` for anything that must not get into a container, or is not what was written down;
     ``folder`` is where it works."""
@@ -69,9 +71,10 @@ def refuse_mounts(
     if folder is not None:
         own = workspace.path if workspace is not None and workspace.managed else None
         refuse_mount(home, f"the folder {folder}", folder, own)
-    for source in mount_sources.of(box):
-        refuse_mount(home, source.what, source.path)
-    mount_sources.check(box, folder)
+    sources = mount_sources.of(box)
+    for source in sources:
+        refuse_mount(home, source.what, source.path, writable=source.is_writable)
+    mount_sources.compare(sources, folder)
 
 
 def of_run(
@@ -91,82 +94,79 @@ def of_run(
             _take_back(home, workspace)
         return None
     from hitchpost.runtimes import mount_sources
+    from hitchpost.store.sandbox import StoredSandbox
 
-    stored = record.sandbox or {}
-    mounted = tuple(mount_sources.of(stored))
-    if record.sandbox is not None and mount_sources.KEY not in record.sandbox:
-        _write_sources(session_folder(home, record.id), mount_sources.stored(mounted))
-    memory_bytes, cpus = stored.get("memory_bytes"), stored.get("cpus")
+    stored = record.sandbox or StoredSandbox()
+    sources = mount_sources.of(stored)
+    if record.sandbox is not None and stored.sources is None:
+        _write_sources(session_folder(home, record.id), sources)
     return Sandbox(
-        image=str(stored.get("image") or settings.image),
-        network=str(stored.get("network") or settings.network),
-        sources=mounted,
-        memory_bytes=memory_bytes if isinstance(memory_bytes, int) else memory(settings.memory),
-        cpus=float(cpus) if isinstance(cpus, (int, float)) else None,
-        env_names=tuple(sorted({*_texts(stored, "env_names"), *environment(settings), *extra_env})),
+        image=stored.image or settings.image,
+        network=stored.network or settings.network,
+        sources=sources,
+        memory_bytes=memory(settings.memory) if stored.memory_bytes is None else stored.memory_bytes,
+        cpus=stored.cpus,
+        env_names=tuple(sorted({*stored.env_names, *environment(settings), *extra_env})),
         env_flags=env_flags,
-        keep_failed=stored.get("keep_failed") is True,
+        keep_failed=stored.keep_failed,
         git=_git_inside(home, record, workspace),
     )
 
 
-def _write_sources(folder: str, sources: object) -> None:
+def _write_sources(folder: str, sources: tuple[MountSource, ...]) -> None:
     """A session of an older version: from now on what it has mounted is compared."""
     session = Session(folder, actor="")
     with session.lock():
         record = session.record()
-        session.save(replace(record, sandbox={**(record.sandbox or {}), "sources": sources}))
-
-
-def _texts(stored: Mapping[str, object], key: str) -> tuple[str, ...]:
-    found = stored.get(key)
-    return tuple(map(str, found)) if isinstance(found, (list, tuple)) else ()
+        if record.sandbox is not None:
+            session.save(replace(record, sandbox=replace(record.sandbox, sources=sources)))
 
 
 def _git_inside(home: str, record: Record, workspace: Workspace | None) -> GitFolder | None:
     """The git folder for the container, made ready; None where git finds no repository in the session's folder."""
-    from hitchpost.workspaces import bringing, contained, inside, store
+    from hitchpost.workspaces import container_commits, container_git, container_writes, store
 
     tree = tree_of(home, record)
     copied = os.path.join(tree.top, ".git") if tree is not None and tree.top == record.folder else None
-    contained.note_folders(home, record.folder, copied, _writable(record.sandbox or {}))
+    container_writes.note_folders(home, record.folder, copied, _writable(record.sandbox))
     if workspace is not None and workspace.managed:
         with store.lock(home, workspace.id):
             workspace = store.changed(home, workspace, contained=True)
     if tree is None or tree.top != record.folder:
         return None
-    inside.check(tree)
+    container_git.check(tree)
     folder = session_folder(home, record.id)
-    path = os.path.join(folder, inside.FOLDER)
+    path = os.path.join(folder, container_git.FOLDER)
     tree = replace(tree, inside=path if os.path.isdir(path) else "")
-    if tree.inside and not inside.is_of(tree):
+    if tree.inside and not container_git.is_of(tree):
         tree = replace(tree, inside="")
     if tree.inside:
-        bringing.bring_out(tree)
-        if not bringing.is_current(tree):
+        container_commits.bring_out(tree)
+        if not container_commits.is_current(tree):
             tree = replace(tree, inside="")
         elif not has_container(folder):
-            inside.refresh(tree)
+            container_git.refresh(tree)
     if not tree.inside:
-        inside.make(tree, folder)
+        container_git.make(tree, folder)
     if workspace is not None and workspace.managed and workspace.inside != path:
         with store.lock(home, workspace.id):
             store.changed(home, workspace, inside=path)
-    at = tree.common if tree.own else f"{inside.WORKSPACE}/.git"
-    pointer = os.path.join(folder, inside.POINTER) if tree.own else ""
-    return GitFolder(path, at, tree.objects, inside.OBJECTS, pointer)
+    at = tree.common if tree.own else f"{container_git.WORKSPACE}/.git"
+    pointer = os.path.join(folder, container_git.POINTER) if tree.own else ""
+    return GitFolder(path, at, tree.objects, container_git.OBJECTS, pointer)
 
 
-def _writable(box: dict[str, object]) -> list[str]:
+def _writable(box: StoredSandbox | None) -> list[str]:
     """What else a container can write."""
-    mounts, config = box.get("mounts"), box.get("config")
-    told = [str(text).split(":") for text in mounts] if isinstance(mounts, list) else []
-    found = [parts[0] for parts in told if parts[-1] != "ro"]
-    return [*found, config] if isinstance(config, str) else found
+    if box is None:
+        return []
+    mounts = [text.split(":") for text in box.mounts]
+    found = [parts[0] for parts in mounts if parts[-1] != "ro"]
+    return found if box.config is None else [*found, box.config]
 
 
 def has_container(folder: str) -> bool:
-    from hitchpost.runtimes.docker import read_box
+    from hitchpost.runtimes.container_file import read_box
 
     box = read_box(folder)
     return box is not None and box.alive
@@ -174,33 +174,33 @@ def has_container(folder: str) -> bool:
 
 def _take_back(home: str, workspace: Workspace) -> None:
     """From now on somebody works there without a container, with the repository's own git folder."""
-    from hitchpost.workspaces import bringing, store
+    from hitchpost.workspaces import container_commits, store
 
     tree = store.tree(home, workspace)
     if tree.inside:
-        bringing.bring_out(tree)
+        container_commits.bring_out(tree)
     with store.lock(home, workspace.id):
         store.changed(home, workspace, inside="")
 
 
-def bring_out(home: str, record: Record) -> list[str]:
+def bring_out(home: str, record: Record, progress: Callable[[float], None] = lambda waited_s: None) -> list[str]:
     """What a session's container has committed, into the repository; what a person should know."""
-    from hitchpost.workspaces import bringing, inside
+    from hitchpost.workspaces import container_commits, container_git
 
-    path = os.path.join(session_folder(home, record.id), inside.FOLDER)
+    path = os.path.join(session_folder(home, record.id), container_git.FOLDER)
     if not os.path.isdir(path):
         return []
     tree = tree_of(home, record)
-    return [] if tree is None else bringing.bring_out(replace(tree, inside=path))
+    return [] if tree is None else container_commits.bring_out(replace(tree, inside=path), progress=progress)
 
 
 def not_brought(home: str, record: Record) -> list[str]:
-    """What a session's containers have committed and could not be brought into the repository, in words."""
+    """What a session's containers have committed and could not be copied into the repository, in words."""
     if not has_sandbox(record.runtime):
         return []
-    from hitchpost.workspaces import inside
+    from hitchpost.workspaces import container_git
 
-    return inside.left_inside(session_folder(home, record.id))
+    return container_git.left_inside(session_folder(home, record.id))
 
 
 def memory(text: str) -> int:

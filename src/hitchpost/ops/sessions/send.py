@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hitchpost import wire
-from hitchpost.errors import HitchpostError, KeeperSilent, Refused
+from hitchpost.errors import FAILURES, HitchpostError, KeeperSilent, Refused
 from hitchpost.model import record as recs
 from hitchpost.model.status import lives_on, status
 from hitchpost.ops.sessions.takeover import NotTakenOver, take_over
@@ -13,9 +13,22 @@ from hitchpost.ops.views.advice import no_input, way_on
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.store.home import home_of
+from hitchpost.values import value
 
 RECEIPT_TIMEOUT_S = 15.0
 PROMPT_S = 20.0
+PROOF_TIMEOUT_S = 60.0
+"""For an agent that is watched: it gets ready, reads the text, and shows that it has it."""
+
+
+@value
+class Receipt:
+    """``offset`` is where the log was before the text. ``proof`` is what showed that the agent has it; empty where
+    nothing did. ``watched``: something could have."""
+
+    offset: int
+    proof: str = ""
+    watched: bool = False
 
 
 class NotTaken(HitchpostError):
@@ -46,8 +59,8 @@ class NotReady(HitchpostError):
         super().__init__(f"not sent to {name}: it did not show its prompt within {PROMPT_S:g} s")
 
 
-def send(seen: Observation, text: str, *, enter: bool = True, force: bool = False, fresh: bool = False) -> int:
-    """Deliver ``text`` and press Enter. Returns the log's offset before it. Raises ``Refused`` with the reason.
+def send(seen: Observation, text: str, *, enter: bool = True, force: bool = False, fresh: bool = False) -> Receipt:
+    """Deliver ``text`` and press Enter. Raises ``Refused`` with the reason.
 
     An agent that was started only now gets it when it is ready; one that was started for it (``fresh``) must be.
     """
@@ -61,10 +74,12 @@ def send(seen: Observation, text: str, *, enter: bool = True, force: bool = Fals
             raise NotTakenOver(seen.record)
     try:
         with Link.connect(seen.run_folder) as link:
-            if not force and not _is_ready(link, seen) and fresh:
+            watched = link.welcome.get("watched") is True and not force
+            if not force and not watched and not _is_ready(link, seen) and fresh:
                 raise NotReady(name)
             try:
-                receipt = link.request("send", text=text, enter=enter, force=force, timeout_s=RECEIPT_TIMEOUT_S)
+                within_s = PROOF_TIMEOUT_S if watched else RECEIPT_TIMEOUT_S
+                receipt = link.request("send", text=text, enter=enter, force=force, timeout_s=within_s)
             except Silent:
                 raise NotTaken(name) from None
     except Silent:
@@ -75,7 +90,7 @@ def send(seen: Observation, text: str, *, enter: bool = True, force: bool = Fals
         raise Refused(f"{name} is not running ({label})", way_on(seen)) from None
     if receipt.get("ok") is not True:
         raise Refused(f"not sent to {name}: {receipt.get('why')}")
-    return int(receipt["offset"])
+    return Receipt(int(receipt["offset"]), str(receipt.get("proof") or ""), watched)
 
 
 def _is_ready(link: Link, seen: Observation) -> bool:
@@ -90,5 +105,5 @@ def _now(seen: Observation) -> Observation:
     """The session after its keeper has gone."""
     try:
         return observe(home_of(seen.folder), seen.record.id)
-    except (HitchpostError, OSError):
+    except FAILURES:
         return seen

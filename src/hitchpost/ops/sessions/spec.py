@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitchpost.agents import catalog
+from hitchpost.agents import catalog, prepare
 from hitchpost.errors import UsageError
 from hitchpost.values import value
 
@@ -37,7 +37,9 @@ class SessionSpec:
     """A session to be made. ``command`` is a whole one, or further arguments of ``agent``.
 
     A first prompt is one of those, too, where the agent takes it that way, unless it is to be typed. ``folder`` is
-    where the person is; ``workspace`` and ``branch`` name another place to work in.
+    where the person is; ``workspace`` and ``branch`` name another place to work in. ``permission_mode`` and ``model``
+    are the agent's own words for them; empty means what the agent does by itself. ``fork_of`` is the conversation that
+    it branches off.
     """
 
     folder: str
@@ -56,6 +58,9 @@ class SessionSpec:
     size: tuple[int, int] = (80, 24)
     sandbox: SandboxOptions = SandboxOptions()
     idle_after_s: float | None = None
+    permission_mode: str = ""
+    model: str = ""
+    fork_of: str = ""
 
     def kind(self) -> Agent:
         """What runs. Raises ``UsageError`` when that is nothing, or an agent that nobody knows."""
@@ -67,6 +72,10 @@ class SessionSpec:
             )
         return catalog.unknown(self.command)
 
-    def argv(self, kind: Agent, prompt: str | None = None) -> tuple[str, ...]:
-        """The arguments of every run; with ``prompt``, of the first one, where the agent takes it that way."""
-        return kind.command(self.command, prompt) if self.agent is not None else self.command
+    def argv(self, kind: Agent) -> tuple[str, ...]:
+        """The arguments of every run."""
+        return kind.command(self.command) if self.agent is not None else self.command
+
+    def check_options(self, kind: Agent) -> None:
+        """Raises ``UsageError`` when the agent has no option for what is asked."""
+        prepare.options(kind, permission_mode=self.permission_mode, model=self.model)

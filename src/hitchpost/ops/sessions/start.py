@@ -5,25 +5,23 @@ from __future__ import annotations
 import os
 
 from hitchpost import wire
-from hitchpost.agents import catalog
+from hitchpost.agents import catalog, prepare
+from hitchpost.agents.prepare import FRESH
 from hitchpost.errors import Refused, StartFailed
 from hitchpost.model import run as runs
 from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR, SUSPENDED
-from hitchpost.model.status import status, survivors
 from hitchpost.ops.sessions import environment, sandbox
 from hitchpost.ops.sessions.create import sweep
-from hitchpost.ops.sessions.ready import ready
+from hitchpost.ops.sessions.next_run import Claimed, converse, run_spec
 from hitchpost.ops.sessions.recover import RECOVERY, recover, say_why, wait_for_keeper_to_leave
-from hitchpost.ops.sessions.survivors import end_survivors
-from hitchpost.ops.views.advice import no_run
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.ops.views.workplace import current
-from hitchpost.runspec import PtySource, RunSpec, Source
+from hitchpost.runspec import PtySource, Source
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, take_lock
 from hitchpost.settings import Settings
 from hitchpost.store import files
-from hitchpost.store.home import make_run_folder
+from hitchpost.store.home import home_of, make_run_folder
 from hitchpost.store.records import Record
 from hitchpost.store.session import Session
 from hitchpost.values import replace, value
@@ -37,10 +35,14 @@ if TYPE_CHECKING:
 
 @value
 class Begun:
-    """A run that was started. ``notes`` are for the person: what is different from the run before."""
+    """A run that was started. ``notes`` are for the person: what is different from the run before.
+
+    ``resumed``: the agent goes on with its conversation.
+    """
 
     seen: Observation
     notes: tuple[str, ...] = ()
+    resumed: bool = False
 
 
 def start(
@@ -56,10 +58,12 @@ def start(
     source: Source = PtySource(),  # noqa: B008
     reason: str = "",
     until_ready: bool = True,
+    conversation: str = FRESH,
 ) -> Begun:
     """Start the first run, or the next one after an end. Raises ``Refused``, ``StartFailed`` or ``BadSettings``.
 
     Returns when the agent is ready. One that has ended with an error by then is a failed start: ``EndedAtOnce``.
+    ``conversation``: whether the agent goes on with its conversation, where it has one, or begins another.
     """
     sweep(home)
     seen = recover(home, session, actor=RECOVERY)
@@ -71,68 +75,81 @@ def start(
     if seen.facts.state != runs.ORPHANED:
         wait_for_keeper_to_leave(seen)
     if _may_be_copies(seen):
+        from hitchpost.ops.sessions.survivors import end_survivors
+
         seen = end_survivors(home, seen, actor)
     env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, place.folder)
-    flags = catalog.env_flags(record.agent)
+    flags, agent = catalog.env_flags(record.agent), catalog.known(record.agent, record.argv)
+    words = argv or record.argv
+    if agent is not None:
+        words = prepare.with_options(agent, words, permission_mode=record.permission_mode, model=record.model)
     box = sandbox.of_run(home, place, settings, extra_env or {}, workspace, flags)
+    if box is not None:
+        agent = None  # nothing reaches into a container: only its own reports are heard, and its files end with it
     if seen.facts.state == runs.ORPHANED:
         _allowed_run(seen, seen)  # an agent that lives on holds the lease itself
     leases = _leases(home, seen, workspace)
     try:
-        with stored.lock():
-            now = observe(home, session)
-            run = _allowed_run(seen, now)
-            where = make_run_folder(folder, run)
-            lock = take_lock(where, record.name)
-            try:
-                if now.facts.state != runs.CREATED:
-                    stored.next_run(reason=reason)
-                _touch(stored, now)
-                _settle_place(stored, place)
-                stored.transition(runs.STARTING, run=run, reason=reason, locked=True)
-            except BaseException:
-                os.close(lock)
-                raise
+        claimed = _claim(stored, seen, place, agent, conversation, reason)
     except BaseException:
         _close(leases)
         raise
+    run, where, talk = claimed.run, claimed.folder, claimed.conversation
     try:
         env |= {wire.RUN_MARK: str(run), wire.HOME_MARK: files.folder_id(home)}
-        spec = RunSpec(
-            session=record.id,
-            session_folder=folder,
-            run=run,
-            argv=tuple(os.fsencode(word) for word in catalog.with_flags(flags, argv or record.argv, env)),
-            env={os.fsencode(name): os.fsencode(text) for name, text in env.items()},
-            folder=place.folder,
-            folder_dev=place.folder_dev,
-            folder_ino=place.folder_ino,
-            lock_fd=lock,
-            lease_fds=leases,
+        spec = run_spec(
+            replace(place, argv=words),
+            settings,
+            claimed,
+            agent,
+            env=env,
+            flags=flags,
+            leases=leases,
             source=source,
-            cols=size[0],
-            rows=size[1],
-            grace_s=record.grace_s,
-            quit_signal=record.quit_signal,
-            quit_group=record.quit_group,
-            survivors=record.survivors,
-            log_cap_bytes=settings.log_cap_mib << 20,
-            pids_max=settings.pids_max,
-            memory_max_bytes=settings.memory_max_mib << 20,
+            size=size,
         )
         started = base.load(record.runtime).start(spec, box)
     except OSError as error:
         started = base.Started(None, f"cannot start a keeper: {error}")
     finally:
-        _close((lock, *leases))
+        _close((claimed.lock_fd, *leases))
     if started.error is not None:
         if not started.kept:
             say_why(where, started.error)
         recover(home, session, actor=RECOVERY)
         raise StartFailed(record.name, started.error, started.field)
     _activate(stored, run)
-    notes = tuple(environment.told_missing(environment.missing_names(folder, run - 1, env), run - 1))
-    return Begun(ready(home, record, run, where) if until_ready else observe(home, session), notes)
+    notes = [*environment.told_missing(environment.missing_names(folder, run - 1, env), run - 1)]
+    if run > 1 and agent is not None and agent.conversation:
+        notes.append("it begins a new conversation" if talk.how == FRESH else "it goes on with its conversation")
+    if not until_ready:
+        return Begun(observe(home, session), tuple(notes))
+    from hitchpost.ops.sessions.ready import ready  # the agent has begun meanwhile
+
+    seen, not_ready = ready(home, record, run, where, watched=spec.reports)
+    return Begun(seen, (*notes, *not_ready), talk.how != FRESH)
+
+
+def _claim(
+    stored: Session, seen: Observation, place: Record, agent: catalog.Agent | None, conversation: str, reason: str
+) -> Claimed:
+    """Take the next run: its number, its folder, its keeper's lock and the state ``starting``. Raises ``Refused``."""
+    with stored.lock():
+        now = observe(home_of(seen.folder), seen.record.id)
+        run = _allowed_run(seen, now)
+        where = make_run_folder(seen.folder, run)
+        lock = take_lock(where, seen.record.name)
+        try:
+            if now.facts.state != runs.CREATED:
+                stored.next_run(reason=reason)
+            _touch(stored, now)
+            _settle_place(stored, place)
+            talk = converse(stored, agent, conversation)
+            stored.transition(runs.STARTING, run=run, reason=reason, locked=True)
+        except BaseException:
+            os.close(lock)
+            raise
+    return Claimed(run, where, lock, talk)
 
 
 def _may_be_copies(seen: Observation) -> bool:
@@ -168,6 +185,8 @@ def _close(fds: tuple[int, ...]) -> None:
 
 def _refuse_closed(record: Record) -> None:
     if record.record in (ARCHIVED, ERROR):
+        from hitchpost.ops.views.advice import no_run
+
         raise no_run(record)
 
 
@@ -193,6 +212,8 @@ def _touch(stored: Session, ended: Observation) -> None:
     """A run begins: the time of the runs before is kept, and how many processes they have left behind."""
     facts, record = ended.facts, stored.record()
     if facts.state != runs.CREATED:
+        from hitchpost.model.status import status, survivors
+
         record = replace(
             record,
             earlier_runs_s=status(facts, facts.state_changed_at or facts.created_at).total_s,

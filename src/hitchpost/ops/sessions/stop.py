@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from hitchpost.errors import HitchpostError, KeeperSilent, NotStopped, Refused, UsageError
+from hitchpost.errors import FAILURES, HitchpostError, KeeperSilent, NotStopped, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.status import lives_on
 from hitchpost.ops.sessions.create import sweep
@@ -18,7 +18,7 @@ from hitchpost.ops.views.explain import keeper_text
 from hitchpost.ops.views.observe import Observation
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, keeper_process, kept
-from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, exit_event
+from hitchpost.runtimes.link import Link, NoKeeper, Silent, exit_event
 from hitchpost.store import files, runfiles
 from hitchpost.store.session import Session
 
@@ -29,6 +29,8 @@ KEEPERS = 2
 """How many are asked: one that is lost meanwhile may be followed by another, which has taken its agent over."""
 LISTENS_AGAIN_S = 3.0
 """A keeper whose socket was removed makes it again within a second."""
+ANSWERS_S = 20.0
+"""A keeper writes down who asked before it answers; a busy disk takes its time. Asking again changes nothing."""
 
 
 class NotTornDown(HitchpostError):
@@ -77,7 +79,7 @@ def stop(
         seen = end_survivors(home, seen, actor)
         if by == runs.USER and seen.facts.sandbox_alive is True:
             _write_teardown(seen, actor, reason)
-        return _without_sandbox(home, seen, by, actor)
+        return _without_sandbox(home, seen, by, actor, progress)
     if seen.facts.state == runs.CREATED:
         raise Refused(f"{seen.record.name} has not been started")
     if seen.facts.state == runs.STARTING:
@@ -104,7 +106,7 @@ def stop(
             break
     else:
         raise NotStopped(seen.record.name, keeper_text(seen), _tells(seen))
-    return _without_sandbox(home, end_survivors(home, seen, actor), by, actor)
+    return _without_sandbox(home, end_survivors(home, seen, actor), by, actor, progress)
 
 
 def _is_over(seen: Observation) -> bool:
@@ -119,7 +121,8 @@ def _ask(seen: Observation, *, by: str, reason: str, grace_s: float | None) -> L
     """Ask the keeper to end the run: at its socket, else by a signal. None when there is nobody to hear more from."""
     name, where = seen.record.name, seen.run_folder
     fields = {} if grace_s is None else {"grace_s": grace_s}
-    deadline = time.monotonic() + LISTENS_AGAIN_S
+    asked = time.monotonic()
+    deadline = asked + LISTENS_AGAIN_S
     while True:
         try:
             link = Link.connect(where)
@@ -135,7 +138,8 @@ def _ask(seen: Observation, *, by: str, reason: str, grace_s: float | None) -> L
             pid = keeper_process(where)
             if kept(where).stopped:
                 raise NotStopped(name, f"its keeper is stopped by a signal (pid {pid})", f"kill -CONT {pid}") from None
-            raise KeeperSilent(name, TIMEOUT_S) from None
+            if time.monotonic() - asked > ANSWERS_S:
+                raise KeeperSilent(name, ANSWERS_S) from None
         except NoKeeper:
             if is_kept(where) is False:
                 return None
@@ -185,7 +189,9 @@ def _wait_for_end(seen: Observation, link: Link | None, wait_s: float, progress:
             progress(waited_s)
 
 
-def _without_sandbox(home: str, seen: Observation, by: str, actor: str) -> Observation:
+def _without_sandbox(
+    home: str, seen: Observation, by: str, actor: str, progress: Callable[[float], None]
+) -> Observation:
     """A session that was stopped leaves no container and no tmux. What the next run goes on in stays: nobody asked for
     the end of that."""
     if by in (runs.RESTART, runs.REAPER):
@@ -198,16 +204,16 @@ def _without_sandbox(home: str, seen: Observation, by: str, actor: str) -> Obser
         runtime.tear_down(seen.folder)
     except HitchpostError as error:
         raise NotTornDown(seen.record.name, str(error)) from None
-    _bring_out(home, seen, actor)
+    _bring_out(home, seen, actor, progress)
     return recover(home, seen.record.id, actor=RECOVERY)
 
 
-def _bring_out(home: str, seen: Observation, actor: str) -> None:
+def _bring_out(home: str, seen: Observation, actor: str, progress: Callable[[float], None]) -> None:
     """What was committed in the container. What cannot be brought out stays in the session's folder."""
     try:
-        notes = bring_out(home, seen.record)
-    except (HitchpostError, OSError) as error:
-        notes = [f"its commits could not be brought into the repository: {error}"]
+        notes = bring_out(home, seen.record, progress)
+    except FAILURES as error:
+        notes = [f"its commits could not be copied into the repository: {error}"]
     for note in notes:
         Session(seen.folder, actor=actor).tell("commits", run=seen.facts.run, reason=note)
 

@@ -7,14 +7,14 @@ import time
 
 from hitchpost import settings as config
 from hitchpost import wire
-from hitchpost.errors import BadSettings, HitchpostError, Refused
+from hitchpost.errors import FAILURES, BadSettings, Refused
 from hitchpost.model.status import lives_on
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runspec import RunSpec
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, take_lock
 from hitchpost.settings import Settings
-from hitchpost.store import files
+from hitchpost.store import locks
 from hitchpost.store.records import Record
 from hitchpost.store.session import Session
 from hitchpost.terminal import output
@@ -37,7 +37,7 @@ def take_over(home: str, seen: Observation, actor: str) -> Observation:
     """The session as it is afterwards: when no keeper could take it over, its agent still lives on without one."""
     leases, unleased = _leases(home, seen)
     try:
-        with files.SessionLock(seen.folder):
+        with locks.SessionLock(seen.folder):
             now = observe(home, seen.record.id)
             if not lives_on(now.facts) or now.facts.run != seen.facts.run:
                 return now
@@ -108,7 +108,7 @@ def _leases(home: str, seen: Observation) -> tuple[tuple[int, ...], str]:
             return (), ""
         run, share = seen.facts.run, record.share
         return (lease.take(home, workspace, session=record.id, name=record.name, run=run, share=share),), ""
-    except (HitchpostError, OSError) as error:
+    except FAILURES as error:
         return (), str(error)
 
 

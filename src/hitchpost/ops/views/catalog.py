@@ -8,20 +8,24 @@ from dataclasses import dataclass
 
 from hitchpost import settings as config
 from hitchpost.agents import catalog
-from hitchpost.errors import RuntimeMissing
+from hitchpost.errors import RuntimeMissing, UsageError
 from hitchpost.runtimes import base
 from hitchpost.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedAgent:
-    """``path`` is where its program is; None when it is not installed, and ``install`` then says how to."""
+    """``path`` is where its program is; None when it is not installed, and ``install`` then says how to.
+
+    ``broken`` is what is wrong with its file; empty when nothing is.
+    """
 
     name: str
     title: str
     argv: tuple[str, ...]
     path: str | None
     install: str
+    broken: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,15 @@ class OfferedRuntime:
 def agents(caller: Mapping[str, str], settings: Settings) -> list[OfferedAgent]:
     """Programs are looked for where a run started by ``caller`` would look for them."""
     path = {**caller, **config.environment(settings)}.get("PATH")
-    known = map(catalog.load, catalog.names())
-    return [
-        OfferedAgent(agent.name, agent.title, agent.argv, shutil.which(agent.argv[0], path=path), agent.install)
-        for agent in known
-    ]
+    return [_agent(name, path) for name in catalog.names()]
+
+
+def _agent(name: str, path: str | None) -> OfferedAgent:
+    try:
+        agent = catalog.load(name)
+    except UsageError as error:
+        return OfferedAgent(name, name, (), None, "", str(error))
+    return OfferedAgent(name, agent.title, agent.argv, shutil.which(agent.argv[0], path=path), agent.install)
 
 
 def runtimes() -> list[OfferedRuntime]:

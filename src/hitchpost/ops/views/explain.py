@@ -6,21 +6,23 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from hitchpost import wire
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
+from hitchpost.model.attention import BLOCKED_BY
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import Exit, Facts
 from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, as_seen, gone_unseen, processes, status
 from hitchpost.ops.views import past
-from hitchpost.ops.views.observe import Observation, moment, survivors_of_earlier_runs
+from hitchpost.ops.views.moments import moment
+from hitchpost.ops.views.observe import Observation, survivors_of_earlier_runs
 from hitchpost.ops.views.session_json import to_json
+from hitchpost.ops.views.session_types import SessionJson
 from hitchpost.ops.views.workplace import workspace_of
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import keeper_process, kept, lock_path
-from hitchpost.store import files, records, runfiles, story
+from hitchpost.store import files, locks, records, runfiles, story
 from hitchpost.terminal import output
 
 
@@ -39,7 +41,7 @@ class Explanation:
     """``story`` is what had been told by ``at``, oldest first."""
 
     seen: Observation
-    session: dict[str, Any]
+    session: SessionJson
     words: Status
     at: datetime
     rule: str
@@ -122,7 +124,8 @@ def _running(facts: Facts, words: Status) -> str:
     if facts.keeper_alive is False:
         return ", and its keeper is gone: nobody hears it until a new keeper takes over"
     if words.attention == BLOCKED:
-        return ", and it says that it is waiting for a permission"
+        kind = facts.report.kind if facts.report is not None else None
+        return f", and {BLOCKED_BY.get(kind or '', 'it says that it is waiting for a permission')}"
     if words.idle_s >= facts.idle_after_s:
         return f", and it has been silent for longer than {duration(facts.idle_after_s)}, which counts as idle"
     return ""
@@ -225,7 +228,9 @@ def _of_life(seen: Observation, facts: Facts) -> list[Fact]:
     report = facts.report
     if report is not None:
         kind = f", {report.kind}" if report.kind else ""
-        value = f"{report.state}{kind} (by {report.source})"
+        about = f": {report.message}" if report.message else ""
+        by = f" (by {report.source})" if report.source else ""
+        value = f"{report.state}{kind}{by}{about}"
         found.append(Fact("attention", value, _of_run(seen, wire.ATTENTION), report.at))
     return found
 
@@ -238,7 +243,7 @@ def keeper_text(seen: Observation) -> str:
     if found.alive is None:
         return "unknown: its lock cannot be checked"
     if not found.alive:
-        held = files.is_held(lock_path(seen.run_folder))
+        held = locks.is_held(lock_path(seen.run_folder))
         where = "another process holds its lock" if held else "its lock is free"
         return "not started" if seen.facts.state == runs.CREATED else f"gone: {where}"
     pid = keeper_process(seen.run_folder)

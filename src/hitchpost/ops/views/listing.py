@@ -10,7 +10,7 @@ import os
 import time
 
 from hitchpost import lightjson
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
 from hitchpost.model.record import ALL, LISTED
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from hitchpost.ops.views.observe import Observation
+    from hitchpost.ops.views.session_types import SessionJson
 
     class Listed(Protocol):
         """A row of a list: the index's line, and its place."""
@@ -59,10 +60,9 @@ class Row:
         return self._text if self._known is None else self._known.shapes[self.id]
 
     @property
-    def shape(self) -> dict[str, Any]:
-        value = lightjson.loads(self.text)
-        assert isinstance(value, dict)
-        return value
+    def shape(self) -> SessionJson:
+        shape: SessionJson = lightjson.loads(self.text)  # type: ignore[assignment]
+        return shape
 
 
 def listing(
@@ -110,7 +110,7 @@ def place_in_list(line: str) -> int:
     return int(number) if record in LISTED else (1 + int(number)) * UNLISTED + int(session, base=36)
 
 
-def place_of(shape: dict[str, Any]) -> str:
+def place_of(shape: SessionJson) -> str:
     """What the WORKSPACE column shows: the branch, else the folder's own name."""
     path, branch = shape["workspace"]["path"], shape["workspace"]["branch"]
     return str(branch or os.path.basename(path) or path)
@@ -121,10 +121,9 @@ def _looked_at(known: Index, session: str, now_s: float) -> tuple[str, ...]:
 
     Nothing when it is gone.
     """
-    from datetime import UTC, datetime
-
     from hitchpost.model.compat import agent_state
     from hitchpost.model.status import status
+    from hitchpost.ops.views import moments
     from hitchpost.ops.views.observe import observe
     from hitchpost.ops.views.session_json import to_json
 
@@ -132,10 +131,10 @@ def _looked_at(known: Index, session: str, now_s: float) -> tuple[str, ...]:
         seen = observe(known.home, session)
     except FileNotFoundError:
         return ()
-    except (HitchpostError, OSError) as error:
+    except FAILURES as error:
         row = _foreign(known, session, error)
         return row.line, row.text, known.read(session)
-    now = datetime.fromtimestamp(now_s, UTC)
+    now = moments.at(now_s)
     words = status(seen.facts, now)
     made = to_json(seen, now, words)
     since_s, total = now_s - words.in_status_s, index.total_field(words.total_s, now_s, grows=words.total_grows)
@@ -166,13 +165,11 @@ def _foreign(known: Index, session: str, why: Exception) -> Row:
     return Row(line, text=lightjson.dumps(made), why=why)
 
 
-def _foreign_shape(row: dict[str, Any], why: Exception) -> dict[str, Any]:
+def _foreign_shape(row: dict[str, Any], why: Exception) -> SessionJson:
     from hitchpost.model.status import COLOURS, UNKNOWN, rank
 
     newer = isinstance(why, files.NewerSchema)
-    empty = dict.fromkeys(("sandbox_alive", "session_alive", "exit", "created_at", "started_at", "state_changed_at"))
     return {
-        **empty,
         "id": row["id"],
         "index": row["index"],
         "name": readable(row["name"]),
@@ -187,13 +184,24 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> dict[str, Any]:
         "label": "unknown (written by a newer hitchpost)" if newer else "unknown (see hitch doctor)",
         "quiet_since": None,
         "attention": "unknown",
+        "headline": "Unknown",
+        "detail": readable(str(why)),
+        "report": None,
         "colour": COLOURS[UNKNOWN],
         "live": False,
         "takes_prompt": False,
+        "refusal": None,
         "rank": rank(row["record"], UNKNOWN, UNKNOWN, live=False),
+        "sandbox_alive": None,
+        "session_alive": None,
+        "exit": None,
         "survivors": None,
+        "created_at": None,
+        "started_at": None,
+        "state_changed_at": None,
         "last_activity_at": None,
         "last_active_at": None,
         "idle_after_s": None,
         "supports_resume": False,
+        "conversation": None,
     }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, datetime
 
 from hitchpost import wire
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Exit, Facts, Report
+from hitchpost.ops.views import moments
 from hitchpost.runtimes import base
-from hitchpost.store import files, records, runfiles, story
+from hitchpost.store import files, records, runfiles
 from hitchpost.store.home import run_folder, session_folder
 from hitchpost.store.records import Record
 from hitchpost.store.session import State, read_state
@@ -19,10 +19,11 @@ from hitchpost.values import fields, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
     from typing import Any
 
 DYING_S = 0.3
-NEVER = datetime.fromtimestamp(0, UTC)
+NEVER = moments.at(0)
 SEEN_OF_HEALTH = (
     "keeper_alive",
     "sandbox_alive",
@@ -78,7 +79,7 @@ def with_activity(seen: Observation) -> Observation:
     written = output.last_written(os.path.join(seen.run_folder, wire.OUTPUT))
     if written is None:
         return seen
-    return replace(seen, facts=replace(seen.facts, last_activity_at=datetime.fromtimestamp(written, UTC)))
+    return replace(seen, facts=replace(seen.facts, last_activity_at=moments.at(written)))
 
 
 def as_it_was(seen: Observation) -> bool:
@@ -99,7 +100,7 @@ def ended(seen: Observation, message: dict[str, object]) -> Observation | None:
     None when the keeper's word is not all that a look needs, or could not be written.
     """
     changed_at, state, end, written = (
-        moment(message.get("changed_at")),
+        moments.moment(message.get("changed_at")),
         message.get("state"),
         message["exit"],
         message["written_at"],
@@ -107,9 +108,7 @@ def ended(seen: Observation, message: dict[str, object]) -> Observation | None:
     is_end = state in runs.TERMINAL and state != runs.ORPHANED and seen.facts.state in runs.LIVE
     if not is_end or changed_at is None or seen.problem or seen.facts.has_sandbox:
         return None
-    last_activity_at = (
-        datetime.fromtimestamp(written, UTC) if isinstance(written, float) else seen.facts.last_activity_at
-    )
+    last_activity_at = moments.at(written) if isinstance(written, float) else seen.facts.last_activity_at
     assert isinstance(end, dict)
     return replace(
         seen,
@@ -125,7 +124,7 @@ def ended(seen: Observation, message: dict[str, object]) -> Observation | None:
 
 
 def facts(folder: str, record: Record, state: State | None) -> Facts:
-    created_at = moment(record.created_at) or NEVER
+    created_at = moments.moment(record.created_at) or NEVER
     if state is None:
         return Facts(created_at=created_at, record=record.record, runtime=record.runtime, probe_failed=True)
     where = run_folder(folder, state.run)
@@ -133,12 +132,12 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
     known = Facts(
         created_at=created_at,
         state=state.state,
-        state_changed_at=moment(state.state_changed_at),
+        state_changed_at=moments.moment(state.state_changed_at),
         record=record.record,
-        record_changed_at=moment(record.record_changed_at),
+        record_changed_at=moments.moment(record.record_changed_at),
         runtime=record.runtime,
         run=state.run,
-        started_at=None if run is None else moment(run.started_at),
+        started_at=None if run is None else moments.moment(run.started_at),
         last_activity_at=_last_activity(where, state),
         last_alive_at=_last_alive(where),
         supports_resume=record.supports_resume,
@@ -198,17 +197,6 @@ def survivors_of_earlier_runs(seen: Observation) -> dict[int, int]:
     return {run: end.survivors for run, end in ends.items() if end is not None and end.survivors}
 
 
-def moment(text: object) -> datetime | None:
-    """An RFC 3339 text as an aware datetime; None for anything else."""
-    if not isinstance(text, str):
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
 def read_exit(where: str) -> Exit | None:
     return exit_of(runfiles.read_exit(where))
 
@@ -246,9 +234,9 @@ def exit_of(value: dict[str, object]) -> Exit | None:
         error=text("error"),
         survivors=number("survivors" if number("survivors_now") is None else "survivors_now") or 0,
         attention=text("attention"),
-        ended_at=moment(value.get("ended_at")),
+        ended_at=moments.moment(value.get("ended_at")),
         ended_at_known=value.get("ended_at_known") is not False,
-        torn_down_at=moment(value.get("torn_down_at")),
+        torn_down_at=moments.moment(value.get("torn_down_at")),
         out_of_memory=value.get("out_of_memory") is True,
     )
 
@@ -256,7 +244,7 @@ def exit_of(value: dict[str, object]) -> Exit | None:
 def _record(folder: str) -> tuple[Record, str]:
     try:
         return records.read(folder), ""
-    except (files.Unreadable, FileNotFoundError) as error:
+    except files.Unreadable as error:
         if not os.path.isdir(folder):
             raise FileNotFoundError(folder) from None
         return records.from_story(folder), str(error)
@@ -265,29 +253,50 @@ def _record(folder: str) -> tuple[Record, str]:
 def _state(folder: str, record: Record) -> tuple[State | None, str]:
     try:
         return read_state(folder), ""
-    except (files.Unreadable, FileNotFoundError) as error:
+    except files.Unreadable as error:
+        from hitchpost.store import story
+
         value = story.rebuilt_state(folder, record.id, record.workspace_id or "")
         state = None if value is None else State(**{key: value[key] for key in value if key in fields(State)})  # type: ignore[arg-type]
         return state, str(error)
 
 
 def read_report(where: str) -> Report | None:
-    value = runfiles.read_report(where)
-    at = moment(value.get("at"))
-    if at is None or not isinstance(value.get("state"), str):
+    return report_of(runfiles.read_report(where))
+
+
+def report_of(value: dict[str, object]) -> Report | None:
+    """What the agent is doing, as ``attention.json`` and the story have it."""
+    at, state = moments.moment(value.get("at")), value.get("state")
+    if at is None or not isinstance(state, str):
         return None
-    kind = value.get("kind")
-    return Report(str(value["state"]), str(value.get("source")), at, kind if isinstance(kind, str) else None)
+
+    def text(key: str) -> str | None:
+        item = value.get(key)
+        return item if isinstance(item, str) and item else None
+
+    options, background = value.get("options"), value.get("background")
+    return Report(
+        state=state,
+        source=str(value.get("source")),
+        at=at,
+        kind=text("kind"),
+        message=text("message"),
+        request=text("request"),
+        options=tuple(map(str, options)) if isinstance(options, list) else (),
+        background=background if isinstance(background, int) else 0,
+        until=text("until"),
+    )
 
 
 def _last_activity(where: str, state: State) -> datetime | None:
     written = output.last_written(os.path.join(where, wire.OUTPUT))
-    return moment(state.last_activity_at) if written is None else datetime.fromtimestamp(written, UTC)
+    return moments.moment(state.last_activity_at) if written is None else moments.at(written)
 
 
 def _last_alive(where: str) -> datetime | None:
     """When the keeper last touched its lock: a sign of life that it gives now and then."""
     try:
-        return datetime.fromtimestamp(os.stat(os.path.join(where, wire.KEEPER_LOCK)).st_mtime, UTC)
+        return moments.at(os.stat(os.path.join(where, wire.KEEPER_LOCK)).st_mtime)
     except OSError:
         return None

@@ -12,10 +12,10 @@ from hitchpost.errors import UsageError
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
 from hitchpost.model.durations import seconds_between
-from hitchpost.model.facts import Exit, Facts
+from hitchpost.model.facts import Exit, Facts, Report
 from hitchpost.model.status import gone_unseen, last_sign_of_life
-from hitchpost.ops.views.observe import Observation, moment, read_exit, read_report
-from hitchpost.ops.views.session_json import rfc3339
+from hitchpost.ops.views.moments import moment, rfc3339
+from hitchpost.ops.views.observe import Observation, read_exit, read_report, report_of
 from hitchpost.store.home import run_folder
 from hitchpost.terminal import output
 from hitchpost.values import replace
@@ -154,11 +154,19 @@ def _exit_from_story(line: Line) -> Exit:
     return Exit(error=str(line.get("reason") or runs.UNSEEN), ended_at=moment(line["at"]))
 
 
+def _reported(story: Sequence[Line], run: int, where: str, at: datetime) -> Report | None:
+    """What the agent was doing, as the story has it. Older runs have only their last report."""
+    told = [line for line in story if line["event"] == "attention" and line.get("run") == run]
+    if not told:
+        report = read_report(where)
+        return report if report is not None and report.at <= at else None
+    known = told_by(told, at)
+    return report_of(known[-1]) if known and known[-1].get("state") != "clear" else None
+
+
 def _alive(facts: Facts, present: Facts, story: Sequence[Line], where: str, at: datetime) -> Facts:
     """Whether the run lived at ``at``: proved by its keeper's own words, then or later, else by its output."""
-    report = read_report(where)
-    if report is not None and report.at <= at:
-        facts = replace(facts, report=report)
+    facts = replace(facts, report=_reported(story, facts.run, where, at))
     following = (line for line in story if line.get("run") == facts.run and line["event"] == "state")
     end = next((line for line in following if line.get("to") in runs.TERMINAL), None)
     seen_end = read_exit(where)

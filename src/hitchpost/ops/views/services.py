@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any
 
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import FAILURES
 from hitchpost.model import run as runs
 from hitchpost.model.compat import agent_state, container_name
 from hitchpost.model.facts import has_sandbox
@@ -42,7 +42,7 @@ def _present(home: str, sessions: Iterable[str]) -> Iterator[Observation]:
     for session in sessions:
         try:
             yield observe(home, session)
-        except (HitchpostError, OSError):
+        except FAILURES:
             continue
 
 

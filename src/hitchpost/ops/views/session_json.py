@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from hitchpost.model import run as runs
 from hitchpost.model.compat import event_reason, event_status
 from hitchpost.model.facts import Facts
 from hitchpost.model.status import Status, as_told, settle, status, survivors
-from hitchpost.ops.views.observe import Observation, moment
+from hitchpost.ops.views.moments import moment, rfc3339
+from hitchpost.ops.views.observe import Observation
 from hitchpost.text import readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
     from typing import Any
 
+    from hitchpost.ops.views.session_types import ExitJson, ReportJson, SessionJson
 
-def to_json(seen: Observation, now: datetime, words: Status | None = None) -> dict[str, Any]:
+
+def to_json(seen: Observation, now: datetime, words: Status | None = None) -> SessionJson:
     record, facts = seen.record, settle(seen.facts)
     words = words or status(facts, now)
     return {
@@ -27,16 +29,24 @@ def to_json(seen: Observation, now: datetime, words: Status | None = None) -> di
         "agent": readable(record.agent),
         "runtime": record.runtime,
         "record": facts.record,
-        "workspace": readable({"id": record.workspace_id, "path": record.folder, "branch": record.branch}),
+        "workspace": {
+            "id": record.workspace_id,
+            "path": readable(record.folder),
+            "branch": readable(record.branch),
+        },
         "run": facts.run,
         "state": words.state,
         "status": words.word,
         "label": words.label if not seen.problem else f"{words.label} (unreadable file, see hitch doctor)",
         "quiet_since": rfc3339(words.quiet_since),
         "attention": words.attention,
+        "headline": words.headline,
+        "detail": readable(words.detail),
+        "report": report_shape(facts),
         "colour": words.colour,
         "live": words.live,
         "takes_prompt": words.takes_prompt,
+        "refusal": words.refusal,
         "rank": words.rank,
         "sandbox_alive": facts.sandbox_alive,
         "session_alive": words.session_alive,
@@ -49,6 +59,7 @@ def to_json(seen: Observation, now: datetime, words: Status | None = None) -> di
         "last_active_at": rfc3339(moment(record.last_active_at)),
         "idle_after_s": record.idle_after_s,
         "supports_resume": record.supports_resume,
+        "conversation": record.conversation_id,
     }
 
 
@@ -71,7 +82,25 @@ def exported(seen: Observation, now: datetime) -> dict[str, Any]:
     }
 
 
-def exit_shape(facts: Facts) -> dict[str, Any] | None:
+def report_shape(facts: Facts) -> ReportJson | None:
+    """What the agent is doing, who says so, and what it asks; None where nothing but its output tells."""
+    report = facts.report
+    if report is None or facts.state != runs.RUNNING:
+        return None
+    return {
+        "state": report.state,
+        "kind": report.kind,
+        "message": None if report.message is None else readable(report.message),
+        "request": report.request,
+        "options": list(report.options),
+        "background": report.background,
+        "until": report.until,
+        "source": report.source,
+        "at": rfc3339(report.at),
+    }
+
+
+def exit_shape(facts: Facts) -> ExitJson | None:
     """The end of the run; None while it lives."""
     end = facts.exit
     if end is None or facts.state not in runs.TERMINAL:
@@ -84,7 +113,3 @@ def exit_shape(facts: Facts) -> dict[str, Any] | None:
         "ended_at": rfc3339(end.ended_at),
         "ended_at_known": end.ended_at_known and end.ended_at is not None,
     }
-
-
-def rfc3339(at: datetime | None) -> str | None:
-    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")

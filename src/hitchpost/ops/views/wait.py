@@ -19,16 +19,19 @@ from hitchpost.ops.views.observe import Observation, read_exit
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, is_kept
 from hitchpost.values import replace
 
-EXIT = "exit"
+EXIT, YOUR_TURN = "exit", "your-turn"
+TURN_OVER = (*QUIET, "error")
 UNTIL: dict[str, tuple[str, ...]] = {
-    "idle": QUIET,
+    "idle": TURN_OVER,
     "waiting": (WAITING, DONE),
     "blocked": (BLOCKED,),
+    YOUR_TURN: (BLOCKED, WAITING, DONE, "error"),
     EXIT: (),
 }
 """What can be waited for, and the attention that satisfies it."""
+ENDED_TOO = (YOUR_TURN, EXIT)
+"""What the end of the run satisfies."""
 
-TURN_OVER = (*QUIET, "error")
 RETRY_S = 0.01
 A_LITTLE_MORE_S = 0.002
 
@@ -45,7 +48,7 @@ def wait(home: str, seen: Observation, until: str, *, timeout_s: float | None = 
 
     Raises ``TimedOut``.
     """
-    what = "had not ended" if until == EXIT else f"was not {until}"
+    what = {EXIT: "had not ended", YOUR_TURN: "did not need anybody"}.get(until, f"was not {until}")
     return _wait(home, seen, UNTIL[until], what, timeout_s, None)
 
 

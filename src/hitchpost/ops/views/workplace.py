@@ -25,16 +25,16 @@ def tree_of(home: str, record: Record) -> Tree | None:
     workspace = workspace_of(home, record)
     if workspace is not None and workspace.managed:
         return store.tree(home, workspace)
-    from hitchpost.workspaces import contained, tree
-    from hitchpost.workspaces.inside import FOLDER
+    from hitchpost.workspaces import container_writes, tree
+    from hitchpost.workspaces.container_git import FOLDER
 
     known = tree.read(record.git)
     if known is None and record.base is not None:  # written down by an older version
         known = tree.discover(record.folder, home)
     if known is None:
         return None
-    if contained.could_write(home, known.common):
-        raise contained.not_yours(known.common)
+    if container_writes.could_write(home, known.common):
+        raise container_writes.not_yours(known.common)
     folder = session_folder(home, record.id)
     inside = os.path.join(folder, FOLDER)
     return replace(known, keep=folder, inside=inside if os.path.isdir(inside) else "")

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from hitchpost.errors import Refused
 from hitchpost.hub.http.agent_view import Views
 from hitchpost.hub.http.depends import Actor, CallersGrant, PathAgent, TheHub
-from hitchpost.hub.http.needs import AGENT, listed_for
+from hitchpost.hub.http.permissions import AGENT, listed_for
 from hitchpost.hub.http.schemas import AgentView
 from hitchpost.model import run as runs
 from hitchpost.model.status import STALE

@@ -17,7 +17,7 @@ from hitchpost.hub.http.agent_view import Views
 from hitchpost.hub.http.depends import CallersGrant, TheHub
 from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.metrics import Metrics
-from hitchpost.hub.http.needs import listed_for, visible_to
+from hitchpost.hub.http.permissions import listed_for, visible_to
 from hitchpost.hub.session import HubSession
 from hitchpost.ops.views.services import containers, counts
 

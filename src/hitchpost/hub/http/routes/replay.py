@@ -12,10 +12,10 @@ from pydantic import BaseModel, Field
 
 from hitchpost import wire
 from hitchpost.hub.http.depends import PathSession, TheHub
-from hitchpost.hub.http.needs import SESSION
+from hitchpost.hub.http.permissions import SESSION
 from hitchpost.hub.session import HubSession
 from hitchpost.ops.views.find import chosen_run
-from hitchpost.ops.views.session_json import rfc3339
+from hitchpost.ops.views.moments import rfc3339
 from hitchpost.store.home import run_folder
 from hitchpost.terminal import output, playback
 

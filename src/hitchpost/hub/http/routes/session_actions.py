@@ -5,27 +5,31 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
+from fastapi.responses import JSONResponse
 
 from hitchpost.hub.http import schemas
 from hitchpost.hub.http.depends import Actor, PathSession, TheHub
-from hitchpost.hub.http.needs import SESSION
+from hitchpost.hub.http.permissions import SESSION
 from hitchpost.hub.session import HubSession
+from hitchpost.ops.sessions.answer import answer
 from hitchpost.ops.sessions.edit import edit
+from hitchpost.ops.views.session_types import SessionJson
 from hitchpost.text import readable
 
 router = APIRouter()
 
 
 @router.patch(SESSION, response_model=schemas.Session)
-async def edit_session(hub: TheHub, session: PathSession, body: schemas.Changes, actor: Actor) -> dict[str, Any]:
+async def edit_session(hub: TheHub, session: PathSession, body: schemas.Changes, actor: Actor) -> SessionJson:
     await hub.do(edit, hub.home, session.id, actor=actor, **body.model_dump())
     return (await hub.after(session.id)).shape
 
 
-@router.delete(SESSION, status_code=204)
+@router.delete(SESSION, status_code=204, responses={200: {"model": schemas.Lost}})
 async def remove_session(hub: TheHub, session: PathSession, actor: Actor, force: bool = False) -> Response:
-    await hub.remove(session.id, actor=actor, force=force)
-    return Response(status_code=204)
+    """204; with ``force``, 200 and what was lost, when commits of its container could not be brought out."""
+    lost = await hub.remove(session.id, actor=actor, force=force)
+    return JSONResponse(schemas.Lost(lost=readable(lost)).model_dump()) if lost else Response(status_code=204)
 
 
 @router.post(f"{SESSION}/prompt", response_model=schemas.PromptAnswer)
@@ -34,23 +38,42 @@ async def prompt_session(hub: TheHub, session: PathSession, body: schemas.Prompt
     return {**receipt, "session": after.shape}
 
 
+@router.post(f"{SESSION}/answer", response_model=schemas.Session)
+async def answer_session(hub: TheHub, session: PathSession, body: schemas.Answer, actor: Actor) -> SessionJson:
+    await hub.do(answer, hub.home, session.id, actor=actor, **body.model_dump())
+    return (await hub.after(session.id)).shape
+
+
 @router.post(f"{SESSION}/stop", response_model=schemas.Session)
 async def stop_session(
     hub: TheHub, session: PathSession, actor: Actor, body: Annotated[schemas.StopWish | None, Body()] = None
-) -> dict[str, Any]:
+) -> SessionJson:
     return (await hub.stop(session.id, actor=actor, reason=body.reason if body else "")).shape
 
 
 @router.post(f"{SESSION}/restart", response_model=schemas.SessionWithNotes)
-async def restart_session(hub: TheHub, session: PathSession, actor: Actor) -> dict[str, Any]:
-    after, notes = await hub.restart(session.id, actor=actor)
+async def restart_session(
+    hub: TheHub, session: PathSession, actor: Actor, body: Annotated[schemas.RestartWish | None, Body()] = None
+) -> dict[str, Any]:
+    """The agent begins a new conversation. Its first prompt is sent only when that is asked for."""
+    after, notes = await hub.restart(session.id, actor=actor, again=body is not None and body.again)
     return {"session": after.shape, "notes": readable(notes)}
 
 
 @router.post(f"{SESSION}/resume", response_model=schemas.RecordAnswer)
 async def resume_session(hub: TheHub, session: PathSession, actor: Actor) -> dict[str, Any]:
-    after, notes = await hub.resume(session.id, actor=actor)
-    return record_answer(after, notes)
+    """The agent goes on with its conversation, where it can; ``resumed`` says whether it does."""
+    after, begun = await hub.resume(session.id, actor=actor)
+    return {**record_answer(after, list(begun.notes)), "resumed": begun.resumed}
+
+
+@router.post(f"{SESSION}/fork", response_model=schemas.SessionWithNotes, status_code=201)
+async def fork_session(
+    hub: TheHub, session: PathSession, actor: Actor, body: Annotated[schemas.ForkWish | None, Body()] = None
+) -> dict[str, Any]:
+    """A new session with the conversation, and the uncommitted work in a worktree on a new branch."""
+    after, notes = await hub.fork(session.id, name=None if body is None else body.name, actor=actor)
+    return {"session": after.shape, "notes": readable(notes)}
 
 
 @router.post(f"{SESSION}/cancel", response_model=schemas.RecordAnswer)
@@ -60,7 +83,7 @@ async def cancel_session(hub: TheHub, session: PathSession, actor: Actor) -> dic
 
 
 @router.post(f"{SESSION}/archive", response_model=schemas.Session)
-async def archive_session(hub: TheHub, session: PathSession, actor: Actor) -> dict[str, Any]:
+async def archive_session(hub: TheHub, session: PathSession, actor: Actor) -> SessionJson:
     return (await hub.archive(session.id, actor=actor)).shape
 
 

@@ -13,11 +13,12 @@ from fastapi.responses import StreamingResponse
 from hitchpost import wire
 from hitchpost.hub.http import schemas
 from hitchpost.hub.http.depends import PathSession, TheHub
-from hitchpost.hub.http.needs import SESSION
+from hitchpost.hub.http.permissions import SESSION
 from hitchpost.ops.views.diff import changed, diff_shape
 from hitchpost.ops.views.explain import explain
 from hitchpost.ops.views.find import chosen_run
-from hitchpost.ops.views.session_json import rfc3339
+from hitchpost.ops.views.moments import rfc3339
+from hitchpost.ops.views.session_types import SessionJson
 from hitchpost.store import files, runfiles, story
 from hitchpost.store.home import run_folder
 from hitchpost.terminal import output
@@ -33,7 +34,7 @@ class Asciicast(StreamingResponse):
 
 
 @router.get(SESSION, response_model=schemas.Session)
-async def get_session(session: PathSession) -> dict[str, Any]:
+async def get_session(session: PathSession) -> SessionJson:
     return session.shape
 
 
@@ -71,7 +72,7 @@ async def get_recording(hub: TheHub, session: PathSession, run: int | None = Non
 @router.get(f"{SESSION}/diff", response_model=schemas.Difference)
 async def get_diff(hub: TheHub, session: PathSession) -> dict[str, Any]:
     record = session.observation.record
-    return await hub.look_at_files(lambda: diff_shape(changed(hub.home, record)))
+    return await hub.look_at_files_of(record.id, lambda: diff_shape(changed(hub.home, record)))
 
 
 @router.get(f"{SESSION}/explain", response_model=schemas.Explanation)

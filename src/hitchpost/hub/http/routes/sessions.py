@@ -13,7 +13,7 @@ from fastapi.responses import PlainTextResponse
 
 from hitchpost.hub.http import schemas
 from hitchpost.hub.http.depends import Actor, CallersGrant, TheHub
-from hitchpost.hub.http.needs import visible_to
+from hitchpost.hub.http.permissions import visible_to
 from hitchpost.model.record import chosen
 from hitchpost.ops.sessions.spec import SandboxOptions, SessionSpec
 from hitchpost.ops.views.listing import as_json

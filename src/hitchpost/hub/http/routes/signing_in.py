@@ -16,7 +16,7 @@ from hitchpost.hub.http.proof import decoded
 from hitchpost.hub.http.schemas import Strict
 from hitchpost.hub.http.signin import SignIn
 from hitchpost.hub.http.tokenfile import BROWSER
-from hitchpost.ops.views.session_json import rfc3339
+from hitchpost.ops.views.moments import rfc3339
 
 router = APIRouter()
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -104,11 +104,12 @@ async def challenge_hub(sign_in: TheSignIn, request: Request, body: Challenge) -
 @router.post(SIGN_IN_PATH, response_model=SignedIn)
 async def sign_page_in(sign_in: TheSignIn, body: PageProof) -> dict[str, Any]:
     tokens = sign_in.tokens
-    browser = await asyncio.to_thread(tokens.sign_in, body.nonce, decoded(body.proof))
+    browser = tokens.sign_in(body.nonce, decoded(body.proof))
     if browser is None:
         if tokens.guessed(body.proof):
             raise HTTPException(429, "too many wrong proofs; try again in a minute")
         raise HTTPException(401, "this link was used already, or is older than a minute")
+    await asyncio.to_thread(tokens.write_down, browser.key)
     fresh = {"token": tokens.new_token(browser.key), "ticket": tokens.new_ticket(browser.key)}
     return {"id": browser.key, "page": sign_in.page_version, **fresh, **_me(browser.grant)}
 

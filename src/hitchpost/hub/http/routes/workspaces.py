@@ -9,12 +9,12 @@ from pydantic import BaseModel
 
 from hitchpost.hub.http.depends import CallersGrant, TheHub
 from hitchpost.hub.http.grants import Grant
-from hitchpost.hub.http.needs import WORKSPACES, visible_to
+from hitchpost.hub.http.permissions import WORKSPACES, visible_to
 from hitchpost.hub.http.schemas import Name, Path, Strict
 from hitchpost.ops.workspaces import make
 from hitchpost.text import readable
 from hitchpost.workspaces import store
-from hitchpost.workspaces.overview import overview
+from hitchpost.workspaces.overview import overview, overviews
 from hitchpost.workspaces.removal import remove
 
 router = APIRouter()
@@ -87,7 +87,7 @@ async def remove_workspace(hub: TheHub, workspace: Name, force: bool = False) ->
 def _listed(home: str, grant: Grant, ids: frozenset[str] | None) -> list[dict[str, Any]]:
     """The workspaces with these ids, all when None, with the users that the grant covers."""
     workspaces = [workspace for workspace in store.listed(home) if ids is None or workspace.id in ids]
-    views: list[dict[str, Any]] = [overview(home, workspace) for workspace in workspaces]
+    views = overviews(home, workspaces)
     for view in views:
         view["users"] = [user for user in view["users"] if grant.sees(user["session"])]
     return readable(views)

@@ -1,0 +1,174 @@
+"""Rules that read an agent's screen or title, and how its prompt takes text: data in the agent's own file.
+
+A new version of an agent that looks different is a change of that file. ``hitch rules test`` shows what it changes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from hitchpost.agents import catalog
+from hitchpost.errors import UsageError
+from hitchpost.model import attention
+
+STATES = attention.STATES
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Applies when every pattern of ``find`` is there and none of ``without``, in the last ``rows`` lines (0: all).
+
+    ``message`` is a text, or a pattern whose group ``text`` is it. ``adds``: see ``model.attention.Evidence``.
+    For agents that read lines: ``reading`` says whether it must be reading one, and ``printed`` what it must have
+    printed since it took the last one. Its group ``text`` is added to the message.
+    """
+
+    state: str
+    find: tuple[re.Pattern[str], ...]
+    without: tuple[re.Pattern[str], ...] = ()
+    rows: int = 0
+    kind: str = ""
+    message: str = ""
+    message_from: re.Pattern[str] | None = None
+    until_from: re.Pattern[str] | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    adds: bool = False
+    reading: bool | None = None
+    printed: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """``keys`` are what is typed for each option."""
+
+    rule: Rule
+    state: str
+    message: str
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRules:
+    """How a text reaches the agent as it is. ``guards`` maps a beginning to what is put before it; None refuses."""
+
+    guards: tuple[tuple[str, str | None], ...] = ()
+    end_guards: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """``enter_after_s``: Enter is pressed so long after the text was seen in the agent's prompt, and not at once."""
+
+    version: int = 0
+    screen: tuple[Rule, ...] = ()
+    title: tuple[Rule, ...] = ()
+    only_at_start: bool = False
+    queues: bool = True
+    proofs: tuple[str, ...] = ()
+    composer: re.Pattern[str] | None = None
+    enter_after_s: float = 0.0
+    prompt: PromptRules = field(default_factory=PromptRules)
+
+
+def load(name: str) -> Rules:
+    """The rules of an agent of the catalog; none where its file has none. Raises ``UsageError``."""
+    return parse(catalog.table(name), name)
+
+
+def parse(table: dict[str, Any], name: str) -> Rules:
+    prompt = table.get("prompt", {})
+    try:
+        return Rules(
+            version=int(table.get("rules", {}).get("version", 0)),
+            screen=tuple(_rule(item) for item in table.get("screen", ())),
+            title=tuple(_rule(item) for item in table.get("title_rules", ())),
+            only_at_start=bool(table.get("rules", {}).get("only_at_start", False)),
+            queues=bool(prompt.get("queues", True)),
+            proofs=tuple(prompt.get("proofs", ())),
+            composer=re.compile(prompt["composer"], re.MULTILINE) if "composer" in prompt else None,
+            enter_after_s=float(prompt.get("enter_after_s", 0)),
+            prompt=PromptRules(_guards(prompt.get("begins", {})), _guards(prompt.get("ends", {}))),
+        )
+    except (re.error, KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"the rules of agent {name} cannot be read: {error}") from None
+
+
+def _rule(item: dict[str, Any]) -> Rule:
+    if item["state"] not in STATES:
+        raise ValueError(f"expected a state, one of {', '.join(STATES)}, but got {item['state']!r}")
+    return Rule(
+        state=item["state"],
+        find=_patterns(item.get("find", ()) if "reading" in item else item["find"]),
+        without=_patterns(item.get("without", ())),
+        rows=int(item.get("rows", 0)),
+        kind=item.get("kind", ""),
+        message=item.get("message", ""),
+        message_from=_pattern(item.get("message_from")),
+        until_from=_pattern(item.get("until_from")),
+        options=tuple(item.get("options", {}).items()),
+        adds=bool(item.get("adds", False)),
+        reading=item.get("reading"),
+        printed=_pattern(item.get("printed")),
+    )
+
+
+def _patterns(found: str | list[str] | tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(text, re.MULTILINE) for text in ([found] if isinstance(found, str) else found))
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    return None if text is None else re.compile(text, re.MULTILINE)
+
+
+def _guards(found: dict[str, Any]) -> tuple[tuple[str, str | None], ...]:
+    """``false`` in the file refuses such a text."""
+    return tuple((text, None if guard is False else str(guard)) for text, guard in found.items())
+
+
+def first_match(rules: tuple[Rule, ...], text: str, *, reading: bool | None = None, printed: str = "") -> Match | None:
+    """``reading`` and ``printed`` are known of agents that read lines only."""
+    lines = text.rstrip().split("\n")
+    for rule in rules:
+        shown = "\n".join(lines[-rule.rows :]) if rule.rows else text
+        if (
+            rule.reading in (None, reading)
+            and all(pattern.search(shown) for pattern in rule.find)
+            and not any(pattern.search(shown) for pattern in rule.without)
+            and (rule.printed is None or rule.printed.search(printed))
+        ):
+            found = (_group(rule.message_from, shown), _group(rule.printed, printed))
+            message = " ".join(filter(None, found)) or rule.message
+            details: dict[str, Any] = {"message": message, "kind": rule.kind, "adds": rule.adds}
+            details |= {"until": _group(rule.until_from, shown), "options": tuple(name for name, _ in rule.options)}
+            return Match(rule, rule.state, message, details)
+    return None
+
+
+def _group(pattern: re.Pattern[str] | None, text: str) -> str:
+    found = pattern.search(text) if pattern is not None else None
+    return " ".join((found.groupdict().get("text") or "").split()) if found is not None else ""
+
+
+def composed(composer: re.Pattern[str], screen: str) -> str | None:
+    """What stands in the agent's prompt and was not sent; None when no prompt is shown."""
+    found = [match.group("text").strip() for match in composer.finditer(screen)]
+    return found[-1] if found else None  # what is above the last one was said before
+
+
+def guarded(rules: PromptRules, text: str) -> str | None:
+    """``text`` as it must be typed to arrive as it is; None when it cannot."""
+    for begin, guard in rules.guards:
+        if (text.lstrip() if guard is None else text).startswith(begin):  # a space does not help where it is refused
+            if guard is None:
+                return None
+            text = guard + text
+            break
+    for end, guard in rules.end_guards:
+        if text.endswith(end):
+            if guard is None:
+                return None
+            text += guard
+            break
+    return text

@@ -1,0 +1,28 @@
+"""``hitch answer``."""
+
+from __future__ import annotations
+
+import click
+
+from hitchpost.cli.common import json_option, print_json, session_argument, session_json
+from hitchpost.ops.sessions.answer import answer
+from hitchpost.store.home import open_home
+from hitchpost.text import visible
+
+
+@click.command("answer")
+@session_argument
+@click.argument("choice", metavar="yes|no|always|TEXT")
+@click.option("--request", default="", metavar="ID", help="Answer only this request; the session's JSON has its id.")
+@click.option("--message", default="", metavar="TEXT", help="With no: tell the agent why.")
+@json_option
+def command(session: str, choice: str, request: str, message: str, as_json: bool) -> None:
+    """Answer what SESSION asks: allow or refuse what it wants to do.
+
+    An answer counts once. If somebody has pressed a key in its terminal first, this is refused.
+    """
+    seen = answer(open_home(create=False), session, choice, actor="cli", request=request, message=message)
+    if as_json:
+        print_json(session_json(seen))
+    else:
+        click.echo(f"answered {visible(choice)} to {visible(seen.record.name)}")

@@ -1,0 +1,37 @@
+"""``hitch fork``."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from hitchpost.cli.common import json_option, print_json, progress, say, session_argument, session_json, terminal_size
+from hitchpost.ops.sessions.fork import fork
+from hitchpost.ops.views.find import find
+from hitchpost.store.home import open_home
+from hitchpost.text import visible
+
+
+@click.command("fork")
+@session_argument
+@click.option("--name", metavar="N", help="Name of the new session. Default: a generated one.")
+@json_option
+def command(session: str, name: str | None, as_json: bool) -> None:
+    """Start a new session with the conversation of SESSION and a copy of its work.
+
+    The copy is a worktree on a new branch, at the same commit, with the uncommitted files, but for ignored ones.
+    SESSION itself goes on as it was.
+    """
+    home = open_home()
+    record = find(home, session).record
+    told = progress(record.name, "copying its work")
+    seen, notes = fork(home, record.id, actor="cli", caller=os.environ, name=name, size=terminal_size(), progress=told)
+    for note in notes:
+        say(note)
+    if as_json:
+        print_json(session_json(seen))
+        return
+    made = seen.record
+    words = f"{visible(made.name)} started as session {made.index}, id {made.id} (run {seen.facts.run})"
+    click.echo(f"{words}, with the conversation of {visible(record.name)}")

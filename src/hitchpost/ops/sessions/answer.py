@@ -1,0 +1,32 @@
+"""Answering what an agent asks: its permission dialog, from wherever a person is."""
+
+from __future__ import annotations
+
+from hitchpost.errors import KeeperSilent, Refused
+from hitchpost.ops.views.advice import way_on
+from hitchpost.ops.views.find import find
+from hitchpost.ops.views.observe import Observation, observe
+from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
+from hitchpost.store.session import Session
+
+ANSWER_S = 20.0
+
+
+def answer(home: str, session: str, choice: str, *, actor: str, request: str = "", message: str = "") -> Observation:
+    """Answer what the agent asks now, or just ``request``. Exactly once: what is gone or answered is ``Refused``."""
+    seen = find(home, session)
+    name, report = seen.record.name, seen.facts.report
+    try:
+        with Link.connect(seen.run_folder) as link:
+            asked = {"choice": choice, "request": request, "message": message}
+            receipt = link.request("answer", timeout_s=ANSWER_S, **asked)
+    except Silent:
+        raise KeeperSilent(name, TIMEOUT_S) from None
+    except NoKeeper:
+        raise Refused(f"{name} is not running", way_on(seen)) from None
+    if receipt.get("ok") is not True:
+        raise Refused(f"not answered: {receipt.get('why')}")
+    stored = Session(seen.folder, actor=actor)
+    with stored.lock():
+        stored.tell("answered", run=seen.facts.run, choice=choice, question=report.message if report else None)
+    return observe(home, seen.record.id)

@@ -1,0 +1,170 @@
+"""Claude Code: its own reports first, its hooks for what they leave out, and its session file for dialogs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any
+
+from hitchpost.model.attention import AT_PROMPT, BLOCKED, DIALOG, DONE, ERROR, LIMIT, PERMISSION, QUESTION, WORKING
+from hitchpost.watcher.adapter import HOOKS, OSC, SCREEN, Adapter
+
+FILE = "session file"
+ALLOW, DENY = "yes", "no"
+MOST_FILE_BYTES = 1 << 16
+FILE_AGAIN_S = 1.0
+LIMIT_WORDS = ("usage limit", "limit reached", "rate limit", "rate_limit", "out of extra usage")
+
+
+class Claude(Adapter):
+    sources = (OSC, HOOKS, FILE, SCREEN)
+
+    def __init__(self, watching: Any) -> None:
+        super().__init__(watching)
+        self._requests: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
+        self._again: asyncio.TimerHandle | None = None
+
+    # its hooks ----------------------------------------------------------------------------------------------------
+
+    async def on_hook(self, name: str, told: dict[str, Any]) -> dict[str, Any] | None:
+        session = str(told.get("session_id") or "")
+        if name == "SessionStart" and session:
+            self.watching.conversation(session, begun=told.get("source") == "resume")
+        elif name == "UserPromptSubmit":
+            self.watching.conversation(session, begun=True)
+            self.watching.put(HOOKS, WORKING)
+            self.prompted(str(told.get("prompt", "")), name)
+        elif name == "Stop":
+            tasks = [task for task in _objects(told.get("background_tasks")) if task.get("status") in (None, "running")]
+            names = ", ".join(str(task.get("description") or task.get("command") or "") for task in tasks)
+            self.watching.put(HOOKS, DONE, background=len(tasks), message=names or first_line(told))
+        elif name == "StopFailure":
+            text = str(told.get("last_assistant_message") or told.get("error") or "")
+            self.watching.put(HOOKS, ERROR, message=text, kind=is_limit(told, text))
+        elif name == "PermissionRequest":
+            return await self._permission(told)
+        return None
+
+    async def _permission(self, told: dict[str, Any]) -> dict[str, Any] | None:
+        """Hold the hook until somebody answers here, or the question is gone because somebody pressed a key."""
+        tool, wanted = str(told.get("tool_name") or ""), told.get("tool_input")
+        if tool == "AskUserQuestion":
+            self.watching.put(HOOKS, BLOCKED, kind=QUESTION, message=_question(wanted))
+            return None
+        number = self.watching.new_request()
+        answered = self._requests[number] = asyncio.get_running_loop().create_future()
+        self.watching.put(
+            HOOKS, BLOCKED, kind=PERMISSION, message=asked(tool, wanted), request=number, options=(ALLOW, DENY)
+        )
+        try:
+            decision = await answered
+        finally:
+            self._requests.pop(number, None)
+        if decision is None:
+            return None
+        return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+
+    def on_osc7501(self, report: dict[str, Any] | None) -> None:
+        if report is not None and report["state"] == BLOCKED and not report.get("kind"):
+            report = {**report, "kind": DIALOG}  # "dialog open"
+        super().on_osc7501(report)
+        if report is None or report["state"] != BLOCKED:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """The agent goes on: nothing is asked any more, and hooks that still wait may end."""
+        for waiting in self._requests.values():
+            if not waiting.done():
+                waiting.set_result(None)
+
+    async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
+        asked = self.watching.verdict.request if self.watching.verdict is not None else ""
+        number = request or asked
+        waiting = self._requests.get(number)
+        if waiting is None or waiting.done() or number != asked:
+            return {"ok": False, "why": "nothing is asked that can be answered here, or it was answered already"}
+        if choice not in (ALLOW, DENY):
+            return {"ok": False, "why": f"expected {ALLOW} or {DENY}, but got {choice}"}
+        deny = {"behavior": "deny", "message": message or "The user said no."}
+        waiting.set_result({"behavior": "allow"} if choice == ALLOW else deny)
+        self.watching.delivered()
+        return {"ok": True, "request": number, "choice": choice}
+
+    # its session file ---------------------------------------------------------------------------------------------
+
+    def on_quiet(self) -> None:
+        """The file is written a little later than the screen: it is read now, and once more, and while it matters."""
+        super().on_quiet()
+        self._read_file()
+        self._read_again()
+
+    def _read_again(self) -> None:
+        if self._again is not None:
+            self._again.cancel()
+        self._again = asyncio.get_running_loop().call_later(FILE_AGAIN_S, self._look_at_file_again)
+
+    def _look_at_file_again(self) -> None:
+        self._again = None
+        self._read_file()
+        if FILE in self.watching.evidence:
+            self._read_again()
+
+    def _read_file(self) -> None:
+        """A dialog is open, as far as its reports cannot say it. The file is another's: what is odd is left out."""
+        told = _session_file(self.watching.agent_pid)
+        waiting = told.get("waitingFor") if told.get("status") == "waiting" else None
+        best = self.watching.evidence.get(OSC)
+        if isinstance(waiting, str) and best is not None and best.state in AT_PROMPT:
+            if FILE not in self.watching.evidence:
+                self.watching.put(FILE, BLOCKED, kind=DIALOG, message=waiting, adds=True)
+        else:
+            self.watching.forget(FILE)
+
+    async def refusal(self) -> str | None:
+        self._read_file()
+        return await super().refusal()
+
+
+def _session_file(pid: int) -> dict[str, Any]:
+    folder = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(os.environ.get("HOME", "/"), ".claude")
+    try:
+        fd = os.open(os.path.join(folder, "sessions", f"{pid}.json"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return {}
+    with os.fdopen(fd, "rb") as file:
+        try:
+            told = json.loads(file.read(MOST_FILE_BYTES))
+        except (OSError, ValueError):
+            return {}
+    return told if isinstance(told, dict) else {}
+
+
+def asked(tool: str, wanted: object) -> str:
+    """``Bash: touch q``, as a person would read it."""
+    if not isinstance(wanted, dict):
+        return tool
+    for name in ("command", "file_path", "url", "path", "pattern"):
+        if isinstance(wanted.get(name), str):
+            return f"{tool}: {wanted[name]}"
+    return f"{tool}: {json.dumps(wanted, ensure_ascii=False)}" if wanted else tool
+
+
+def _objects(found: object) -> list[dict[str, Any]]:
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def _question(wanted: object) -> str:
+    questions = wanted.get("questions") if isinstance(wanted, dict) else None
+    first = questions[0] if isinstance(questions, list) and questions else {}
+    return str(first.get("question", "")) if isinstance(first, dict) else ""
+
+
+def first_line(told: dict[str, Any]) -> str:
+    return str(told.get("last_assistant_message") or "").strip().split("\n")[0]
+
+
+def is_limit(told: dict[str, Any], text: str) -> str:
+    """The kind of an error: LIMIT for a usage limit."""
+    limit = any(word in text.lower() or word in str(told.get("error")) for word in LIMIT_WORDS)
+    return LIMIT if limit else ""

@@ -1,0 +1,358 @@
+"""Codex: its app-server says what it does, takes prompts and answers. Alone, or in a container: its own reports."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from hitchpost import wire
+from hitchpost.model import attention
+from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, QUESTION, WORKING
+from hitchpost.watcher import codex_words as words
+from hitchpost.watcher.adapter import OSC, READY_S, SCREEN, Adapter
+from hitchpost.watcher.appserver import AppServer, NoAnswer, NotReached, Told, remove_left
+
+SERVER = "app-server"
+SOCKET = "codex.sock"
+SHOWN_S = 10.0
+"""How long the screen may take to be there. It must greet the server first: the server takes its name for its own."""
+LOST_S = 0.5
+"""Most often the agent ends with its server: what was known last is true for so long."""
+TRIES, TRY_EVERY_S = 20, 0.1
+OPENED = ("thread/goal/cleared", "thread/goal/updated")
+"""Said of a thread that a client opens, whoever listens."""
+OUTCOME_S = 1.0
+"""A thread is said to be idle just before its turn is said to be over, and to wait just before it asks."""
+RESOLVED_S = 5.0
+GONE = "nothing is asked that can be answered here, or it was answered already"
+
+
+class Codex(Adapter):
+    sources = (SERVER, OSC, SCREEN)
+
+    def __init__(self, watching: Any) -> None:
+        super().__init__(watching)
+        self._server: AppServer | None = None
+        self._thread: words.Thread | None = None
+        self._others: set[str] = set()
+        self._asked: dict[str, words.Asked] = {}
+        self._changes: dict[str, list[str]] = {}
+        self._report: dict[str, Any] | None = None
+        self._began = os.path.getmtime(os.path.join(watching.run_folder, wire.RUN))
+        self._shown = asyncio.Event()
+        self._alone = False
+
+    # its server ---------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """The socket is there before the screen is. Without it, Codex runs alone."""
+        remove_left(os.path.join(os.path.dirname(self.watching.run_folder), str(self.watching.run_number - 1)), SOCKET)
+        while not self._alone:
+            shown = await self.until(self._shown.is_set, SHOWN_S)
+            if self._is_there():
+                await self._converse()
+            elif shown:
+                break
+        self._alone = True
+        self.on_osc7501(self._report)
+        await super().run()
+
+    def _is_there(self) -> bool:
+        return os.path.lexists(os.path.join(self.watching.run_folder, SOCKET))
+
+    async def _converse(self) -> None:
+        """Hear and be heard, for as long as the server is there."""
+        try:
+            server = await AppServer.connect(self.watching.run_folder, SOCKET, self._hear)
+        except NotReached:
+            self._alone = True
+            return
+        listening = self.watching.start(server.listen())
+        try:
+            await self._greet(server)
+            await listening
+        except NoAnswer:
+            self._alone = True
+            listening.cancel()
+        self._server = self._thread = None
+        self._asked.clear()
+        self._others.clear()
+        remove_left(self.watching.run_folder, SOCKET)
+        await asyncio.sleep(LOST_S)
+        self.watching.forget(SERVER)
+
+    async def _greet(self, server: AppServer) -> None:
+        await server.greet()
+        self._server = server
+        threads = [await self._read(str(number)) for number in (await server.ask("thread/loaded/list")).get("data", ())]
+        shown = [thread for thread in threads if thread is not None]
+        if shown and self._thread is None:
+            last = self.watching.known_conversation()
+            self._enter(max(shown, key=lambda thread: (thread["id"] == last, int(thread.get("createdAt") or 0))))
+
+    def on_osc7501(self, report: dict[str, Any] | None) -> None:
+        """It is on the screen. What it reports counts only where there is no server."""
+        self._report = report
+        self._shown.set()
+        self.on_verdict()
+        if self._alone:
+            super().on_osc7501(report)
+            if not self._is_blocked():
+                self.watching.forget(SCREEN)
+
+    def on_quiet(self) -> None:
+        super().on_quiet()
+        if self._alone and self._is_blocked():
+            self.look()  # its own report does not say what it asks
+
+    def _say(self, state: str, message: str = "", **more: Any) -> None:
+        said = self.watching.evidence.get(SERVER)
+        more = {"request": "", "options": (), "background": 0, **more}
+        known = said is not None and all(getattr(said, name) == item for name, item in more.items())
+        if not known or not self._is_said(SERVER, state, message):
+            self.watching.put(SERVER, state, message=message, **more)
+            self.watching.forget(SCREEN)
+
+    # what it says -------------------------------------------------------------------------------------------------
+
+    def _hear(self, method: str, told: Told, number: Any) -> None:
+        thread_id = str(told.get("threadId") or "")
+        if method == "thread/started":
+            self._on_started(told.get("thread"))
+        elif method == "thread/closed":
+            self._others.discard(thread_id)
+        elif self._thread is None or thread_id != self._thread.id:
+            self._on_other(method, thread_id, told.get("status"))
+        elif method == "thread/status/changed":
+            self._on_status(told.get("status"))
+        elif method == "turn/started":
+            self._on_busy([])
+        elif method == "turn/completed":
+            self._on_outcome(told.get("turn"))
+        elif method == "item/started":
+            self._on_item(told.get("item"))
+        elif method == "item/completed" and not self._thread.busy:
+            self.watching.start(self._count(self._thread))
+        elif method == "serverRequest/resolved":
+            self._asked.pop(str(told.get("requestId")), None)
+            self.on_verdict()
+        elif number is not None:
+            self._on_asked(method, told, number)
+
+    def _on_started(self, thread: Any) -> None:
+        if isinstance(thread, dict) and words.is_shown(thread):
+            self._enter(thread)
+        elif isinstance(thread, dict):
+            self._others.add(str(thread.get("id")))
+
+    def _on_other(self, method: str, thread_id: str, status: Any) -> None:
+        """Another thread: one that the screen opens, if it is new, works, or is just said to have no goal."""
+        kind = status.get("type") if isinstance(status, dict) else ""
+        if kind == "notLoaded":
+            self._others.discard(thread_id)
+        elif method in OPENED or (kind and (thread_id not in self._others or kind == "active")):
+            self.watching.start(self._look_at(thread_id))
+
+    async def _look_at(self, thread_id: str) -> None:
+        try:
+            thread = await self._read(thread_id)
+        except NoAnswer:
+            return
+        if thread is not None and (self._thread is None or self._thread.id != thread_id):
+            self._enter(thread)
+
+    async def _read(self, thread_id: str) -> Told | None:
+        """A thread that the screen can show; None for others, such as those that make titles."""
+        if self._server is None:
+            return None
+        thread = (await self._server.ask("thread/read", threadId=thread_id)).get("thread")
+        if isinstance(thread, dict) and words.is_shown(thread):
+            return thread
+        self._others.add(thread_id)
+        return None
+
+    def _enter(self, thread: Told) -> None:
+        """The screen shows this conversation now."""
+        if self._thread is not None:
+            self._others.add(self._thread.id)
+        self._asked.clear()
+        self._changes.clear()
+        self._thread = words.Thread(str(thread["id"]), begun=bool(thread.get("preview")))
+        self._others.discard(self._thread.id)
+        self.watching.conversation(self._thread.id, begun=self._thread.begun)
+        self._on_status(thread.get("status"))
+
+    def _on_status(self, status: Any) -> None:
+        thread, kind = self._thread, status.get("type") if isinstance(status, dict) else ""
+        assert thread is not None
+        if kind == "active":
+            self._on_busy(status.get("activeFlags") or [])
+        elif not thread.begun:
+            self._say(IDLE)
+        elif thread.busy or not thread.subscribed:
+            self._await_outcome(thread)
+
+    def _on_busy(self, flags: list[str]) -> None:
+        """A turn runs. ``flags`` say that it waits for a person; what it asks them is said right after."""
+        thread = self._thread
+        assert thread is not None
+        thread.busy = thread.heard = True
+        if not thread.begun:
+            thread.begun = True
+            self.watching.conversation(thread.id, begun=True)
+        if not thread.subscribed:
+            thread.subscribed = True
+            self.watching.start(self._subscribe(thread))
+        thread.waits_for = "" if not flags else QUESTION if "waitingOnUserInput" in flags else PERMISSION
+        if not flags:
+            self._asked.clear()
+            self._say(WORKING)
+        else:
+            asyncio.get_running_loop().call_later(OUTCOME_S, self._on_waiting, thread)
+
+    def _on_waiting(self, thread: words.Thread) -> None:
+        """What it asks was not said to us: that it asks is known all the same."""
+        if thread is self._thread and thread.busy and thread.waits_for and not self._asked:
+            self._say(BLOCKED, kind=thread.waits_for)
+
+    async def _subscribe(self, thread: words.Thread) -> None:
+        """Hear of turns and requests. A thread whose first turn has only just begun may not be on disk yet."""
+        for _ in range(TRIES):
+            if self._server is None or thread is not self._thread:
+                return
+            try:
+                resumed = await self._server.ask("thread/resume", threadId=thread.id, excludeTurns=True)
+            except NoAnswer:
+                await asyncio.sleep(TRY_EVERY_S)
+                continue
+            if words.is_over(resumed.get("thread")) and thread is self._thread and thread.busy:
+                self._await_outcome(thread)  # before we could hear of it
+            return
+        thread.subscribed = False
+
+    def _await_outcome(self, thread: words.Thread) -> None:
+        """The turn is over. Its outcome is said in a moment, else it is asked for."""
+        if not thread.settling:
+            thread.settling = True
+            self.watching.start(self._ask_outcome(thread))
+
+    async def _ask_outcome(self, thread: words.Thread) -> None:
+        try:
+            if thread.subscribed and await self.until(lambda: not thread.busy, OUTCOME_S):
+                return
+            if not thread.subscribed:
+                thread.subscribed = True
+                await self._subscribe(thread)
+            if (server := self._server) is None:
+                return
+            turns = (await server.ask("thread/turns/list", threadId=thread.id, limit=1)).get("data")
+            over = words.is_over((await server.ask("thread/read", threadId=thread.id)).get("thread"))
+        except NoAnswer:
+            return
+        finally:
+            thread.settling = False
+        if over and thread is self._thread and (thread.busy or not thread.heard):
+            last = turns[0] if isinstance(turns, list) and turns else {}
+            self._on_outcome(last if words.is_newer(last, self._began) else {})
+
+    def _on_outcome(self, turn: Any) -> None:
+        """How the last turn has ended."""
+        thread = self._thread
+        turn = turn if isinstance(turn, dict) else {}
+        if thread is None:
+            return
+        thread.busy, thread.heard = False, True
+        self._asked.clear()
+        self._changes.clear()
+        if turn.get("status") == "failed":
+            failure = words.failure(turn.get("error"))
+            self._say(ERROR, failure.text, kind=LIMIT if failure.is_limit else "", until=failure.until)
+        elif turn.get("status") == "completed":
+            self._say(DONE, words.last_words(turn))
+            self.watching.start(self._count(thread))
+        else:
+            self._say(IDLE)
+        self.on_verdict()
+
+    async def _count(self, thread: words.Thread) -> None:
+        """Terminals that go on after the turn."""
+        if self._server is None:
+            return
+        try:
+            found = (await self._server.ask("thread/backgroundTerminals/list", threadId=thread.id)).get("data")
+        except NoAnswer:
+            return
+        commands = [str(terminal.get("command") or "") for terminal in found or () if isinstance(terminal, dict)]
+        said = self.watching.evidence.get(SERVER)
+        if thread is not self._thread or thread.busy or said is None or said.state != DONE:
+            return
+        if commands or said.background:
+            self._say(DONE, ", ".join(commands), background=len(commands))
+
+    # what it asks -------------------------------------------------------------------------------------------------
+
+    def _on_item(self, item: Any) -> None:
+        """Which files a change is about is said before it is asked for."""
+        if isinstance(item, dict) and item.get("type") == "fileChange":
+            changes = [change for change in item.get("changes") or () if isinstance(change, dict)]
+            self._changes[str(item.get("id"))] = [str(change.get("path")) for change in changes]
+
+    def _on_asked(self, method: str, told: Told, number: Any) -> None:
+        asked = words.asked(method, told, self._changes.get(str(told.get("itemId")), []), number)
+        if asked is not None:
+            self._asked[str(number)] = asked
+            self._say_asked()
+
+    def _say_asked(self) -> None:
+        number, asked = next(iter(self._asked.items()))
+        request = number if asked.answers else ""
+        self._say(BLOCKED, asked.text, kind=asked.kind, request=request, options=tuple(asked.answers))
+
+    async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
+        if self._server is None:
+            return await super().answer(request, choice, message)
+        shown = self.watching.verdict.request if self.watching.verdict is not None else ""
+        number = request or shown
+        asked = self._asked.get(number)
+        if asked is None or number != shown or asked.answered:
+            return {"ok": False, "why": GONE}
+        if choice not in asked.answers and not asked.takes_text:
+            return {"ok": False, "why": f"expected {' or '.join(asked.answers)}, but got {choice}"}
+        asked.answered = True
+        await self._server.answer(asked.number, asked.result(choice))
+        self.watching.delivered()
+        await self.until(lambda: number not in self._asked, RESOLVED_S)
+        if choice == words.DENY and message and self._thread is not None:
+            await self._server.ask("turn/start", threadId=self._thread.id, input=words.input_of(message))
+        return {"ok": True, "request": number, "choice": choice}
+
+    # prompts ------------------------------------------------------------------------------------------------------
+
+    async def send(self, text: str, *, enter: bool) -> dict[str, Any]:
+        await self.until(lambda: self._thread is not None or self._alone or self._is_blocked(), READY_S)
+        if self._alone or not enter:
+            return await super().send(text, enter=enter)
+        if (why := await self.refusal()) is not None:
+            return {"ok": False, "why": why}
+        server, thread, offset = self._server, self._thread, self.watching.end
+        if server is None or thread is None:
+            return {"ok": False, "why": "Codex has just ended, or has no conversation yet"}
+        started = await server.ask("turn/start", threadId=thread.id, input=words.input_of(text))
+        if not thread.busy:
+            self.watching.delivered()
+        turn = started.get("turn")
+        number = turn.get("id") if isinstance(turn, dict) else ""
+        return {"ok": True, "offset": offset, "proof": f"turn/start: {number}"}
+
+    def _is_blocked(self) -> bool:
+        return self.watching.verdict is not None and self.watching.verdict.state == BLOCKED
+
+    async def unsent(self, *, working: bool) -> str | None:
+        """Neither a dialog nor what is typed and not sent matters to a prompt that goes to the server."""
+        if self._server is not None:
+            return None
+        dialog = self.match(await self.watching.screen.text())
+        if dialog is not None and dialog.state == BLOCKED:
+            return attention.refusal({"state": BLOCKED, **dialog.details})
+        return await super().unsent(working=working)

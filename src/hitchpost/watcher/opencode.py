@@ -1,0 +1,277 @@
+"""opencode: its own server says what it does, takes prompts byte for byte, and takes answers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from hitchpost.agents.opencode import PASSWORD, PORT, USER
+from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, QUESTION, UNKNOWN, WORKING
+from hitchpost.store import runfiles
+from hitchpost.store.session import Session
+from hitchpost.watcher.adapter import PROOF_S, SCREEN, Adapter
+from hitchpost.watcher.http import LocalServer, ServerSilent
+
+SERVER = "server"
+REPLIES = {"yes": "once", "no": "reject", "always": "always"}
+PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
+"""Between two tries to reach the server: it takes seconds to start."""
+LONG_RETRY_S = 60.0
+"""It tries again by itself. When that is later than this, a person should know that it waits."""
+LOST = "its own server does not answer"
+
+
+class Opencode(Adapter):
+    sources = (SERVER, SCREEN)
+
+    def __init__(self, watching: Any) -> None:
+        super().__init__(watching)
+        port = int(os.environ.get(PORT) or 0)
+        self.server = LocalServer(port, os.environ.get(USER, ""), os.environ.get(PASSWORD, "")) if port else None
+        self._conversation = Session(watching.session_folder, actor="agent").record().conversation_id or ""
+        self._busy: dict[str, dict[str, Any]] = {}
+        self._asked: dict[str, dict[str, Any]] = {}
+        self._parents: dict[str, str] = {}
+        self._roles: dict[str, str] = {}
+        self._ended = IDLE
+        self._said = ""
+        self._as: dict[str, Any] = _chosen(watching.run_folder)
+
+    async def run(self) -> None:
+        """Listen to its server for as long as it is there."""
+        if self.server is None:
+            self.watching.put(SERVER, UNKNOWN, message="it has no server of its own: no port was free")
+            return await super().run()
+        pause_s = PAUSE_S
+        while True:
+            try:
+                async for event in self.server.events("/event"):
+                    pause_s = PAUSE_S
+                    await self._on_event(str(event.get("type")), event.get("properties") or {})
+            except ServerSilent:
+                pass
+            if SERVER in self.watching.evidence:
+                self.watching.put(SERVER, UNKNOWN, message=LOST)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    # what its server says -----------------------------------------------------------------------------------------
+
+    async def _on_event(self, kind: str, told: dict[str, Any]) -> None:
+        session = str(told.get("sessionID") or "")
+        if kind == "server.connected":
+            await self._catch_up()
+        elif kind == "session.created":
+            info = told.get("info") or {}
+            self._parents[session] = str(info.get("parentID") or "")
+            if not self._parents[session]:
+                self._converse(session, begun=False)
+        elif kind == "session.status":
+            self._on_status(session, told.get("status") or {})
+        elif kind in ("permission.asked", "question.asked"):
+            self._asked[str(told.get("id"))] = told
+        elif kind in ("permission.replied", "question.replied", "question.rejected"):
+            self._asked.pop(str(told.get("requestID")), None)
+            if told.get("reply") == "reject" or kind == "question.rejected":
+                self._ended = IDLE
+        elif kind == "session.error":
+            self._on_error(told.get("error") or {})
+        elif kind == "message.updated":
+            await self._on_message(session, told.get("info") or {})
+            return
+        elif kind == "message.part.updated":
+            self._on_part(told.get("part") or {})
+            return
+        else:
+            return
+        self._tell()
+
+    async def _catch_up(self) -> None:
+        assert self.server is not None
+        _, busy = await self.server.ask("GET", "/session/status")
+        _, permissions = await self.server.ask("GET", "/permission")
+        _, questions = await self.server.ask("GET", "/question")
+        self._busy = {name: item for name, item in (busy or {}).items() if item.get("type") != "idle"}
+        self._asked = {str(item["id"]): item for item in (*(permissions or ()), *(questions or ()))}
+
+    def _on_status(self, session: str, status: dict[str, Any]) -> None:
+        if status.get("type") == "idle":
+            self._busy.pop(session, None)
+            return
+        if session not in self._busy or status.get("type") == "busy":
+            self._ended = DONE
+        self._busy[session] = status
+
+    def _on_error(self, error: dict[str, Any]) -> None:
+        if error.get("name") == "MessageAbortedError":
+            self._ended = IDLE
+            return
+        details = error.get("data") or {}
+        self._ended, self._said = ERROR, str(details.get("message") or error.get("name") or "")
+
+    async def _on_message(self, session: str, info: dict[str, Any]) -> None:
+        """A prompt, or the beginning of an answer. What a sub-agent is told is no conversation of the person's."""
+        if len(self._roles) > 500:
+            self._roles.clear()
+        self._roles[str(info.get("id"))] = str(info.get("role"))
+        if info.get("role") == "user" and not await self._parent(session):
+            self._as = {name: info[name] for name in ("agent", "model") if name in info}
+            self._converse(session, begun=True)
+
+    def _on_part(self, part: dict[str, Any]) -> None:
+        if part.get("type") != "text":
+            return
+        role = self._roles.get(str(part.get("messageID")))
+        if role == "user":
+            self.prompted(str(part.get("text")), "message")
+        elif role == "assistant":
+            self._said = str(part.get("text")).strip().split("\n")[0]
+
+    async def _parent(self, session: str) -> str:
+        """The session that a sub-agent works for; empty for one of the person's."""
+        if session not in self._parents:
+            assert self.server is not None
+            _, info = await self.server.ask("GET", f"/session/{session}")
+            self._parents[session] = str((info or {}).get("parentID") or "")
+        return self._parents[session]
+
+    def _converse(self, session: str, *, begun: bool) -> None:
+        self._conversation = session
+        self.watching.conversation(session, begun=begun)
+
+    def _tell(self) -> None:
+        """Put what is known together: what it asks, else what it works at, else how it ended."""
+        if self._asked:
+            number, asked = next(iter(self._asked.items()))
+            is_question = "questions" in asked
+            self._say(
+                BLOCKED,
+                kind=QUESTION if is_question else PERMISSION,
+                message=_question(asked) if is_question else _permission(asked),
+                request=number,
+                options=_answers(asked) if is_question else tuple(REPLIES),
+            )
+        elif self._busy:
+            retry = next((item for item in self._busy.values() if item.get("type") == "retry"), {})
+            due = float(retry.get("next") or 0) / 1000
+            if due - time.time() > LONG_RETRY_S:
+                until = datetime.fromtimestamp(due, UTC).isoformat(timespec="seconds")
+                self._say(BLOCKED, kind=LIMIT, message=str(retry.get("message")), until=until)
+            else:
+                self._say(WORKING, message=f"it tries again: {retry['message']}" if retry.get("message") else "")
+        else:
+            self._say(self._ended, message=self._said if self._ended in (DONE, ERROR) else "")
+
+    def _say(self, state: str, **more: Any) -> None:
+        said = self.watching.evidence.get(SERVER)
+        same = said is not None and said.state == state and all(getattr(said, name) == more[name] for name in more)
+        if not same:
+            self.watching.put(SERVER, state, **more)
+
+    # prompts ------------------------------------------------------------------------------------------------------
+
+    async def _send(self, text: str, *, enter: bool) -> dict[str, Any]:
+        """Through its server: nothing is typed, so it does not matter what its screen shows."""
+        if not enter:
+            return await super()._send(text, enter=enter)
+        if (why := await self.refusal()) is not None:
+            return {"ok": False, "why": why}
+        assert self.server is not None
+        fresh = not self._conversation
+        if fresh:
+            status, made = await self.server.ask("POST", "/session", {})
+            if status != 200:
+                return {"ok": False, "why": f"expected a new conversation from its server, but got status {status}"}
+            self._converse(str(made["id"]), begun=False)
+        session, offset = self._conversation, self.watching.end
+        await self._show(session)
+        self._proof = None
+        body = {"parts": [{"type": "text", "text": text}], **_spoken(self._as)}
+        status, told = await self.server.ask("POST", f"/session/{session}/prompt_async", body)
+        if status != 204:
+            return {"ok": False, "why": f"its server did not take the prompt (status {status}): {told}"}
+        self.watching.delivered()
+        await self.until(lambda: self._proof_of(text), PROOF_S)
+        if fresh:
+            await self._show(session)  # its screen may not have been there the first time
+        return {"ok": True, "offset": offset, "proof": self._proof_of(text)}
+
+    def _proof_of(self, text: str) -> str:
+        """What has shown that the agent has this very text; empty when nothing has yet."""
+        return self._proof[1] if self._proof is not None and self._proof[0] == text else ""
+
+    async def _show(self, session: str) -> None:
+        """Whoever attaches sees the conversation that the prompt goes to."""
+        assert self.server is not None
+        await self.server.ask("POST", "/tui/select-session", {"sessionID": session})
+
+    # answers ------------------------------------------------------------------------------------------------------
+
+    async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
+        body: dict[str, Any]
+        number = request or next(iter(self._asked), "")
+        asked = self._asked.get(number)
+        if asked is None or self.server is None:
+            return {"ok": False, "why": "nothing is asked that can be answered here, or it was answered already"}
+        if "questions" in asked:
+            path, body = f"/question/{number}/reply", {"answers": [[choice]]}
+            if len(asked["questions"]) != 1:
+                return {"ok": False, "why": "it asks several questions at once: hitch attach, and answer them"}
+        elif choice in REPLIES:
+            path, body = f"/permission/{number}/reply", {"reply": REPLIES[choice]}
+            body |= {"message": message} if message and choice == "no" else {}
+        else:
+            return {"ok": False, "why": f"expected one of {', '.join(REPLIES)}, but got {choice}"}
+        status, _ = await self.server.ask("POST", path, body)
+        if status == 404:
+            return {"ok": False, "why": "it was answered already"}
+        if status != 200:
+            return {"ok": False, "why": f"its server did not take the answer (status {status})"}
+        self._asked.pop(number, None)
+        self.watching.delivered()
+        return {"ok": True, "request": number, "choice": choice}
+
+
+def _chosen(run_folder: str) -> dict[str, Any]:
+    """The model and the agent that its command line chooses, for the first prompt: its server does not know them."""
+    run = runfiles.read_run(run_folder)
+    words = run.argv if run is not None else ()
+    found: dict[str, Any] = {}
+    for word, after in zip(words, (*words[1:], ""), strict=True):
+        name, equals, text = word.partition("=")
+        if name in ("--model", "-m"):
+            found["model"] = text if equals else after
+        elif name == "--agent":
+            found["agent"] = text if equals else after
+    return found
+
+
+def _spoken(chosen: dict[str, Any]) -> dict[str, Any]:
+    """As a prompt has it: a model is its provider and its name."""
+    model = chosen.get("model")
+    if isinstance(model, str) and "/" in model:
+        provider, _, name = model.partition("/")
+        model = {"providerID": provider, "modelID": name}
+    said = {"agent": chosen["agent"]} if chosen.get("agent") else {}
+    if isinstance(model, dict) and {"providerID", "modelID"} <= model.keys():
+        said["model"] = {name: model[name] for name in ("providerID", "modelID")}
+    return said
+
+
+def _permission(asked: dict[str, Any]) -> str:
+    """``bash: touch q``, as a person would read it."""
+    details = asked.get("metadata") or {}
+    text = details.get("command") or details.get("filepath") or ", ".join(map(str, asked.get("patterns") or ()))
+    return f"{asked.get('permission')}: {text}" if text else str(asked.get("permission"))
+
+
+def _question(asked: dict[str, Any]) -> str:
+    return " / ".join(str(item.get("question")) for item in asked["questions"])
+
+
+def _answers(asked: dict[str, Any]) -> tuple[str, ...]:
+    first = asked["questions"][0] if asked["questions"] else {}
+    return tuple(str(option.get("label")) for option in first.get("options") or ())

@@ -1,0 +1,52 @@
+"""The agent's screen, read from its log. Nothing runs until somebody looks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from hitchpost import wire
+from hitchpost.errors import HitchpostError
+from hitchpost.terminal import output
+from hitchpost.terminal.emulators import Emulators
+from hitchpost.terminal.screen import Losses, RunScreen
+
+
+class NoScreen(HitchpostError):
+    """Raised when nothing can draw the screen: what it shows is not known."""
+
+
+class LogScreen:
+    """Looks go on where the last one ended, one at a time. ``end`` is the offset in the log that the last one saw."""
+
+    def __init__(self, run_folder: str) -> None:
+        self._folder = os.path.join(run_folder, wire.OUTPUT)
+        self._emulators: Emulators | None = None
+        self._screen: RunScreen | None = None
+        self._lock = asyncio.Lock()
+        self.end = 0
+
+    async def text(self) -> str:
+        """What is on the screen now. Raises ``NoScreen``."""
+        async with self._lock:
+            return await asyncio.to_thread(self._text)
+
+    def _text(self) -> str:
+        if self._screen is None:
+            self._emulators = Emulators()
+            self._screen = RunScreen(self._folder, self._emulators, Losses())
+        end = output.bounds(self._folder)[1]
+        self._screen.advance(end)
+        self.end = end
+        text = self._screen.text()
+        if not self._screen.can_paint:
+            raise NoScreen("the agent's screen cannot be drawn")
+        return text
+
+    def close(self) -> None:
+        """Give back what the last look took. The next look begins anew."""
+        screen, emulators, self._screen, self._emulators = self._screen, self._emulators, None, None
+        if screen is not None:
+            screen.close()
+        if emulators is not None:
+            emulators.close()

@@ -1,0 +1,113 @@
+"""A real agent as a session of hitch: what is said of it, and what a person does to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hitchpost import wire
+from hitchpost.runtimes.link import Link
+from tests.agents.homes import AgentHome
+from tests.ground import Ground, Truth
+from tests.support import Answer, eventually
+
+LONG_S = 60.0
+"""Real agents on a busy machine."""
+
+
+@dataclass(slots=True)
+class Driven:
+    ground: Ground
+    home: AgentHome
+    truth: Truth
+    run_number: int = 1
+
+    @classmethod
+    def begin(cls, ground: Ground, home: AgentHome, *options: str, extra: tuple[str, ...] = ()) -> Driven:
+        """``hitch run AGENT``, in the agent's own folder and environment."""
+        words = ("run", home.name, "--json", "--workspace", str(home.place), *options)
+        tail = ("--", *home.argv, *extra) if home.argv or extra else ()
+        return cls(ground, home, ground.made(*words, *tail, env=home.env))
+
+    def hitch(self, *words: str, check: bool | int = True) -> Answer:
+        return self.ground.hitch(*words, env=self.home.env, check=check, timeout_s=120)
+
+    # what is said -------------------------------------------------------------------------------------------------
+
+    def shown(self) -> dict[str, Any]:
+        return self.ground.ps(self.truth)
+
+    def becomes(self, attention: str, kind: str | None = None) -> dict[str, Any]:
+        """Wait until ``ps`` says so. Returns the report."""
+
+        def fits() -> dict[str, Any] | None:
+            shown = self.shown()
+            report = shown["report"] or {}
+            fitting = shown["attention"] == attention and (kind is None or report.get("kind") == kind)
+            return {"attention": shown["attention"], **report} if fitting else None
+
+        return eventually(fits, LONG_S, what=f"{self.home.name} to be {attention}; it is {self.shown()['report']}")
+
+    def asks(self) -> dict[str, Any]:
+        """Wait until a permission is asked that can be answered from outside. Returns the report."""
+        return eventually(
+            lambda: report if (report := self.becomes("blocked", "permission"))["request"] else None, LONG_S
+        )
+
+    def told(self) -> list[tuple[str, str]]:
+        """What the story tells of what the agent was doing: state and kind."""
+        lines = [line for line in self.truth.story() if line["event"] == "attention"]
+        return [(line["state"], line.get("kind", "")) for line in lines]
+
+    # what a person does -------------------------------------------------------------------------------------------
+
+    def send(self, text: str, *options: str) -> dict[str, Any]:
+        answer: dict[str, Any] = self.hitch("send", "--json", *options, self.truth.id, text).json()
+        return answer
+
+    def refused(self, text: str) -> str:
+        """``hitch send`` refuses, and says why."""
+        return self.hitch("send", self.truth.id, text, check=4).err
+
+    def keys(self, *pressed: bytes) -> None:
+        """Keys of a person who is attached."""
+        with Link.connect(str(self.truth.run(self.run_number)), role="attach", cols=80, rows=24) as link:
+            for keys in pressed:
+                link.send(wire.INPUT, keys)
+
+    def leaves(self, attention: str, key: bytes) -> None:
+        """Press a key until the agent is no longer ``attention``: a dialog that has just opened may not read it yet."""
+        for _ in range(10):
+            self.keys(key)
+            try:
+                eventually(lambda: self.shown()["attention"] != attention, 4)
+            except AssertionError:
+                continue
+            return
+        raise AssertionError(f"{self.home.name} is still {attention}")
+
+    def answer(self, choice: str, *options: str, check: bool | int = True) -> Answer:
+        return self.hitch("answer", self.truth.id, choice, *options, check=check)
+
+    def kill(self, condition: Callable[[], bool] = lambda: True) -> None:
+        """kill -9 of the agent itself."""
+        import os
+        import signal
+
+        assert condition()
+        os.kill(self.truth.agent_pid(self.run_number), signal.SIGKILL)
+        self.truth.ended(self.run_number)
+
+    def resume(self) -> str:
+        said = self.hitch("resume", self.truth.id)
+        self.run_number += 1
+        return said.out + said.err
+
+    def restart(self) -> str:
+        said = self.hitch("restart", self.truth.id)
+        self.run_number += 1
+        return said.out + said.err
+
+    def end(self) -> None:
+        self.ground.stop(self.truth)

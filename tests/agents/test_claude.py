@@ -1,0 +1,166 @@
+"""The real Claude Code: what is said of it, prompts, answers, and conversations that come back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.agents.driving import LONG_S, Driven
+from tests.agents.homes import AgentHome
+from tests.agents.modelserver import ModelServer
+from tests.ground import Ground
+from tests.support import eventually
+
+ESC, CTRL_C, ENTER = b"\x1b", b"\x03", b"\r"
+Homes = Callable[[str], AgentHome]
+
+
+@pytest.fixture
+def claude(ground: Ground, agent_home: Homes) -> Driven:
+    return Driven.begin(ground, agent_home("claude"))
+
+
+def model_waits(model: ModelServer, name: str) -> None:
+    eventually(lambda: model.waiting(name), LONG_S)
+
+
+def transcript(claude: Driven, conversation: str) -> str:
+    (file,) = claude.home.home.glob(f".claude/projects/*/{conversation}.jsonl")
+    return file.read_text()
+
+
+@pytest.mark.timeout(300)
+def test_every_state_is_told_with_its_reason(claude: Driven, model: ModelServer) -> None:
+    claude.becomes("waiting")
+
+    # a turn: the model thinks, answers, and is done
+    receipt = claude.send("one [[hold think]] [[say first line]]")
+    assert receipt["proof"] == "UserPromptSubmit"
+    assert claude.shown()["attention"] == "working"
+    model_waits(model, "think")
+    claude.becomes("working")
+    model.release("think")
+    eventually(lambda: "first line" in str(claude.becomes("done")["message"]), LONG_S)
+
+    # a permission: refused with Esc in the terminal, then asked and answered from outside
+    claude.send("[[bash touch asked]]")
+    report = claude.asks()
+    assert "touch asked" in report["message"]
+    assert report["options"] == ["yes", "no"]
+    assert "waiting for a permission: " in claude.refused("do not type this")
+    claude.leaves("blocked", ESC)
+    claude.becomes("waiting")
+    assert not (claude.home.place / "asked").exists()
+    assert "nothing is asked" in claude.answer("yes", check=4).err
+
+    # interrupted while it works, with Esc and with Ctrl-C
+    for number, key in enumerate((ESC, CTRL_C)):
+        claude.send(f"wait [[hold stop{number}]]")
+        model_waits(model, f"stop{number}")
+        claude.becomes("working")
+        claude.leaves("working", key)
+        claude.becomes("waiting")
+        model.release(f"stop{number}")
+
+    # an error of the API, with its text
+    claude.send("[[error 400 out of order]]")
+    eventually(lambda: "400" in str(claude.becomes("error")["message"]), LONG_S)
+
+    # a dialog of its own: what is sent would be typed into it
+    claude.send("/config", "--force")
+    claude.becomes("blocked")
+    assert "not sent" in claude.refused("do not type this either")
+    claude.leaves("blocked", ESC)
+    claude.becomes("error")  # as before: the turn's end is still the last word
+
+    told = claude.told()
+    for state in (("working", ""), ("blocked", "permission"), ("done", ""), ("error", ""), ("idle", "")):
+        assert state in told
+    claude.end()
+    assert claude.shown()["label"] == "stopped"
+
+
+@pytest.mark.timeout(300)
+def test_answers_count_once_and_conversations_come_back(claude: Driven, model: ModelServer) -> None:
+    place: Path = claude.home.place
+    claude.becomes("waiting")
+    assert claude.shown()["supports_resume"] is False
+
+    claude.send("first [[bash touch yes]]")
+    claude.asks()
+    claude.answer("yes")
+    claude.becomes("done")
+    assert (place / "yes").exists()
+    claude.answer("yes", check=4)
+    claude.send("second [[bash touch no]]")
+    claude.asks()
+    claude.answer("no", "--message", "not that one")
+    claude.becomes("done")
+    assert not (place / "no").exists()
+
+    # killed in the middle of a stream, then at a permission: the same conversation goes on
+    conversation = claude.shown()["conversation"]
+    claude.send("third [[hold stream]]")
+    model_waits(model, "stream")
+    eventually(lambda: "third" in transcript(claude, conversation), LONG_S)  # it writes a little later
+    claude.kill()
+    assert claude.shown()["supports_resume"] is True
+    assert "goes on with its conversation" in claude.resume()
+    model.release("stream")
+    claude.becomes("waiting")
+    assert claude.shown()["conversation"] == conversation
+    claude.send("fourth [[bash touch never]]")
+    claude.becomes("blocked", "permission")
+    eventually(lambda: "fourth" in transcript(claude, conversation), LONG_S)
+    claude.kill()
+    claude.resume()
+    claude.becomes("waiting")
+    claude.send("fifth [[say here]]")
+    claude.becomes("done")
+    history = model.history()
+    assert [prompt.split()[0] for prompt in history] == ["first", "second", "third", "fourth", "fifth"]
+    assert not (place / "never").exists()
+
+    # a restart begins anew, and sends nothing by itself
+    assert "a new conversation" in claude.restart()
+    claude.becomes("waiting")
+    assert claude.shown()["conversation"] != conversation
+    claude.send("alone")
+    claude.becomes("done")
+    assert model.history() == ["alone"]
+    claude.end()
+
+
+@pytest.mark.timeout(300)
+def test_prompts_arrive_as_they_are(claude: Driven, model: ModelServer) -> None:
+    claude.becomes("waiting")
+    long = "\n".join(f"line {number} of a long prompt" for number in range(400))
+    for text in ("two\nlines\n\nand a gap", long, "☃ naïve 漢字", "@nobody", "-h", "ends with \\"):
+        assert claude.send(text)["proof"] == "UserPromptSubmit"
+        claude.becomes("done")
+        assert model.history()[-1].rstrip() == text
+    for text in ("/nothing", "!touch shell", "# remember"):
+        assert claude.send(text)["proof"] == "UserPromptSubmit"
+        claude.becomes("done")
+        assert model.history()[-1].strip() == text
+    assert not (claude.home.place / "shell").exists()
+    claude.end()
+
+
+@pytest.mark.timeout(120)
+def test_a_start_dialog_is_told_and_never_answered_by_accident(ground: Ground, agent_home: Homes) -> None:
+    home = agent_home("claude")
+    settings = home.home / ".claude.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "projects": {}}))
+    claude = Driven.begin(ground, home)
+    report = claude.becomes("blocked", "dialog")
+    assert "trust this folder" in report["message"]
+    assert "trust this folder" in claude.refused("this would press Enter")
+    assert claude.shown()["state"] == "running"
+    claude.end()
+    assert (
+        json.loads(settings.read_text())["projects"].get(str(home.place), {}).get("hasTrustDialogAccepted") is not True
+    )

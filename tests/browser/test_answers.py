@@ -1,0 +1,185 @@
+"""What a real agent asks, in the page: it is shown, answered once, and a key in the terminal wins as well."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.agents.conftest import agent_home, model
+from tests.agents.driving import Driven
+from tests.agents.homes import AgentHome
+from tests.browser.test_barriers import AXE, EVERY_RULE, ONLY_COLOURS, PHONE, barriers
+from tests.browser.windows import Window, expect
+from tests.ground import Ground
+from tests.hubs import HubProcess
+from tests.support import eventually
+
+__all__ = ["agent_home", "model"]
+LONG_MS = 60_000
+ESC = b"\x1b"
+
+
+def shot(window: Window, name: str) -> None:
+    if folder := os.environ.get("SHOTS"):
+        window.page.screenshot(path=f"{folder}/answers-{name}.png")
+
+
+def late(hub: HubProcess, claude: Driven, request: str) -> int:
+    """The status of an answer to something that was asked before."""
+    with hub.http() as client:
+        body = {"choice": "yes", "request": request, "message": ""}
+        return client.post(f"/api/sessions/{claude.truth.id}/answer", json=body).status_code
+
+
+@pytest.mark.timeout(300)
+def test_a_permission_is_shown_and_answered_in_the_page(
+    ground: Ground, hub: HubProcess, windows: Callable[..., Window], agent_home: Callable[[str], AgentHome]
+) -> None:
+    home = agent_home("claude")
+    ground.configure("[env]\n" + "\n".join(f"{name} = {json.dumps(value)}" for name, value in home.env.items()))
+    claude = Driven.begin(ground, home, "--name", "dev")
+    place = home.place
+    window = windows()
+    window.sign_in()
+    page, row = window.page, window.row("dev")
+    window.open_session("dev")
+    expect(row.locator(".headline")).to_have_text("At its prompt", timeout=LONG_MS)
+    told = page.locator("#prompt-told")
+
+    # a prompt, and what proved that it arrived
+    box = page.get_by_label("Prompt for dev")
+    box.fill("[[bash touch 'a<b>']]")
+    box.press("Enter")
+    bar = page.locator(".headline-bar")
+    for shown in (row.locator(".headline"), bar.locator(".headline")):
+        expect(shown.locator(".word")).to_have_text("Needs permission", timeout=LONG_MS)
+        expect(shown.locator(".detail")).to_contain_text("Bash: touch 'a<b>'")
+        expect(shown).to_have_attribute("title", re.compile("Needs permission: .*Bash: touch 'a<b>'"))
+    expect(told).to_have_text("Takes no prompt now: the agent is waiting for a permission")
+
+    first = claude.asks()["request"]
+
+    # nobody is kept out, and one who may only look sees the question without the buttons
+    page.evaluate(AXE.read_text())
+    expect(bar.get_by_role("button", name="Yes")).to_be_enabled()
+    found = barriers(page, "answers", EVERY_RULE)
+    shot(window, "dark")
+    page.emulate_media(color_scheme="light")
+    found += barriers(page, "answers in light", ONLY_COLOURS)
+    shot(window, "light")
+    page.emulate_media(color_scheme="dark")
+    looks = windows()
+    looks.sign_in(role="viewer")
+    expect(looks.row("dev").locator(".headline .word")).to_have_text("Needs permission")
+    expect(looks.page.locator(".answers")).to_have_count(0)
+    phone = windows(**PHONE)
+    phone.sign_in()
+    phone.page.evaluate(AXE.read_text())
+    expect(phone.row("dev").get_by_role("button", name="No")).to_be_enabled()
+    found += barriers(phone.page, "answers in the list of a phone", EVERY_RULE)
+    shot(phone, "phone-list")
+    phone.open_session("dev")
+    expect(phone.page.locator(".headline-bar").get_by_label("Why not")).to_be_enabled()
+    found += barriers(phone.page, "answers on a phone", EVERY_RULE)
+    shot(phone, "phone")
+    assert found == []
+
+    # yes, in the list: the agent goes on, and the buttons are gone everywhere
+    assert os.listdir(place) == []
+    row.get_by_role("button", name="Yes").click()
+    for everywhere in (window, phone):
+        expect(everywhere.page.locator(".answers")).to_have_count(0)
+    expect(row.locator(".headline .word")).to_have_text("Finished", timeout=LONG_MS)
+    assert os.listdir(place) == ["a<b>"]
+    expect(told).to_have_text("Delivered (UserPromptSubmit)")
+    shot(window, "finished")
+
+    # no, above the terminal and with a reason
+    box.fill("[[bash touch second]]")
+    box.press("Enter")
+    why = bar.get_by_label("Why not")
+    expect(why).to_be_enabled(timeout=LONG_MS)
+    why.fill("use the other file")
+    bar.get_by_role("button", name="No").click()
+    expect(page.locator(".answers")).to_have_count(0)
+    expect(row.locator(".headline .word")).to_have_text("Finished", timeout=LONG_MS)
+    assert "second" not in os.listdir(place)
+    window.expect_shown("use the other file")
+
+    # a key in the terminal wins, and the question is gone here too
+    box.fill("[[bash touch third]]")
+    box.press("Enter")
+    expect(row.get_by_role("button", name="Yes")).to_be_enabled(timeout=LONG_MS)
+    request = claude.asks()["request"]
+    claude.leaves("blocked", ESC)
+    expect(page.locator(".answers")).to_have_count(0)
+    assert "third" not in os.listdir(place)
+    assert late(hub, claude, request) == 409
+
+    # after a crash the same line as ever, and what the click does
+    claude.kill()
+    end = page.locator(".end-bar")
+    expect(end).to_have_text(
+        "Process killed by SIGKILL. Click to restart. The next run goes on with the same conversation."
+    )
+    expect(page.locator(".tools").get_by_role("button", name="Resume")).to_be_visible()
+    shot(window, "crash")
+    conversation = claude.shown()["conversation"]
+    end.click()
+    expect(row.locator(".headline")).to_have_text("At its prompt", timeout=LONG_MS)
+    eventually(lambda: claude.shown()["run"] == 2)
+    assert claude.shown()["conversation"] == conversation
+
+    # an answer to what was asked in the first run is none to what is asked in the second
+    claude.run_number = 2
+    claude.send("[[bash touch fourth]]")
+    assert claude.asks()["request"] not in (first, request)
+    assert late(hub, claude, first) == 409
+    claude.end()
+    assert "fourth" not in os.listdir(place)
+
+
+def test_what_an_agent_says_is_only_text_on_one_line(ground: Ground, window: Window) -> None:
+    text = "<img src=x onerror=window.harm=1>\nsecond \u202e line"
+    report = f"state=blocked:kind=question:msg={base64.b64encode(text.encode()).decode()}"
+    dev = ground.begin_sh(f"printf '\\033]7501;{report}\\033\\\\'; exec sleep 1000", name="dev")
+    headline = window.row("dev").locator(".headline")
+    expect(headline).to_have_text("Question <img src=x onerror=window.harm=1> second line")
+    assert window.page.evaluate("window.harm") is None
+    box = headline.bounding_box()
+    assert box is not None
+    assert box["height"] < 30
+    expect(window.row("dev").locator(".answers")).to_have_count(0)
+    ground.end(dev)
+
+
+@pytest.mark.timeout(120)
+def test_an_answer_that_comes_too_late_is_told(
+    ground: Ground, hub: HubProcess, window: Window, agent_home: Callable[[str], AgentHome]
+) -> None:
+    claude = Driven.begin(ground, agent_home("claude"), "--name", "dev")
+    claude.becomes("waiting")
+    claude.send("[[bash touch asked]]")
+    request = claude.asks()["request"]
+    button = window.row("dev").get_by_role("button", name="No")
+    expect(button).to_be_enabled()
+    answers: list[dict[str, str]] = []
+
+    def first(route: object) -> None:
+        """Somebody else is faster than this page's own answer."""
+        answers.append(route.request.post_data_json)  # type: ignore[attr-defined]
+        claude.answer("yes")
+        route.continue_()  # type: ignore[attr-defined]
+
+    window.page.route("**/answer", first)
+    button.click()
+    expect(window.page.locator(".notice")).to_contain_text("dev: already answered.")
+    assert answers == [{"choice": "no", "request": request, "message": ""}]
+    claude.becomes("done")
+    assert (claude.home.place / "asked").exists()
+    claude.end()

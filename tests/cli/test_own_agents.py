@@ -1,0 +1,122 @@
+"""Agents that a person describes: files beside ours add or replace one; a file that is wrong breaks nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.cli.own_agents import WORDS, describe, own_agent
+from tests.ground import Ground
+from tests.hubs import HubProcess
+from tests.support import eventually
+
+RULES = """
+shows_prompt = true
+[rules]
+version = 1
+[prompt]
+queues = false
+[[screen]]
+state = "blocked"
+kind = "permission"
+find = ['Allow .*\\?']
+message_from = 'Allow (?P<text>.*)\\?'
+[[screen]]
+state = "idle"
+find = ['^ready> ?']
+"""
+ASKS = (
+    "clear='\\033[2J\\033[H'; stty -echo; printf \"$clear\"'ready> '; read -r _; "
+    "printf \"$clear\"'Allow to touch it?'; read -r _; printf \"$clear\"'ready> '; exec cat >>got"
+)
+
+
+def test_an_own_agent_is_watched_by_the_rules_of_its_file(ground: Ground) -> None:
+    own_agent(ground.place, "mine", ASKS, RULES)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "waiting", 30, what="its prompt")
+    ground.hitch("send", "dev", "go")
+    eventually(lambda: ground.ps(session)["attention"] == "blocked", 30, what="its question")
+    report = ground.ps(session)["report"]
+    assert (report["kind"], report["message"], report["source"]) == ("permission", "to touch it", "screen")
+    said = ground.hitch("send", "dev", "do not type this", check=4).err
+    assert "waiting for a permission: to touch it" in said
+    told = [
+        (line["state"], line["kind"]) for line in session.story() if line["event"] == "attention" and "kind" in line
+    ]
+    assert ("blocked", "permission") in told
+    ground.hitch("stop", "--now", "dev")
+
+
+def test_an_own_file_replaces_one_of_ours(ground: Ground) -> None:
+    own_agent(ground.place, "claude", WORDS, 'install = "ask me"')
+    rows = {row["name"]: row for row in ground.hitch("agents", "--json").json()}
+    assert (rows["claude"]["title"], rows["claude"]["install"], rows["claude"]["broken"]) == ("Claude", "ask me", "")
+    session = ground.made("run", "claude", "--json", "--workspace", str(ground.place), "--", "-v")
+    assert ground.said("said") == "<-v>\n"
+    ground.end(session)
+
+
+BROKEN = {
+    "not TOML": ("title = ", "cannot be read"),
+    "no program": ('title = "x"\n', "it has no 'argv'"),
+    "a program that is no list": ('title = "x"\nargv = "sh -c x"\n', "expected argv to be a list of texts"),
+    "a bad pattern": (
+        'title = "x"\nargv = ["sh"]\n[[screen]]\nstate = "idle"\nfind = "("\n',
+        "the rules of agent mine",
+    ),
+    "a bad state": ('title = "x"\nargv = ["sh"]\n[[screen]]\nstate = "up"\nfind = "x"\n', "expected a state"),
+    "a bad adapter": ('title = "x"\nargv = ["sh"]\nadapter = "magic"\n', "expected adapter to be "),
+    "a bad signal": ('title = "x"\nargv = ["sh"]\n[quit]\nsignal = "SIGNOT"\n', "SIGNOT"),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_file_that_is_wrong_is_listed_with_the_reason_and_breaks_nothing(ground: Ground, text: str) -> None:
+    content, why = BROKEN[text]
+    session = ground.begin_sh("exec sleep 1000", name="dev")
+    describe("mine", content)
+    rows = {row["name"]: row for row in ground.hitch("agents", "--json").json()}
+    assert why in rows["mine"]["broken"]
+    assert [name for name, row in rows.items() if row["broken"]] == ["mine"]
+    (line,) = (line for line in ground.hitch("agents").out.splitlines() if line.startswith("mine"))
+    assert "broken: " in line
+    assert ground.ps(session)["state"] == "running"
+    assert why in ground.hitch("run", "mine", "--workspace", ground.place, check=2).err
+    assert ground.ids() == [session.id]
+    ground.end(session)
+
+
+def test_a_pipe_in_the_place_of_a_file_hangs_nothing(ground: Ground) -> None:
+    path = describe("mine", "")
+    path.unlink()
+    os.mkfifo(path)
+    rows = {row["name"]: row for row in ground.hitch("agents", "--json").json()}
+    assert "cannot be read" in rows["mine"]["broken"]
+
+
+def test_the_hub_works_beside_a_file_that_is_wrong(ground: Ground, hub: HubProcess) -> None:
+    session = ground.begin_sh("exec sleep 1000", name="dev")
+    describe("mine", "title = ")
+    (mine,) = (agent for agent in hub.ask("GET", "/api/catalog")["agents"] if agent["name"] == "mine")
+    assert "cannot be read" in mine["broken"]
+    eventually(lambda: [agent["id"] for agent in hub.ask("GET", "/api/agents")] == [session.id])
+    with hub.http() as client:
+        refused = client.post("/api/sessions", json={"agent": "mine", "folder": str(ground.place)})
+    assert (refused.status_code, refused.json()["error"]["field"]) == (422, "agent")
+    ground.end(session)
+
+
+def test_a_file_that_became_wrong_ends_no_session(ground: Ground) -> None:
+    path = own_agent(ground.place, "mine", WORDS)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    good = path.read_text()
+    path.write_text("title = ")
+    assert "cannot be read" in ground.hitch("restart", "dev", check=2).err
+    assert (session.state, ground.ps(session)["state"]) == ("running", "running")
+    path.write_text(good)
+    ground.hitch("restart", "dev")
+    assert json.loads((session.folder / "state.json").read_bytes())["run"] == 2
+    ground.end(session)

@@ -1,0 +1,168 @@
+"""Real watchers beside agents that do what they can to mislead, to flood and to break them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hitchpost import wire
+from hitchpost.agents import hook, prepare
+from hitchpost.model.attention import LONGEST_MESSAGE
+from hitchpost.runtimes.link import Link
+from hitchpost.store.session import Session
+from tests.ground import Ground, Truth
+from tests.support import eventually
+from tests.watched import ask, begin, link, report, say, watcher_pid
+
+HANGS = "\n[[screen]]\nstate = \"idle\"\nfind = ['^(a+)+$']\n"
+SHOWS = "\n[[screen]]\nstate = \"blocked\"\nfind = ['Really\\?']\n"
+
+
+def hooked(session: Truth, name: str, payload: object) -> str:
+    """Call the hook program as an agent does; what it prints."""
+    command = [sys.executable, "-I", "-S", hook.__file__, str(session.run()), "20", name]
+    text = payload if isinstance(payload, str) else json.dumps(payload)
+    done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=60, check=True)
+    assert done.stderr == b""
+    return done.stdout.decode()
+
+
+def test_a_screen_that_makes_a_pattern_hang_is_unknown_and_the_watcher_lives(ground: Ground):
+    screen = "a" * 60 + "!"
+    session = begin(ground, f"echo {screen}; read line; clear; echo aaa; cat\n", more=HANGS)
+    eventually(lambda: "take too long" in report(session).get("message", ""), 30)
+    assert report(session)["state"] == "unknown"
+    pid = watcher_pid(session)
+    with link(session) as connection:
+        connection.send(wire.INPUT, b"\n")
+        eventually(lambda: report(session).get("state") == "idle", 30)
+    assert watcher_pid(session) == pid
+    ground.end(session)
+
+
+def test_a_flood_of_the_terminal_ends_with_the_screen_that_is_shown(ground: Ground):
+    flood = "yes 'Really? no, this is only output that goes by' | head -c 20000000; clear; sleep 1; echo Really?; cat\n"
+    session = begin(ground, flood, more=SHOWS)
+    eventually(lambda: b"\nReally?" in session.output()[-200:], 60)
+    eventually(lambda: report(session).get("state") == "blocked", 60)
+    ground.end(session)
+    assert session.exit()["survivors"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "payload"),
+    [
+        ("Stop", {"background_tasks": ["x", None, 3]}),
+        ("Stop", "[" * 500_000),
+        ("Stop", '{"last_assistant_message": "\\ud800"}'),
+        ("StopFailure", {"error": ["x"]}),
+        ("SessionStart", {"session_id": "--dangerously-skip-permissions", "source": "resume"}),
+        ("UserPromptSubmit", {"session_id": ""}),
+        ("UserPromptSubmit", "\0" * 100),
+        ("PermissionRequest", {"tool_name": "AskUserQuestion", "tool_input": {"questions": 3}}),
+        ("nonsense", {}),
+    ],
+)
+def test_a_hook_can_say_anything(ground: Ground, name: str, payload: object):
+    session = begin(ground, say("idle") + "cat\n", adapter="claude")
+    pid = watcher_pid(session)
+    before = Session(str(session.folder), actor="test").record().conversation_id
+    assert hooked(session, name, payload) == ""
+    assert hooked(session, "SessionStart", {"session_id": before}) == ""
+    assert watcher_pid(session) == pid
+    assert Session(str(session.folder), actor="test").record().conversation_id == before
+    ground.end(session)
+
+
+def test_what_an_agent_says_is_shown_without_what_a_terminal_obeys(ground: Ground):
+    session = begin(ground, "cat\n", adapter="claude")
+    hooked(session, "Stop", {"last_assistant_message": "\x1b[2Jgone\x07\u202e" + "x" * 10_000})
+    told = eventually(lambda: report(session).get("message", "").startswith("[2Jgone") and report(session), 20)
+    assert told["message"].isprintable()
+    assert len(told["message"]) <= LONGEST_MESSAGE
+    ground.end(session)
+
+
+def test_a_request_is_answered_once_and_its_name_is_never_used_again(ground: Ground):
+    session = begin(ground, say("blocked") + "cat\n", adapter="claude")
+    asked = {"tool_name": "Bash", "tool_input": {"command": "touch q"}}
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(hooked, session, "PermissionRequest", asked)
+        name = eventually(lambda: report(session).get("request"), 20)
+        with link(session) as one, link(session) as other:
+            for connection in (one, other):
+                ask(connection, "answer", choice="yes", request=name)
+            answers = [bool(next_reply(connection)["ok"]) for connection in (one, other)]
+        assert sorted(answers) == [False, True]
+        assert json.loads(first.result())["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
+        old = watcher_pid(session)
+        os.kill(old, 9)
+        watcher_pid(session, but=old)
+        second = pool.submit(hooked, session, "PermissionRequest", {**asked, "tool_input": {"command": "rm -r /"}})
+        again = eventually(lambda: {report(session).get("request")} - {None, name}, 20).pop()
+        with link(session) as late:
+            assert late.request("answer", choice="yes", request=name, timeout_s=20)["ok"] is False
+            assert late.request("answer", choice="no", request=again, timeout_s=20)["ok"] is True
+        assert json.loads(second.result())["hookSpecificOutput"]["decision"]["behavior"] == "deny"
+    ground.end(session)
+
+
+def next_reply(connection: Link) -> dict[str, object]:
+    def come() -> list[dict[str, object]]:
+        return [json.loads(payload) for kind, payload in connection.frames(0.1) if kind == wire.REPLY]
+
+    return eventually(come, 30, "an answer")[0]
+
+
+def test_of_two_prompts_at_once_the_second_finds_what_the_first_has_changed(ground: Ground):
+    """The agent loses what is typed while it works, so the second prompt is refused, and not typed."""
+    script = say("idle") + "read line; echo got $line\n" + say("working") + "cat\n"
+    session = begin(ground, script, more="\n[prompt]\nqueues = false\n")
+    eventually(lambda: report(session).get("state") == "idle", 20)
+    with link(session) as one, link(session) as other:
+        for connection, text in ((one, "first"), (other, "second")):
+            ask(connection, "send", text=text)
+        answers = [next_reply(connection) for connection in (one, other)]
+    assert sorted(bool(answer["ok"]) for answer in answers) == [False, True]
+    assert b"second" not in session.output() or b"first" not in session.output()
+    ground.end(session)
+
+
+def test_hooks_by_the_hundred_end_and_the_keeper_stays_small(ground: Ground):
+    session = begin(ground, say("idle") + "cat\n", adapter="claude")
+    payload = {"last_assistant_message": "x" * 900_000}
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: hooked(session, "Stop", payload), range(100))) == {""}
+    status = Path(f"/proc/{session.keeper_pid()}/status").read_text()
+    resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+    assert resident < 60_000
+    ground.end(session)
+
+
+def test_a_hook_after_the_run_or_beside_a_keeper_that_is_stopped_ends_with_nothing(ground: Ground):
+    session = begin(ground, say("idle") + "cat\n", adapter="claude")
+    watcher_pid(session)
+    session.kill_keeper(19)
+    began = time.monotonic()
+    command = [sys.executable, "-I", "-S", hook.__file__, str(session.run()), "1", "Stop"]
+    done = subprocess.run(command, input=b"{}", capture_output=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
+    assert time.monotonic() - began >= 1
+    session.kill_keeper(18)
+    ground.end(session)
+    assert hooked(session, "Stop", {}) == ""
+
+
+def test_a_hook_never_fails_even_when_its_program_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A shell gives 2 for a program that cannot be read, and agents take 2 for a refusal."""
+    monkeypatch.setattr(prepare, "__file__", str(tmp_path / "prepare.py"))
+    command = prepare.hook_command("/nowhere", "Stop", 5)
+    done = subprocess.run(["sh", "-c", command], input=b"{}", capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
