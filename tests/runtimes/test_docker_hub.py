@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from hitchpost.hub import containers
 from hitchpost.hub.client import HubRefused
+from hitchpost.ops.views.observe import observe
 from hitchpost.runtimes import engine
 from hitchpost.runtimes.container_file import read_box
+from hitchpost.values import replace
 from tests.boxes import ECHO, STALE, Boxed
 from tests.cli.live import live
 from tests.ground import Truth
@@ -307,6 +310,24 @@ def test_the_regular_probe_finds_an_end_that_a_sleeping_keeper_does_not_see(boxe
         os.kill(dev.keeper_pid(), signal.SIGCONT)
     assert dev.ended() == "failed"
     assert agent_view(hub, dev)["state"] == "stale"
+
+
+@pytest.mark.ids("C70-3", "F63")
+def test_the_engine_is_not_asked_about_an_agent_whose_keeper_is_awake(boxed: Boxed) -> None:
+    """A program that is started inside just when somebody pauses the container hangs, and the engine with it."""
+    dev = boxed.run("sh", "-c", ECHO)
+    box = read_box(str(dev.folder))
+    assert box is not None
+    unreachable = replace(box, engine="unix:///nowhere/docker.sock")
+    home = str(boxed.ground.home)
+    assert containers.is_alive(observe(home, dev.id), unreachable)
+    os.kill(dev.keeper_pid(), signal.SIGSTOP)
+    try:
+        with pytest.raises(engine.EngineFailed, match="cannot be reached"):
+            containers.is_alive(observe(home, dev.id), unreachable)
+        assert containers.is_alive(observe(home, dev.id), box)
+    finally:
+        os.kill(dev.keeper_pid(), signal.SIGCONT)
 
 
 @pytest.mark.ids("F62")

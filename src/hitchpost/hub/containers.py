@@ -23,6 +23,8 @@ from hitchpost.runtimes import engine
 from hitchpost.runtimes.container_file import read_box
 from hitchpost.runtimes.container_removal import remove_left
 from hitchpost.runtimes.engine import Box
+from hitchpost.runtimes.freeze import in_motion
+from hitchpost.runtimes.kept import agent_lives
 
 SYNC_S = 10.0
 log = structlog.get_logger()
@@ -116,7 +118,7 @@ class Containers:
         if facts.state != RUNNING or facts.sandbox_paused:
             return
         try:
-            alive = await engine.answer(box.engine, lambda docker: engine.session_is_alive(docker, box), engine.PROBE_S)
+            alive = await asyncio.to_thread(is_alive, session.latest, box)
         except HitchpostError as error:
             log.warning("the engine does not tell", session_id=session_id, error=str(error))
             return
@@ -142,6 +144,20 @@ class Containers:
             log.warning("the engine's events ended", engine=url, error=str(error))
         finally:
             self._engines.discard(url)
+
+
+def is_alive(seen: Observation, box: Box) -> bool:
+    """Where a keeper is awake and the kernel has the agent, that is proof enough.
+
+    The engine is asked only otherwise: a program that is started in a container in the moment in which somebody pauses
+    it hangs, and from then on its engine can neither let the container go on nor remove it.
+    """
+    facts = seen.facts
+    is_awake = facts.keeper_alive is True and not facts.keeper_stopped
+    if is_awake and agent_lives(seen.run_folder):
+        return True
+    with in_motion(seen.folder, wait_s=0):
+        return engine.ask(box.engine, lambda docker: engine.session_is_alive(docker, box), engine.PROBE_S)
 
 
 def _read_boxes(folders: dict[str, str]) -> dict[str, Box]:

@@ -205,9 +205,9 @@ def let_go_left(folder: str) -> bool:
 
 
 @contextmanager
-def in_motion(folder: str) -> Iterator[None]:
+def in_motion(folder: str, wait_s: float = WAIT_S) -> Iterator[None]:
     """Nobody holds the session's container still meanwhile: no program can be started in one that is paused."""
-    with locks.Lock(os.path.join(folder, LOCK), WAIT_S):
+    with locks.Lock(os.path.join(folder, LOCK), wait_s):
         box, mark = _box(folder), os.path.join(folder, MARK)
         if box is not None and os.path.exists(mark):
             _let_go(box, mark)
