@@ -19,6 +19,7 @@ from hitchpost.model.attention import (
     UNKNOWN,
     WORKING,
     Evidence,
+    is_said,
     judge,
     plain,
     refusal,
@@ -145,3 +146,16 @@ def test_an_agent_that_loses_what_is_typed_while_it_works_gets_none() -> None:
 def test_an_agents_text_is_one_line_that_no_terminal_obeys() -> None:
     assert plain("touch\x1b[2J\nq\u202e ") == "touch [2J q"
     assert len(plain("x" * 10_000)) == LONGEST_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("source", "state", "message", "expected"),
+    [
+        ("osc7501", IDLE, "a\nb", True),
+        ("osc7501", IDLE, "other", False),
+        ("osc7501", WORKING, "a\nb", False),
+        ("hooks", IDLE, "a\nb", False),
+    ],
+)
+def test_only_the_last_word_of_the_same_source_counts_as_said(source: str, state: str, message: str, expected: bool):
+    assert is_said(said(osc(IDLE, message="a b")), source, state, message) is expected

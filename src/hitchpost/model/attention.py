@@ -16,6 +16,8 @@ STATES = (IDLE, WORKING, BLOCKED, DONE, ERROR, UNKNOWN)
 AT_PROMPT = (IDLE, DONE, ERROR)
 """The agent has ended its turn, and takes the next prompt."""
 PERMISSION, QUESTION, DIALOG, AUTH, LIMIT = "permission", "question", "dialog", "auth", "limit"
+OSC, HOOKS, SCREEN, TITLE = "osc7501", "hooks", "screen", "title"
+"""Sources that several agents have: the reports in their own output, their hooks, what they draw."""
 
 SETTLE_S = 2.0
 """Sources speak at different moments. What one says later than another, and otherwise, counts after this time."""
@@ -53,6 +55,12 @@ def plain(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text[: 4 * LONGEST_MESSAGE]).strip()[
         :LONGEST_MESSAGE
     ]
+
+
+def is_said(evidence: Mapping[str, Evidence], source: str, state: str, message: str) -> bool:
+    """Whether this is the last thing a source said. Saying it again would make it newer than it is."""
+    said = evidence.get(source)
+    return said is not None and (said.state, said.message) == (state, plain(message))
 
 
 def judge(order: tuple[str, ...], evidence: Mapping[str, Evidence], now: float) -> Evidence | None:

@@ -173,10 +173,10 @@ class Opencode(Adapter):
 
     # prompts ------------------------------------------------------------------------------------------------------
 
-    async def _send(self, text: str, *, enter: bool) -> dict[str, Any]:
+    async def send(self, text: str, *, enter: bool) -> dict[str, Any]:
         """Through its server: nothing is typed, so it does not matter what its screen shows."""
         if not enter:
-            return await super()._send(text, enter=enter)
+            return await super().send(text, enter=enter)
         if (why := await self.refusal()) is not None:
             return {"ok": False, "why": why}
         assert self.server is not None

@@ -44,6 +44,6 @@ class Shown(Adapter):
 
     async def refusal(self) -> str | None:
         """As the screen is now, not as it was when the agent last paused."""
-        await self._seen()
+        await self.seen()
         why = await super().refusal()
         return ODD_SCREEN if why is None and self._odd_since is not None else why
