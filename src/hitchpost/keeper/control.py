@@ -134,7 +134,7 @@ class Control:
                 "rows": keeper.rows,
                 "first": keeper.log.first,
                 "end": keeper.log.end,
-                "report": keeper.report,
+                "report": keeper.report.current,
                 "watched": keeper.watcher.is_there,
             },
         )
@@ -154,7 +154,7 @@ class Control:
             self.keeper.stop(*asked)
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True})
         elif client is self.keeper.watcher.client and op == "verdict":
-            self.keeper.verdict(request)
+            self.keeper.report.on_verdict(request)
         elif client is self.keeper.watcher.client and op == "answered":
             self.keeper.watcher.answered(request)
         elif client is self.keeper.watcher.client and op == "pong":
@@ -234,7 +234,7 @@ class Control:
         keeper = self.keeper
         if keeper.run.exited:
             return "the agent has ended"
-        if not force and (refused := attention.refusal(keeper.report)) is not None:
+        if not force and (refused := attention.refusal(keeper.report.current)) is not None:
             return f"{refused}; see to that first, or use --force"
         if (why := wire.untypable(text)) is not None:
             return why

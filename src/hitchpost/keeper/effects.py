@@ -70,7 +70,7 @@ def _force(keeper: Keeper, effect: machine.Force) -> None:
 
 
 def _count_end(keeper: Keeper, effect: machine.CountEnd) -> None:
-    keeper.hurry_report()
+    keeper.report.hurry()
     source, run = keeper.source, keeper.run
     keeper.ending = ending = runfiles.Ending(
         wait_status=source.wait_status,
@@ -79,7 +79,7 @@ def _count_end(keeper: Keeper, effect: machine.CountEnd) -> None:
         ended_at=keeper.ended_at,
         ended_at_known=not keeper.missed_end,
         survivors=sum(not process.is_dying(pid) for pid in source.tree.pids()),
-        attention=str(keeper.report["state"]) if keeper.report else None,
+        attention=keeper.report.state,
         lost_bytes=None if keeper.log.uncounted else keeper.log.lost_bytes,
         oom_kills=source.oom_kills,
         usage=source.usage,

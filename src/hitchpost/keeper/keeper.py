@@ -1,4 +1,4 @@
-"""The keeper: keeps the agent's output, watches its folder, and feeds the run's machine."""
+"""The keeper: keeps the agent's output, and feeds the run's machine."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from _signal import (
 )
 
 from hitchpost import wire
-from hitchpost.keeper import own_log
+from hitchpost.keeper.checks import Checks
 from hitchpost.keeper.control import Control
 from hitchpost.keeper.effects import EFFECTS
 from hitchpost.keeper.journal import Journal, NotWritten
 from hitchpost.keeper.log import Log
 from hitchpost.keeper.readiness import Readiness
-from hitchpost.keeper.scanner import Scanner, parse_report
+from hitchpost.keeper.report import AgentReport
+from hitchpost.keeper.scanner import Scanner
 from hitchpost.keeper.sources import open_source
 from hitchpost.keeper.timers import Timers
 from hitchpost.keeper.typing_queue import TypingQueue
 from hitchpost.keeper.watcher import Watcher
 from hitchpost.model import machine
 from hitchpost.model import run as runs
-from hitchpost.model.attention import STATES
 from hitchpost.store import files, runfiles
 from hitchpost.system import process
 from hitchpost.values import replace
@@ -49,12 +49,8 @@ if TYPE_CHECKING:
     from hitchpost.keeper.sources.tmux_pane import Pane
     from hitchpost.runspec import RunSpec
 
-FOLDER_CHECK_S = 1.0
-SIGN_EVERY_S = 10.0
-FOLDER_RECHECK_S = 0.2
 ACTIVITY_EVERY_S = 10.0
 ACTIVITY_BYTES = 1024
-REPORT_EVERY_S = 0.1
 LONGEST_SIDE = 10_000
 IGNORED = (SIGHUP, SIGINT, SIGPIPE, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2)
 
@@ -67,10 +63,6 @@ class Keeper:
         self.cols, self.rows = spec.cols, spec.rows
         self.run = machine.Run(grace_s=spec.grace_s, ends_survivors=spec.survivors == "kill")
         self.pane: Pane | None = None
-        self.report: dict[str, object] | None = NOT_REPORTED if spec.reports else None
-        self.report_seq = 0
-        self.own_report: dict[str, object] | None = None
-        self._overruled = False
         self.last_words = ""
         self.done = False
         self.poll = select.epoll()
@@ -79,6 +71,8 @@ class Keeper:
         self.control = Control(self)
         self.timers = Timers()
         self.readiness = Readiness(self)
+        self.report = AgentReport(self)
+        self.checks = Checks(self)
         self.source: Source = open_source(self)
         self.watcher = Watcher(self)
         self._handlers: dict[int, Callable[[int], None]] = {}
@@ -87,11 +81,8 @@ class Keeper:
         self._last_output = 0.0
         self.died = float("inf")
         self.ended_at = self.missed_end = ""
-        self._report_written = 0.0
-        self._sign_due = 0.0
-        self._folder_missing = False
         self._typing_stuck = False
-        self.begun = self._deaf = False
+        self.begun = False
 
     @property
     def pid(self) -> int:
@@ -121,18 +112,16 @@ class Keeper:
         if self.spec.takes_over:
             state = self.journal.take_over()
             self.run = replace(self.run, state=state)
-            self.report = runfiles.read_report(self.run_folder) or None
-            self.own_report = self.report if self.report and self.report.get("source") == OWN else None
+            self.report.take_over()
             self.timers.at("intent", 0.0, self._go_on_stopping)
         else:
             self.journal.write_run(self.pid, self.source.tier, more)
         where = {key: text for key, text in (("container", getattr(self.spec.source, "id", "")),) if text}
         self.feed(machine.AgentStarted(evidence={"pid": self.pid, **where}))
-        self._give_sign_of_life(time.monotonic())
-        self.timers.at("folder", time.monotonic() + FOLDER_CHECK_S, self._check_folder)
+        self.checks.begin()
         self.source.listen()
-        if self.report is not None:
-            self.pass_report_on(time.monotonic())
+        if self.report.current is not None:
+            self.report.pass_on(time.monotonic())
         if self.watcher.is_there:
             self.timers.at("watcher", 0.0, self.watcher.start)
 
@@ -250,15 +239,15 @@ class Keeper:
         self._last_output = time.time()
         if "activity" not in self.timers:
             self.timers.at("activity", time.monotonic() + ACTIVITY_EVERY_S, self._record_activity)
-        reports = self.report_seq
+        reports = self.report.seq
         for kind, body in self.scanner.feed(data):
             if kind == "report":
-                self._on_report(body)
+                self.report.on_output(body)
             elif kind == "query":
                 self.type(b"\x1b]7501;?\x1b\\")
             elif self.control.owner is None and not self.source.answers_queries:
                 self.type(body)
-        if self.report_seq > reports:
+        if self.report.seq > reports:
             self.watcher.tell_report()
         self.watcher.pulse()
         self.readiness.printed()
@@ -271,7 +260,8 @@ class Keeper:
 
     def output_closed(self) -> None:
         """The agent has ended, and all of its output has been told."""
-        self.timers.cancel("folder", "activity")
+        self.checks.end()
+        self.timers.cancel("activity")
         self.feed(machine.TerminalClosed(time.monotonic()))
 
     def lost(self, grace_s: float) -> None:
@@ -307,105 +297,8 @@ class Keeper:
         self.log.mark(wire.AT_SIZE, cols << 32 | rows)
         self.control.clients.tell_all({"event": "resize", "cols": cols, "rows": rows, "offset": self.log.end})
 
-    # what is noticed --------------------------------------------------------------------------------------------
-
-    def _on_report(self, body: bytes) -> None:
-        """The agent's own words. The watcher may know more, and says so in a moment."""
-        fields = parse_report(body)
-        if fields is None or "id" in fields:
-            return
-        self.report_seq += 1
-        self.own_report = None if fields["state"] == "clear" else {**fields, "source": OWN}
-        if not self._overruled:
-            self.set_report(self.own_report)
-
-    def verdict(self, request: dict[str, object]) -> None:
-        """What the watcher says. A word of the agent's own that it had not heard by then counts more, unless it knows
-        better than those words (``overrules``)."""
-        report = request.get("report")
-        if report is not None and not (isinstance(report, dict) and report.get("state") in STATES):
-            return
-        self._overruled = request.get("overrules") is True
-        if self._overruled or request.get("seq") == self.report_seq:
-            self.set_report(report)
-
-    def watcher_lost(self) -> None:
-        """What only the watcher knew is not known any more. What the agent said of itself stands."""
-        self._overruled = False
-        if self.report is not None and not self.run.exited:
-            said = self.own_report if self.report.get("source") == OWN else None
-            self.set_report(said or UNKNOWN_NOW)
-
-    def set_report(self, report: dict[str, object] | None) -> None:
-        was = self.report
-        if report is not None:
-            same = was is not None and {**was, "at": 0, "schema": 0} == {**report, "at": 0, "schema": 0}
-            report = was if same else {**report, "schema": files.SCHEMA, "at": files.stamp()}
-        if report is was:
-            return
-        self.report = report
-        if "report" not in self.timers:
-            self.timers.at("report", self._report_written + REPORT_EVERY_S, self.pass_report_on)
-
-    def hurry_report(self) -> None:
-        """Pass a report on that waits for its turn, before something is said that follows from it."""
-        if "report" in self.timers:
-            self.timers.cancel("report")
-            self.pass_report_on(time.monotonic())
-
-    def pass_report_on(self, now: float) -> None:
-        self._report_written = now
-        self.journal.write_report(self.report)
-        self.control.clients.tell_all({"event": "attention", "report": self.report})
-
     def _record_activity(self, now: float) -> None:
         self.journal.record_activity(self._last_output, self.log.tail(ACTIVITY_BYTES))
-
-    def _give_sign_of_life(self, now: float) -> None:
-        """Touch the lock: should this process be killed, its run is known to have lived until about then."""
-        if now >= self._sign_due:
-            self._sign_due = now + SIGN_EVERY_S
-            try:
-                os.utime(self.spec.lock_fd)
-            except OSError:
-                return  # then the sign is missing, and nothing is false
-
-    def _check_folder(self, now: float) -> None:
-        """Whether the workspace is still the same folder. One bad look is looked at again before it counts."""
-        spec = self.spec
-        self.source.reap()  # a wake-up that was lost must not hide the agent's end for ever
-        self._give_sign_of_life(now)
-        self._check_socket()
-        if self.pane is not None:
-            self.pane.check()
-        try:
-            here = os.stat(spec.folder)
-            missing = (here.st_dev, here.st_ino) != (spec.folder_dev, spec.folder_ino)
-        except (FileNotFoundError, NotADirectoryError):
-            missing = True
-        except OSError:
-            missing = False
-        if missing and self._folder_missing:
-            self.feed(machine.WorkspaceGone({"folder": spec.folder}))
-        again_s = FOLDER_RECHECK_S if missing and not self._folder_missing else FOLDER_CHECK_S
-        self._folder_missing = missing
-        self.timers.at("folder", now + again_s, self._check_folder)
-
-    def _check_socket(self) -> None:
-        try:
-            self.control.clients.check()
-        except OSError as error:
-            if not self._deaf:
-                own_log.note(f"nobody can reach this keeper: {error}")
-            self._deaf = True
-        else:
-            self._deaf = False
-
-
-OWN = "osc7501"
-"""The source of what the agent itself says, in its output."""
-NOT_REPORTED: dict[str, object] = {"state": "unknown", "source": "", "message": "the agent has not reported yet"}
-UNKNOWN_NOW: dict[str, object] = {"state": "unknown", "source": "", "message": "what knows this agent has ended"}
 
 
 def _only_wake(number: int, frame: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from hitchpost.model.attention import IDLE
 from hitchpost.store import files
 
 TYPE_CHECKING = False
@@ -41,8 +42,7 @@ class Readiness:
         keeper, now = self.keeper, time.monotonic()
         if self._printed_at is None:
             self._printed_at = now - self._queued_s()
-        idle = keeper.report is not None and keeper.report.get("state") == "idle"
-        self._prompted = self._prompted or idle or keeper.scanner.bracketed_paste
+        self._prompted = self._prompted or keeper.report.state == IDLE or keeper.scanner.bracketed_paste
         self._look(now)
 
     def _look(self, now: float) -> None:

@@ -93,7 +93,7 @@ class Watcher:
         self.client = client
         client.most_unread_bytes = MOST_UNREAD_BYTES
         self.keeper.timers.cancel("watcher")
-        if self.keeper.report_seq or self.keeper.own_report is not None:
+        if self.keeper.report.seq or self.keeper.report.own is not None:
             self.tell_report()
         waiting, self._waiting = self._waiting, {}
         for event in waiting.values():
@@ -129,7 +129,7 @@ class Watcher:
             self._refuse(client, request, NO_ANSWER)
         self._asked.clear()
         self._waiting.clear()
-        self.keeper.watcher_lost()
+        self.keeper.report.on_watcher_lost()
 
     def _give_up(self) -> None:
         self._given_up = True
@@ -165,7 +165,7 @@ class Watcher:
         if self.client is not None and self.client.outbox:
             self.keeper.timers.at("tell again", time.monotonic() + TELL_AGAIN_S, self.tell_report)
         else:
-            self.tell({"event": "osc7501", "seq": self.keeper.report_seq, "report": self.keeper.own_report})
+            self.tell({"event": "osc7501", "seq": self.keeper.report.seq, "report": self.keeper.report.own})
 
     def ask(self, client: Client, request: dict[str, object]) -> None:
         """Pass a client's request on. The answer goes to the client when it comes."""
@@ -191,7 +191,7 @@ class Watcher:
             return
         client, original = asked
         if isinstance(answer, dict):
-            self.keeper.hurry_report()
+            self.keeper.report.hurry()
             self.keeper.control.clients.send_json(client, wire.REPLY, {**answer, "id": original.get("id")})
         else:
             self._refuse(client, original, NO_ANSWER)

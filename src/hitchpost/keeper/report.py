@@ -1,0 +1,89 @@
+"""What the agent is doing, as far as this keeper has heard: from the agent's own output, and from the watcher."""
+
+from __future__ import annotations
+
+import time
+
+from hitchpost.keeper.scanner import parse_report
+from hitchpost.model.attention import OSC, STATES, UNKNOWN
+from hitchpost.store import files, runfiles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hitchpost.keeper.keeper import Keeper
+
+    Report = dict[str, object]
+
+WRITE_EVERY_S = 0.1
+NOT_REPORTED: Report = {"state": UNKNOWN, "source": "", "message": "the agent has not reported yet"}
+UNKNOWN_NOW: Report = {"state": UNKNOWN, "source": "", "message": "what knows this agent has ended"}
+
+
+class AgentReport:
+    """``current`` is what counts, ``own`` the agent's own newest word, ``seq`` how many of those there were."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self.current: Report | None = NOT_REPORTED if keeper.spec.reports else None
+        self.own: Report | None = None
+        self.seq = 0
+        self._overruled = False
+        self._written_at = 0.0
+
+    @property
+    def state(self) -> str | None:
+        return str(self.current["state"]) if self.current else None
+
+    def take_over(self) -> None:
+        """Go on with what the keeper before this one had written down."""
+        self.current = runfiles.read_report(self._keeper.run_folder) or None
+        self.own = self.current if self.current and self.current.get("source") == OSC else None
+
+    def on_output(self, body: bytes) -> None:
+        """The agent's own words. The watcher may know more, and says so in a moment."""
+        fields = parse_report(body)
+        if fields is None or "id" in fields:
+            return
+        self.seq += 1
+        self.own = None if fields["state"] == "clear" else {**fields, "source": OSC}
+        if not self._overruled:
+            self._set(self.own)
+
+    def on_verdict(self, request: dict[str, object]) -> None:
+        """What the watcher says. A word of the agent's own that it had not heard by then counts more, unless it knows
+        better than those words (``overrules``)."""
+        report = request.get("report")
+        if report is not None and not (isinstance(report, dict) and report.get("state") in STATES):
+            return
+        self._overruled = request.get("overrules") is True
+        if self._overruled or request.get("seq") == self.seq:
+            self._set(report)
+
+    def on_watcher_lost(self) -> None:
+        """What only the watcher knew is not known any more. What the agent said of itself stands."""
+        self._overruled = False
+        if self.current is not None and not self._keeper.run.exited:
+            said = self.own if self.current.get("source") == OSC else None
+            self._set(said or UNKNOWN_NOW)
+
+    def _set(self, report: Report | None) -> None:
+        was = self.current
+        if report is not None:
+            same = was is not None and {**was, "at": 0, "schema": 0} == {**report, "at": 0, "schema": 0}
+            report = was if same else {**report, "schema": files.SCHEMA, "at": files.stamp()}
+        if report is was:
+            return
+        self.current = report
+        if "report" not in self._keeper.timers:
+            self._keeper.timers.at("report", self._written_at + WRITE_EVERY_S, self.pass_on)
+
+    def hurry(self) -> None:
+        """Pass a report on that waits for its turn, before something is said that follows from it."""
+        if "report" in self._keeper.timers:
+            self._keeper.timers.cancel("report")
+            self.pass_on(time.monotonic())
+
+    def pass_on(self, now: float) -> None:
+        self._written_at = now
+        self._keeper.journal.write_report(self.current)
+        self._keeper.control.clients.tell_all({"event": "attention", "report": self.current})
