@@ -8,13 +8,28 @@ from hitchpost.model.record import ACTIVE, ARCHIVED, RECORD_TRANSITIONS
 from hitchpost.store import files
 from hitchpost.store.home import is_id
 from hitchpost.store.migrations import RECORD_STEPS, migrated
-from hitchpost.values import replace, value
+from hitchpost.values import fields, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hitchpost.store.sandbox import StoredSandbox
 
 RECORD = "session.json"
+
+
+@value
+class StoredTree:
+    """The worktree that a session's folder is in, as it was before an agent worked there. ``workspaces/tree.py`` says
+    what the fields mean. ``keep`` and ``inside`` are empty here: where those are is found out at each use."""
+
+    top: str
+    top_id: str
+    common: str
+    common_id: str
+    objects_id: str
+    own: str = ""
+    keep: str = ""
+    inside: str = ""
 
 
 @value
@@ -63,8 +78,8 @@ class Record:
     earlier_survivors: int = 0
     """Processes that earlier runs left behind, as far as anybody has looked since."""
     sandbox: StoredSandbox | None = None
-    git: dict[str, object] | None = None
-    """The worktree that its folder is in, as ``workspaces.tree`` describes it; that of a workspace is in its record."""
+    git: StoredTree | None = None
+    """None for the folder of a workspace, whose own record has it."""
 
     @property
     def word(self) -> str:
@@ -81,7 +96,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "float": (int, float),
     "str | None": (str, type(None)),
     "tuple[str, ...]": (list, tuple),
-    "dict[str, object] | None": (dict, type(None)),
+    "StoredTree | None": (dict, type(None)),
     "StoredSandbox | None": (dict, type(None)),
 }
 
@@ -132,6 +147,8 @@ def _checked(path: str, folder: str, value: dict[str, object]) -> Record:
             from hitchpost.store import sandbox
 
             known["sandbox"] = sandbox.from_json(box)
+        if isinstance(tree := known.get("git"), dict):
+            known["git"] = _tree(tree)
         record = Record(**known)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise files.Unreadable(path, str(error)) from None
@@ -140,6 +157,14 @@ def _checked(path: str, folder: str, value: dict[str, object]) -> Record:
     if record.id != os.path.basename(folder):
         raise files.Unreadable(path, f"expected id {os.path.basename(folder)}, but got {record.id!r}")
     return record
+
+
+def _tree(stored: dict[str, object]) -> StoredTree | None:
+    """None when it does not name a worktree and its repository: then it is looked for again."""
+    given = {name: stored.get(name, "") for name in fields(StoredTree)}
+    if not all(isinstance(text, str) for text in given.values()) or not given["top"] or not given["common"]:
+        return None
+    return StoredTree(**given)  # type: ignore[arg-type]
 
 
 def ids(home: str) -> list[str]:

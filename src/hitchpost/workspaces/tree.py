@@ -10,7 +10,8 @@ import stat
 
 from hitchpost.errors import GitLocked, HitchpostError, Refused
 from hitchpost.store import files
-from hitchpost.values import asdict, fields, replace, value
+from hitchpost.store.records import StoredTree
+from hitchpost.values import asdict, replace, value
 from hitchpost.workspaces import container_writes, refs
 from hitchpost.workspaces.folders import FOLDER
 from hitchpost.workspaces.refs import Head
@@ -118,19 +119,14 @@ def described(top: str, common: str, own: str) -> Tree | None:
     return Tree(top, ids[0], common, ids[1], ids[2], own)
 
 
-def stored(tree: Tree | None) -> dict[str, object] | None:
+def stored(tree: Tree | None) -> StoredTree | None:
     """For a record. Where our index and a container's git folder are is not in it."""
-    return None if tree is None else asdict(replace(tree, keep="", inside=""))
+    return None if tree is None else StoredTree(**asdict(replace(tree, keep="", inside="")))
 
 
-def read(entry: object) -> Tree | None:
-    """The tree that a record describes; None when it does not."""
-    if not isinstance(entry, dict):
-        return None
-    given = {name: entry.get(name, "") for name in fields(Tree)}
-    if not all(isinstance(text, str) for text in given.values()) or not given["top"] or not given["common"]:
-        return None
-    return Tree(**given)
+def read(stored: StoredTree | None) -> Tree | None:
+    """The tree that a record describes."""
+    return None if stored is None else Tree(**asdict(stored))
 
 
 def open_same(path: str, identity: str) -> int:

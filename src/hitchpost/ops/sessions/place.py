@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hitchpost.store.records import StoredTree
     from hitchpost.workspaces.store import Workspace
 
     Progress = Callable[[float], None]
@@ -34,7 +35,7 @@ class Place:
     workspace: Workspace | None = None
     base: str | None = None
     notes: tuple[str, ...] = ()
-    git: dict[str, object] | None = None
+    git: StoredTree | None = None
 
     @property
     def workspace_id(self) -> str | None:
