@@ -72,9 +72,9 @@ def test_help_and_mistakes_are_left_to_click(words: list[str]) -> None:
 
 
 def test_everything_behind_two_dashes_is_the_command() -> None:
-    values = run.understood(["claude", "--name", "dev", "--", "--model", "x", "--"])
-    assert values is not None
-    assert (values["agent"], values["name"], values["command"]) == ("claude", "dev", ("--model", "x", "--"))
+    options = run.understood(["claude", "--name", "dev", "--", "--model", "x", "--"])
+    assert options is not None
+    assert (options.agent, options.name, options.command) == ("claude", "dev", ("--model", "x", "--"))
 
 
 def test_a_run_loads_neither_click_nor_what_it_brings(ground: Ground) -> None:

@@ -44,8 +44,8 @@ def _command() -> None:
     if sys.argv[1:2] == ["run"]:
         from hitchpost.cli import run
 
-        if (values := run.understood(sys.argv[2:])) is not None:
-            sys.exit(run.run(**values))
+        if (options := run.understood(sys.argv[2:])) is not None:
+            sys.exit(run.run(options))
     from hitchpost.cli.group import cli
 
     if "_HITCH_COMPLETE" in os.environ:

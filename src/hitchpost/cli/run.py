@@ -11,12 +11,17 @@ from hitchpost.errors import UsageError
 from hitchpost.runtimes import base, keepers
 from hitchpost.store.home import new_id, open_home, run_folder, session_folder
 from hitchpost.text import visible
+from hitchpost.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     import click
+
+    from hitchpost.ops.sessions.spec import SessionSpec
+    from hitchpost.ops.views.observe import Observation
 
 HELP = """Start AGENT (see `hitch agents`), or any program behind `--`, as a session in the background.
 
@@ -83,14 +88,45 @@ OPTIONS = (
 )
 
 
-def understood(words: list[str]) -> dict[str, Any] | None:
+@value
+class RunOptions:
+    """A command line that was understood: what the options above say, the agent, and what stands behind ``--``."""
+
+    agent: str | None
+    command: tuple[str, ...]
+    name: str | None
+    description: str
+    branch: str | None
+    workspace: str | None
+    here: bool
+    exclusive: bool
+    share: bool
+    runtime: str
+    image: str | None
+    mounts: tuple[str, ...]
+    network: str | None
+    memory: str | None
+    cpus: float | None
+    config: str | None
+    keep_failed: bool
+    env_items: tuple[str, ...]
+    permission_mode: str
+    model: str
+    idle_after: str | None
+    prompt: str | None
+    prompt_file: str | None
+    attach: bool
+    as_json: bool
+
+
+def understood(words: list[str]) -> RunOptions | None:
     """What ``run`` takes, of a command line; None when click should look at it."""
     words, command = _apart(words)
     parsed = parse(OPTIONS, words)
     if parsed is None or len(parsed[1]) > 1:
         return None
     values, rest = parsed
-    return {**values, "agent": rest[0] if rest else None, "command": command}
+    return RunOptions(**values, agent=rest[0] if rest else None, command=command)
 
 
 def _apart(words: list[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -99,74 +135,88 @@ def _apart(words: list[str]) -> tuple[list[str], tuple[str, ...]]:
     return words[:cut], tuple(words[cut + 1 :])
 
 
-def run(
-    *,
-    agent: str | None,
-    command: tuple[str, ...],
-    name: str | None,
-    description: str,
-    branch: str | None,
-    workspace: str | None,
-    here: bool,
-    exclusive: bool,
-    share: bool,
-    runtime: str,
-    image: str | None,
-    mounts: tuple[str, ...],
-    network: str | None,
-    memory: str | None,
-    cpus: float | None,
-    config: str | None,
-    keep_failed: bool,
-    env_items: tuple[str, ...],
-    permission_mode: str,
-    model: str,
-    idle_after: str | None,
-    prompt: str | None,
-    prompt_file: str | None,
-    attach: bool,
-    as_json: bool,
-) -> int:
-    """Returns the exit code: of the session's run with ``attach``, else 0."""
-    _check_places(branch=branch is not None, workspace=workspace is not None, here=here)
-    if exclusive and share:
-        raise UsageError("--exclusive and --share cannot be combined")
-    if prompt is not None and prompt_file is not None:
-        raise UsageError("--prompt and --prompt-file cannot be combined")
-    if prompt == "-":
-        prompt, prompt_file = None, prompt
+def run(options: RunOptions) -> int:
+    """Returns the exit code: of the session's run with ``--attach``, else 0."""
+    _refuse_contradictions(options)
     home, session = open_home(), new_id()
-    with keepers.Ahead(run_folder(session_folder(home, session), 1), wanted=runtime in base.KEPT_AT_ONCE):
+    folder = run_folder(session_folder(home, session), 1)
+    with keepers.Ahead(folder, wanted=options.runtime in base.KEPT_AT_ONCE):
         # what takes long to load is loaded beside the keeper
-        from hitchpost.ops.sessions import environment
         from hitchpost.ops.sessions.launch import launch
-        from hitchpost.ops.sessions.spec import SandboxOptions, SessionSpec
 
-        spec = SessionSpec(
-            folder=current_folder() if workspace is None else workspace,
-            agent=agent,
-            command=command,
-            branch=branch,
-            workspace=workspace,
-            exclusive=exclusive,
-            share=share,
-            name=name,
-            description=description,
-            runtime=runtime,
-            prompt=prompt if prompt_file is None else _read(prompt_file),
-            prompt_is_typed=prompt_file is not None,
-            env=environment.parse(env_items, os.environ),
-            size=terminal_size(),
-            sandbox=SandboxOptions(image, mounts, network, memory, cpus, config, keep_failed),
-            permission_mode=permission_mode,
-            model=model,
-            idle_after_s=None if idle_after is None else _seconds("--idle-after", idle_after),
-        )
-        told = progress(branch or "workspace", "making it ready")
         seen, notes = launch(
-            home, spec, actor="cli", caller=os.environ, progress=told, until_ready=not attach, new_id=lambda: session
+            home,
+            _spec(options),
+            actor="cli",
+            caller=os.environ,
+            progress=progress(options.branch or "workspace", "making it ready"),
+            until_ready=not options.attach,
+            new_id=lambda: session,
         )
-    record = seen.record
+    _show(seen, notes, as_json=options.as_json)
+    if not options.attach:
+        return 0
+    from hitchpost.cli.attach import attach_to
+    from hitchpost.terminal.emulators import Emulators
+
+    sys.stdout.flush()
+    with Emulators() as emulators:
+        return attach_to(home, session, emulators)
+
+
+def _refuse_contradictions(options: RunOptions) -> None:
+    given = {
+        "--branch": options.branch is not None,
+        "--workspace": options.workspace is not None,
+        "--here": options.here,
+    }
+    places = [word for word, is_given in given.items() if is_given]
+    if len(places) > 1:
+        raise UsageError(f"{' and '.join(places)} cannot be combined")
+    if options.exclusive and options.share:
+        raise UsageError("--exclusive and --share cannot be combined")
+    if options.prompt is not None and options.prompt_file is not None:
+        raise UsageError("--prompt and --prompt-file cannot be combined")
+
+
+def _spec(options: RunOptions) -> SessionSpec:
+    """The session that is asked for, with what only this process knows: folder, environment, terminal, files."""
+    from hitchpost.ops.sessions import environment
+    from hitchpost.ops.sessions.spec import SandboxOptions, SessionSpec
+
+    prompt_file = "-" if options.prompt == "-" else options.prompt_file
+    idle_after = options.idle_after
+    return SessionSpec(
+        folder=current_folder() if options.workspace is None else options.workspace,
+        agent=options.agent,
+        command=options.command,
+        branch=options.branch,
+        workspace=options.workspace,
+        exclusive=options.exclusive,
+        share=options.share,
+        name=options.name,
+        description=options.description,
+        runtime=options.runtime,
+        prompt=options.prompt if prompt_file is None else _read(prompt_file),
+        prompt_is_typed=prompt_file is not None,
+        env=environment.parse(options.env_items, os.environ),
+        size=terminal_size(),
+        sandbox=SandboxOptions(
+            options.image,
+            options.mounts,
+            options.network,
+            options.memory,
+            options.cpus,
+            options.config,
+            options.keep_failed,
+        ),
+        permission_mode=options.permission_mode,
+        model=options.model,
+        idle_after_s=None if idle_after is None else _seconds("--idle-after", idle_after),
+    )
+
+
+def _show(seen: Observation, notes: Iterable[str], *, as_json: bool) -> None:
     for note in notes:
         say(note)
     if as_json:
@@ -176,15 +226,8 @@ def run(
 
         print_json(to_json(seen, datetime.now(UTC)))
     else:
+        record = seen.record
         print(f"{visible(record.name)} started as session {record.index}, id {record.id} (run {seen.facts.run})")
-    if attach:
-        from hitchpost.cli.attach import attach_to
-        from hitchpost.terminal.emulators import Emulators
-
-        sys.stdout.flush()
-        with Emulators() as emulators:
-            return attach_to(home, record.id, emulators)
-    return 0
 
 
 def _read(path: str) -> str:
@@ -206,12 +249,6 @@ def _seconds(word: str, text: str) -> float:
     return found
 
 
-def _check_places(**given: bool) -> None:
-    named = [f"--{name}" for name, is_given in given.items() if is_given]
-    if len(named) > 1:
-        raise UsageError(f"{' and '.join(named)} cannot be combined")
-
-
 def __getattr__(name: str) -> Any:
     """``command`` is made when click asks for it."""
     if name != "command":
@@ -224,7 +261,7 @@ def __getattr__(name: str) -> Any:
             return super().parse_args(ctx, args)
 
     def call(**values: Any) -> None:
-        sys.exit(run(command=click.get_current_context().obj, **values))
+        sys.exit(run(RunOptions(command=click.get_current_context().obj, **values)))
 
     for option in reversed(OPTIONS):
         call = as_click(option)(call)

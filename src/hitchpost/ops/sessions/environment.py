@@ -10,7 +10,7 @@ from hitchpost.store.runfiles import read_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 NOT_OURS_TO_PASS = ("TMUX", "TMUX_PANE", "STY", "COLUMNS", "LINES", "TERM_PROGRAM", "TERM_PROGRAM_VERSION")
 """They describe the caller's terminal; the agent gets another one."""
@@ -71,13 +71,13 @@ def parse(items: tuple[str, ...], caller: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def missing_names(folder: str, run: int, env: Mapping[str, str]) -> list[str]:
+def missing_names(folder: str, run: int, env_names: Iterable[str]) -> list[str]:
     """The names that an earlier run had in its environment and that this one lacks."""
     if run < 1:
         return []
     earlier = read_run(run_folder(folder, run))
-    names = () if earlier is None else earlier.env_names
-    return [name for name in names if name not in env and not _comes_and_goes(name)]
+    names, now = () if earlier is None else earlier.env_names, set(env_names)
+    return [name for name in names if name not in now and not _comes_and_goes(name)]
 
 
 def told_missing(names: list[str], run: int) -> list[str]:

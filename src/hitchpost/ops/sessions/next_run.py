@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from hitchpost import wire
 from hitchpost.agents import catalog, prepare
 from hitchpost.agents.prepare import FORK, FRESH, RESUME, Conversation, Injected
 from hitchpost.runspec import RunSpec, Source, WatcherSpec
@@ -16,14 +17,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hitchpost.runtimes.base import Sandbox
+
+
+@value
+class Program:
+    """What a run executes, before it is known which run it is. ``agent`` is None where nobody watches it."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    flags: tuple[tuple[str, str], ...]
+    agent: catalog.Agent | None
+    sandbox: Sandbox | None
+
 
 @value
 class Claimed:
-    """A run that is ours to start: nobody else can, while its lock is open here."""
+    """A run that is ours to start: nobody else can, while its lock and the leases are open here."""
 
     run: int
     folder: str
     lock_fd: int
+    lease_fds: tuple[int, ...]
     conversation: Conversation
 
 
@@ -42,19 +57,11 @@ def converse(stored: Session, agent: catalog.Agent | None, how: str) -> Conversa
 
 
 def run_spec(
-    record: Record,
-    settings: Settings,
-    claimed: Claimed,
-    agent: catalog.Agent | None,
-    *,
-    env: dict[str, str],
-    flags: tuple[tuple[str, str], ...],
-    leases: tuple[int, ...],
-    source: Source,
-    size: tuple[int, int],
+    record: Record, settings: Settings, claimed: Claimed, program: Program, *, source: Source, size: tuple[int, int]
 ) -> RunSpec:
-    """``record`` is that of the session, at the place where it works now, with the arguments of this run."""
-    injected, words = Injected(), record.argv
+    """``record`` is that of the session, at the place where it works now."""
+    agent, words, injected = program.agent, program.argv, Injected()
+    env = {**program.env, wire.RUN_MARK: str(claimed.run)}
     if agent is not None:
         injected = prepare.inject(agent, claimed.folder, env)
         words = prepare.arguments(agent, words, claimed.conversation, injected)
@@ -63,13 +70,13 @@ def run_spec(
         session=record.id,
         session_folder=os.path.dirname(os.path.dirname(claimed.folder)),
         run=claimed.run,
-        argv=tuple(map(os.fsencode, (*injected.before, *catalog.with_flags(flags, words, env)))),
+        argv=tuple(map(os.fsencode, (*injected.before, *catalog.with_flags(program.flags, words, env)))),
         env=_encoded(env),
         folder=record.folder,
         folder_dev=record.folder_dev,
         folder_ino=record.folder_ino,
         lock_fd=claimed.lock_fd,
-        lease_fds=leases,
+        lease_fds=claimed.lease_fds,
         source=source,
         cols=size[0],
         rows=size[1],

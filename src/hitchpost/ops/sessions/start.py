@@ -6,17 +6,17 @@ import os
 
 from hitchpost import wire
 from hitchpost.agents import catalog, prepare
-from hitchpost.agents.prepare import FRESH
+from hitchpost.agents.prepare import FRESH, Conversation
 from hitchpost.errors import Refused, StartFailed
 from hitchpost.model import run as runs
 from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR, SUSPENDED
 from hitchpost.ops.sessions import environment, sandbox
 from hitchpost.ops.sessions.create import sweep
-from hitchpost.ops.sessions.next_run import Claimed, converse, run_spec
+from hitchpost.ops.sessions.next_run import Claimed, Program, converse, run_spec
 from hitchpost.ops.sessions.recover import RECOVERY, recover, say_why, wait_for_keeper_to_leave
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.ops.views.workplace import current
-from hitchpost.runspec import PtySource, Source
+from hitchpost.runspec import PtySource, RunSpec, Source
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import is_kept, take_lock
 from hitchpost.settings import Settings
@@ -66,90 +66,129 @@ def start(
     ``conversation``: whether the agent goes on with its conversation, where it has one, or begins another.
     """
     sweep(home)
+    seen, place, workspace = _ready_to_start(home, session, actor)
+    program = _program(home, place, workspace, settings, caller, extra_env or {}, argv)
+    stored = Session(seen.folder, actor=actor)
+    claimed = _claim(stored, seen, place, workspace, program.agent, conversation, reason)
+    spec = _start_keeper(home, place, settings, claimed, program, source, size)
+    _activate(stored, claimed.run)
+    resumed, notes = claimed.conversation.how != FRESH, _notes(seen.folder, spec, program.agent, claimed.conversation)
+    if not until_ready:
+        return Begun(observe(home, session), notes)
+    from hitchpost.ops.sessions.ready import ready  # the agent has begun meanwhile
+
+    seen, not_ready = ready(home, seen.record, claimed.run, claimed.folder, watched=spec.reports)
+    return Begun(seen, (*notes, *not_ready), resumed)
+
+
+def _ready_to_start(home: str, session: str, actor: str) -> tuple[Observation, Record, Workspace | None]:
+    """The session, its record at the place where it works now, and its workspace. What the run before has left behind
+    is ended, where the agent may be among it. Raises ``Refused``."""
     seen = recover(home, session, actor=RECOVERY)
-    record, folder = seen.record, seen.folder
-    _refuse_closed(record)
-    stored = Session(folder, actor=actor)
+    _refuse_closed(seen.record)
     place, workspace = current(home, seen)
-    sandbox.refuse_mounts(home, record.sandbox, place.folder, workspace)
+    sandbox.refuse_mounts(home, seen.record.sandbox, place.folder, workspace)
     if seen.facts.state != runs.ORPHANED:
         wait_for_keeper_to_leave(seen)
     if _may_be_copies(seen):
         from hitchpost.ops.sessions.survivors import end_survivors
 
         seen = end_survivors(home, seen, actor)
-    env = environment.of_run(caller, settings, extra_env or {}, record.id, 0, place.folder)
-    flags, agent = catalog.env_flags(record.agent), catalog.known(record.agent, record.argv)
-    words = argv or record.argv
+    return seen, place, workspace
+
+
+def _program(
+    home: str,
+    place: Record,
+    workspace: Workspace | None,
+    settings: Settings,
+    caller: Mapping[str, str],
+    extra_env: Mapping[str, str],
+    argv: tuple[str, ...] | None,
+) -> Program:
+    env = environment.of_run(caller, settings, extra_env, place.id, 0, place.folder)
+    env[wire.HOME_MARK] = files.folder_id(home)
+    flags, agent = catalog.env_flags(place.agent), catalog.known(place.agent, place.argv)
+    words = argv or place.argv
     if agent is not None:
-        words = prepare.with_options(agent, words, permission_mode=record.permission_mode, model=record.model)
-    box = sandbox.of_run(home, place, settings, extra_env or {}, workspace, flags)
+        words = prepare.with_options(agent, words, permission_mode=place.permission_mode, model=place.model)
+    box = sandbox.of_run(home, place, settings, extra_env, workspace, flags)
     if box is not None:
         agent = None  # nothing reaches into a container: only its own reports are heard, and its files end with it
+    return Program(words, env, flags, agent, box)
+
+
+def _claim(
+    stored: Session,
+    seen: Observation,
+    place: Record,
+    workspace: Workspace | None,
+    agent: catalog.Agent | None,
+    conversation: str,
+    reason: str,
+) -> Claimed:
+    """Take the next run: its lease, its number, its folder, its keeper's lock and the state ``starting``.
+
+    Raises ``Refused`` or ``WorkspaceBusy``.
+    """
+    home = home_of(seen.folder)
     if seen.facts.state == runs.ORPHANED:
         _allowed_run(seen, seen)  # an agent that lives on holds the lease itself
     leases = _leases(home, seen, workspace)
     try:
-        claimed = _claim(stored, seen, place, agent, conversation, reason)
+        with stored.lock():
+            now = observe(home, seen.record.id)
+            run = _allowed_run(seen, now)
+            where = make_run_folder(seen.folder, run)
+            lock = take_lock(where, seen.record.name)
+            try:
+                if now.facts.state != runs.CREATED:
+                    stored.next_run(reason=reason)
+                _touch(stored, now)
+                _settle_place(stored, place)
+                talk = converse(stored, agent, conversation)
+                stored.transition(runs.STARTING, run=run, reason=reason, locked=True)
+            except BaseException:
+                os.close(lock)
+                raise
     except BaseException:
         _close(leases)
         raise
-    run, where, talk = claimed.run, claimed.folder, claimed.conversation
+    return Claimed(run, where, lock, leases, talk)
+
+
+def _start_keeper(
+    home: str,
+    place: Record,
+    settings: Settings,
+    claimed: Claimed,
+    program: Program,
+    source: Source,
+    size: tuple[int, int],
+) -> RunSpec:
+    """Hand the run over to a keeper, with its locks. What was started. Raises ``StartFailed``."""
     try:
-        env |= {wire.RUN_MARK: str(run), wire.HOME_MARK: files.folder_id(home)}
-        spec = run_spec(
-            replace(place, argv=words),
-            settings,
-            claimed,
-            agent,
-            env=env,
-            flags=flags,
-            leases=leases,
-            source=source,
-            size=size,
-        )
-        started = base.load(record.runtime).start(spec, box)
+        spec = run_spec(place, settings, claimed, program, source=source, size=size)
+        started = base.load(place.runtime).start(spec, program.sandbox)
     except OSError as error:
         started = base.Started(None, f"cannot start a keeper: {error}")
     finally:
-        _close((claimed.lock_fd, *leases))
+        _close((claimed.lock_fd, *claimed.lease_fds))
     if started.error is not None:
         if not started.kept:
-            say_why(where, started.error)
-        recover(home, session, actor=RECOVERY)
-        raise StartFailed(record.name, started.error, started.field)
-    _activate(stored, run)
-    notes = [*environment.told_missing(environment.missing_names(folder, run - 1, env), run - 1)]
-    if run > 1 and agent is not None and agent.conversation:
+            say_why(claimed.folder, started.error)
+        recover(home, place.id, actor=RECOVERY)
+        raise StartFailed(place.name, started.error, started.field)
+    return spec
+
+
+def _notes(folder: str, spec: RunSpec, agent: catalog.Agent | None, talk: Conversation) -> tuple[str, ...]:
+    """What a person should know of the run: what is different from the one before."""
+    before = spec.run - 1
+    notes = environment.told_missing(environment.missing_names(folder, before, map(os.fsdecode, spec.env)), before)
+    if before and agent is not None and agent.conversation:
         notes.append("it begins a new conversation" if talk.how == FRESH else "it goes on with its conversation")
-    if not until_ready:
-        return Begun(observe(home, session), tuple(notes))
-    from hitchpost.ops.sessions.ready import ready  # the agent has begun meanwhile
-
-    seen, not_ready = ready(home, record, run, where, watched=spec.reports)
-    return Begun(seen, (*notes, *not_ready), talk.how != FRESH)
-
-
-def _claim(
-    stored: Session, seen: Observation, place: Record, agent: catalog.Agent | None, conversation: str, reason: str
-) -> Claimed:
-    """Take the next run: its number, its folder, its keeper's lock and the state ``starting``. Raises ``Refused``."""
-    with stored.lock():
-        now = observe(home_of(seen.folder), seen.record.id)
-        run = _allowed_run(seen, now)
-        where = make_run_folder(seen.folder, run)
-        lock = take_lock(where, seen.record.name)
-        try:
-            if now.facts.state != runs.CREATED:
-                stored.next_run(reason=reason)
-            _touch(stored, now)
-            _settle_place(stored, place)
-            talk = converse(stored, agent, conversation)
-            stored.transition(runs.STARTING, run=run, reason=reason, locked=True)
-        except BaseException:
-            os.close(lock)
-            raise
-    return Claimed(run, where, lock, talk)
+    return tuple(notes)
 
 
 def _may_be_copies(seen: Observation) -> bool:
