@@ -31,6 +31,12 @@ FAILURES = (HitchpostError, OSError)
 """What an operation may fail with: a reason of ours, or one of the machine below. Anything else is a bug."""
 
 
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What taking apart text or JSON of others may fail with, when it is not what was expected. Only around the parsing."""
+NOT_READ = (OSError, *MALFORMED)
+"""The same, around reading it, too."""
+
+
 class UsageError(HitchpostError):
     """Raised when the words of a command do not fit together."""
 

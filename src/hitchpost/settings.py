@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.errors import BadSettings, HitchpostError
+from hitchpost.errors import MALFORMED, BadSettings, HitchpostError
 from hitchpost.store import files
 from hitchpost.values import replace, value
 
@@ -97,7 +97,7 @@ def _read(path: str | None) -> Settings:
         return Settings()
     except OSError as error:
         raise BadSettings(f"cannot read {path}: {(error.strerror or '').lower()}") from None
-    except (ValueError, RecursionError) as error:
+    except MALFORMED as error:
         raise BadSettings(f"cannot read {path}: {error}") from None
     values: dict[str, object] = {}
     for key, item in table.items():

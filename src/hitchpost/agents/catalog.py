@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.errors import UsageError
+from hitchpost.errors import MALFORMED, UsageError
 from hitchpost.values import value
 
 TYPE_CHECKING = False
@@ -128,7 +128,7 @@ def table(name: str) -> dict[str, Any]:
         return tomllib.loads(read_bytes(files[name], follow=True).decode())
     except OSError as error:
         raise UsageError(f"{files[name]} cannot be read: {(error.strerror or '').lower()}", field="agent") from None
-    except (ValueError, RecursionError) as error:
+    except MALFORMED as error:
         raise UsageError(f"{files[name]} cannot be read: {error}", field="agent") from None
 
 
@@ -170,7 +170,7 @@ def load(name: str) -> Agent:
             _check_watched(agent, found)
     except KeyError as missing:
         raise UsageError(f"the file of agent {name} is wrong: it has no {missing}", field="agent") from None
-    except (TypeError, ValueError, AttributeError) as error:
+    except MALFORMED as error:
         raise UsageError(f"the file of agent {name} is wrong: {error}", field="agent") from None
     return agent
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hitchpost import lightjson
 from hitchpost.agents.prepare import Injected, hook_command
+from hitchpost.errors import NOT_READ
 from hitchpost.store import files
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ def inject(run_folder: str, env: Mapping[str, str]) -> Injected:
     """The machine's own settings stay, with ours added. If they cannot be read, nothing is changed."""
     try:
         settings = _settings(env.get(PATH) or USUAL)
-    except (OSError, ValueError):
+    except NOT_READ:
         return Injected()
     settings["ui"] = {**_table(settings, "ui"), **UI}
     hooks = settings["hooks"] = _table(settings, "hooks")

@@ -14,7 +14,7 @@ from hitchpost import settings as config
 from hitchpost import wire
 from hitchpost.agents import catalog
 from hitchpost.cli.common import json_option, print_json, say
-from hitchpost.errors import HitchpostError, UsageError
+from hitchpost.errors import MALFORMED, HitchpostError, UsageError
 from hitchpost.hub import client as hub_client
 from hitchpost.ops.sessions import environment
 from hitchpost.store import files
@@ -140,5 +140,5 @@ def _last_words(home: str) -> str:
         return f"see {path}"
     try:
         return f"its last words: {json.loads(lines[-1])['event']}"
-    except (ValueError, KeyError, TypeError):
+    except MALFORMED:
         return f"its last words: {lines[-1]}"

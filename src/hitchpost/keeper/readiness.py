@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from hitchpost.errors import NOT_READ
 from hitchpost.model.attention import IDLE
 from hitchpost.store import files
 
@@ -71,6 +72,6 @@ class Readiness:
         """How long the agent waited for a processor: on a busy machine it has lived for less than the clock says."""
         try:
             waited_ns = int(files.read_bytes(f"/proc/{self.keeper.pid}/schedstat").split()[1])
-        except (OSError, IndexError, ValueError):
+        except NOT_READ:
             return 0.0
         return min(waited_ns / 1e9, MOST_QUEUED_S)

@@ -15,7 +15,7 @@ import time
 from contextlib import ExitStack, contextmanager
 
 from hitchpost import wire
-from hitchpost.errors import FAILURES, HitchpostError
+from hitchpost.errors import FAILURES, MALFORMED, HitchpostError
 from hitchpost.runtimes import mount_sources
 from hitchpost.runtimes.container_file import GOING, read_box
 from hitchpost.runtimes.engine import ANSWER_S, Box, EngineFailed
@@ -200,8 +200,10 @@ def let_go_left(folder: str) -> bool:
             if left or time.time() - os.stat(mark).st_mtime > LATE_S:
                 _let_go(box, mark) if box is not None else files.discard(mark)
             return left
-    except (locks.LockTimeout, FileNotFoundError):
-        return False  # somebody is at work there, or has just been
+    except locks.LockTimeout:
+        return False  # somebody is at work there
+    except FileNotFoundError:
+        return False  # or has just been
 
 
 @contextmanager
@@ -283,5 +285,5 @@ def _message(answer: str) -> str:
 
     try:
         return str(json.loads(answer)["message"])
-    except (ValueError, KeyError, TypeError):
+    except MALFORMED:
         return answer.strip()

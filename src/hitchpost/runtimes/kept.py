@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost import wire
-from hitchpost.errors import Refused
+from hitchpost.errors import NOT_READ, Refused
 from hitchpost.store import files, locks
 from hitchpost.store.runfiles import read_run
 from hitchpost.system import process
@@ -103,5 +103,5 @@ def _named(run_folder: str) -> tuple[int, int, str, str | None] | None:
     try:
         pid, start, boot, *more = files.read_bytes(lock_path(run_folder)).decode().split()
         return int(pid), int(start), boot, more[0] if more else None
-    except (OSError, ValueError):
+    except NOT_READ:
         return None

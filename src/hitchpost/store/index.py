@@ -17,6 +17,7 @@ import time
 from binascii import crc32
 
 from hitchpost import lightjson
+from hitchpost.errors import NOT_READ
 from hitchpost.model.durations import duration
 from hitchpost.store import files
 from hitchpost.store.home import ID_LENGTH, is_id, sessions_folder
@@ -170,7 +171,7 @@ class Index:
             if (word, what, version) != (*MAGIC.split(), b"%d" % VERSION) or b"%08x" % crc32(lines) != sum_:
                 return {}
             stored = lines.decode("ascii").split("\n") if lines else []
-        except (OSError, ValueError, OverflowError):
+        except NOT_READ:
             return {}
         finally:
             os.close(fd)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from hitchpost.errors import MALFORMED
 from hitchpost.model.record import ACTIVE, ARCHIVED, RECORD_TRANSITIONS
 from hitchpost.store import files
 from hitchpost.store.home import is_id
@@ -150,7 +151,7 @@ def _checked(path: str, folder: str, value: dict[str, object]) -> Record:
         if isinstance(tree := known.get("git"), dict):
             known["git"] = _tree(tree)
         record = Record(**known)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise files.Unreadable(path, str(error)) from None
     if record.record not in RECORD_TRANSITIONS:
         raise files.Unreadable(path, f"expected a record state, but got {record.record!r}")

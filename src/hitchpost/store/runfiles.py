@@ -266,7 +266,9 @@ def read_exit(folder: str) -> dict[str, object]:
     """Empty when it is not written down how the run ended. Raises ``NewerSchema``: nobody may guess at an end."""
     try:
         return files.read_object(_path(folder, wire.EXIT))
-    except (OSError, files.Unreadable):
+    except files.NewerSchema:
+        raise
+    except files.CannotRead:
         return {}
 
 

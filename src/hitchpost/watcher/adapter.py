@@ -7,12 +7,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from hitchpost.agents import rules
+from hitchpost.errors import MALFORMED
 from hitchpost.model.attention import BLOCKED, DONE, HOOKS, OSC, SCREEN, TITLE, UNKNOWN, WORKING, is_said
 from hitchpost.watcher.key_answers import KeyAnswers
-from hitchpost.watcher.looks import RULES_S, Looks
+from hitchpost.watcher.looks import RULES_S, Looks, NothingSeen
 from hitchpost.watcher.prompts import PROOF_S, READY_S, Prompts
-from hitchpost.watcher.screen import NoScreen
-from hitchpost.watcher.time_limit import TooLong, at_most
+from hitchpost.watcher.time_limit import at_most
 from hitchpost.watcher.title_prompt import TitlePrompt
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Adapter:
         """The agent's hook calls. What is returned is printed by the hook."""
         try:
             told = json.loads(payload or "{}")
-        except (ValueError, RecursionError):
+        except MALFORMED:
             return ""
         answer = await self.on_hook(name, told if isinstance(told, dict) else {})
         return "" if answer is None else json.dumps(answer)
@@ -114,7 +114,7 @@ class Adapter:
                 self._title.on_title(title)
             if screen_too:
                 self.on_screen(await self.watching.screen.text())
-        except (NoScreen, TooLong) as error:
+        except NothingSeen as error:
             if not self._is_said(SCREEN, UNKNOWN, error.message):
                 self.watching.put(SCREEN, UNKNOWN, message=error.message)
 

@@ -63,7 +63,7 @@ class AppServer:
                     connection = await unix_connect(
                         path, uri="ws://localhost/", compression=None, max_size=MOST_BYTES, ping_interval=None
                     )
-        except (OSError, TimeoutError, WebSocketException) as error:
+        except (OSError, WebSocketException) as error:
             raise NotReached(f"no app-server answers: {error}") from None
         return cls(connection, on_told)
 

@@ -7,6 +7,7 @@ import json
 import os
 from typing import Any
 
+from hitchpost.errors import NOT_READ
 from hitchpost.model.attention import AT_PROMPT, BLOCKED, DIALOG, DONE, ERROR, LIMIT, PERMISSION, QUESTION, WORKING
 from hitchpost.watcher.adapter import HOOKS, OSC, SCREEN, Adapter
 
@@ -135,7 +136,7 @@ def _session_file(pid: int) -> dict[str, Any]:
     with os.fdopen(fd, "rb") as file:
         try:
             told = json.loads(file.read(MOST_FILE_BYTES))
-        except (OSError, ValueError):
+        except NOT_READ:
             return {}
     return told if isinstance(told, dict) else {}
 

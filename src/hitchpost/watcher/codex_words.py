@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from hitchpost.errors import MALFORMED
 from hitchpost.model.attention import PERMISSION, QUESTION
 
 ALLOW, ALWAYS, DENY = "yes", "always", "no"
@@ -140,7 +141,7 @@ def failure(error: Any) -> Failure:
     try:
         told = json.loads(text)
         text = str(told["error"]["message"])
-    except (ValueError, TypeError, LookupError):
+    except MALFORMED:
         pass  # a sentence
     until = UNTIL.search(text)
     return Failure(text, error.get("codexErrorInfo") in LIMITS, until["text"] if until else "")

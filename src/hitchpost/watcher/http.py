@@ -16,6 +16,8 @@ MOST_HEAD_BYTES = 1 << 16
 MOST_BYTES = 16 << 20
 """Of an answer, and of one event. A longer event is left out."""
 LISTENS = "0A"
+BROKEN = (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
+"""What a connection may end with, or an answer that is no HTTP or no JSON."""
 
 
 class ServerSilent(HitchpostError):
@@ -39,7 +41,7 @@ class LocalServer:
                 finally:
                     writer.close()
             return status, json.loads(data) if data else None
-        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        except BROKEN as error:
             raise ServerSilent(f"its server did not answer {method} {path}: {str(error) or 'time is up'}") from None
 
     async def events(self, path: str) -> AsyncIterator[dict[str, Any]]:
@@ -54,7 +56,7 @@ class LocalServer:
                     yield event
             finally:
                 writer.close()
-        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        except BROKEN as error:
             raise ServerSilent(f"its server ended the events: {str(error) or 'it is silent'}") from None
 
     async def _events(self, reader: asyncio.StreamReader, head: dict[str, str]) -> AsyncIterator[dict[str, Any]]:

@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from hitchpost.errors import HitchpostError
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -17,6 +19,10 @@ RULES_S = 0.25
 """On a processor, for all patterns together. More means that the screen was drawn to make them slow."""
 SHOWN_S, LOOK_S = 8.0, 0.1
 """How long the screen may take to show what was typed, and how often it is read for that."""
+
+
+class NothingSeen(HitchpostError):
+    """Raised when a look did not tell what the agent shows."""
 
 
 class Looks:

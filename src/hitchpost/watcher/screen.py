@@ -6,13 +6,13 @@ import asyncio
 import os
 
 from hitchpost import wire
-from hitchpost.errors import HitchpostError
 from hitchpost.terminal import output
 from hitchpost.terminal.emulators import Emulators
 from hitchpost.terminal.screen import Losses, RunScreen
+from hitchpost.watcher.looks import NothingSeen
 
 
-class NoScreen(HitchpostError):
+class NoScreen(NothingSeen):
     """Raised when nothing can draw the screen: what it shows is not known."""
 
 

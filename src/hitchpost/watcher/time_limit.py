@@ -6,10 +6,10 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hitchpost.errors import HitchpostError
+from hitchpost.watcher.looks import NothingSeen
 
 
-class TooLong(HitchpostError):
+class TooLong(NothingSeen):
     """Raised when work has taken more time on a processor than it may."""
 
 

@@ -10,7 +10,7 @@ import subprocess
 import time
 import tomllib
 
-from hitchpost.errors import BadSettings, SetupFailed
+from hitchpost.errors import MALFORMED, BadSettings, SetupFailed
 from hitchpost.store import files
 from hitchpost.values import value
 from hitchpost.workspaces import container_writes, git, lease, store, trust
@@ -47,7 +47,7 @@ def read(folder: str) -> Project | None:
         raise BadSettings(f"cannot read {path}: {os.strerror(error.errno or 0).lower()}") from None
     try:
         table = tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:
+    except MALFORMED as error:
         raise BadSettings(f"cannot read {path}: {error}") from None
     table = table.get("workspace", {})
     if not isinstance(table, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.errors import Refused
+from hitchpost.errors import NOT_READ, Refused
 from hitchpost.store import files
 from hitchpost.values import replace, value
 from hitchpost.workspaces import include, removal, snapshot, store, worktree
@@ -68,7 +68,7 @@ def _is_ours(workspace: Workspace) -> bool:
         return False
     try:
         target = pointed(files.read_bytes(os.path.join(workspace.path, ".git"), 4096))
-    except (OSError, ValueError):
+    except NOT_READ:
         return False
     return os.path.realpath(target) == os.path.realpath(f"{workspace.repo}/{own}")
 

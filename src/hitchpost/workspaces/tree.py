@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 
-from hitchpost.errors import GitLocked, HitchpostError, Refused
+from hitchpost.errors import NOT_READ, GitLocked, HitchpostError, Refused
 from hitchpost.store import files
 from hitchpost.store.records import StoredTree
 from hitchpost.values import asdict, replace, value
@@ -81,7 +81,7 @@ def _described(top: str, link: str) -> Tree | None:
         if (own and not _points_back(top, git_folder)) or not _is_safe(top, link, git_folder, common):
             return None
         return described(top, common, own)
-    except (OSError, ValueError):
+    except NOT_READ:
         return None
 
 

@@ -217,8 +217,10 @@ def sweep(home: str) -> list[str]:
                 making = os.path.join(store.folder_of(home, workspace.id), store.MAKING)
                 if not workspace.made and locks.is_held(making) is False:
                     done.append(clear(home, workspace))
-        except (locks.LockTimeout, FileNotFoundError):
-            continue
+        except locks.LockTimeout:
+            continue  # somebody is at work there
+        except FileNotFoundError:
+            continue  # or has removed it meanwhile
     return done
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from hitchpost.errors import MALFORMED
 from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.proof import Verifier
 from hitchpost.store import files, locks
@@ -181,7 +182,7 @@ def _entries(kind: str, value: object) -> Iterator[Credential]:
     for key, entry in value.items() if isinstance(value, dict) else ():
         try:
             yield _credential(kind, str(key), entry)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except MALFORMED:
             continue
 
 

@@ -12,7 +12,7 @@ from fastapi import WebSocket
 from pydantic import ValidationError
 from starlette.websockets import WebSocketDisconnect
 
-from hitchpost.errors import FAILURES, Refused
+from hitchpost.errors import FAILURES, MALFORMED, Refused
 from hitchpost.hub.core import Hub
 from hitchpost.hub.events import Event
 from hitchpost.hub.http.errors import code_and_text
@@ -189,7 +189,7 @@ class Connection:
             value = json.loads(text)
             kind, need, handle = MESSAGES[value["type"]]
             message: Message = kind.model_validate(value)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except MALFORMED as error:
             why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else "expected a known message"
             await self._say_error("bad_input", why)
             return

@@ -10,7 +10,7 @@ from typing import Any
 
 from hitchpost import lightjson
 from hitchpost import settings as config
-from hitchpost.errors import BadSettings, HomeRefused
+from hitchpost.errors import NOT_READ, BadSettings, HomeRefused
 from hitchpost.model.record import ARCHIVED
 from hitchpost.ops.doctor import deleted_sessions, machine, sessions, workspaces
 from hitchpost.ops.doctor.finding import Finding, note, ok, problem
@@ -147,7 +147,7 @@ def index_errors(home: str) -> list[str]:
     try:
         known = Index(home).refresh()
         rows = known.rows
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except NOT_READ as error:
         return [f"{path} cannot be read ({error})"]
     wrong = []
     for record in _records(home):

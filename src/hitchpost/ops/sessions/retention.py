@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from hitchpost.errors import FAILURES
+from hitchpost.errors import FAILURES, MALFORMED
 from hitchpost.model import run as runs
 from hitchpost.model.policy import Retention, Watched, confirm, delete_at
 from hitchpost.ops.sessions.remove import remove
@@ -85,6 +85,9 @@ def _read(home: str) -> Watched:
     """What earlier looks have seen, of other hubs too. A file that makes no sense counts as no look."""
     try:
         value = files.read_object(os.path.join(home, WATCHED))
+    except files.Unusable:
+        return Watched()
+    try:
         due_s, deleted_s = value["due_s"], value["deleted_s"]
         if not isinstance(due_s, dict) or not isinstance(deleted_s, list):
             return Watched()
@@ -94,7 +97,7 @@ def _read(home: str) -> Watched:
             due_s={str(session): float(seconds) for session, seconds in due_s.items()},
             deleted_s=tuple(map(float, deleted_s)),
         )
-    except (files.Unusable, KeyError, ValueError, TypeError):
+    except MALFORMED:
         return Watched()
 
 

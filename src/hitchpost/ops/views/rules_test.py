@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hitchpost import wire
 from hitchpost.agents import rules
 from hitchpost.agents.rules import Rules
-from hitchpost.errors import HitchpostError, UsageError
+from hitchpost.errors import MALFORMED, HitchpostError, UsageError
 from hitchpost.model.attention import UNKNOWN
 from hitchpost.ops.views.find import chosen_run, find
 from hitchpost.store import files
@@ -88,7 +88,7 @@ def of_file(path: str) -> Recording:
         return Recording("", begin, tuple(_events(begin.at, events, adds_up=version == 3)))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {(error.strerror or '').lower()}") from None
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except MALFORMED as error:
         raise UsageError(f"{path} is not a recording in the asciicast format: {error}") from None
 
 
