@@ -1,13 +1,8 @@
 from __future__ import annotations
 
-from typing import get_type_hints
-
 import pytest
-from pydantic import BaseModel
 
-from hitchpost.hub.http.schemas import Exit, Session, Workspace
 from hitchpost.hub.http.ws_connection import MESSAGES
-from hitchpost.ops.views.session_types import ExitJson, SessionJson, WorkspaceJson
 from script.shapes import FILE, interface, messages, type_of, whole
 
 
@@ -48,13 +43,3 @@ def test_every_kind_of_field_gets_its_type() -> None:
     ]
     with pytest.raises(ValueError, match="no TypeScript"):
         type_of({"type": "whatever"})
-
-
-@pytest.mark.parametrize(
-    ("passed_on", "served"), [(SessionJson, Session), (WorkspaceJson, Workspace), (ExitJson, Exit)]
-)
-def test_what_the_views_make_of_a_session_is_what_the_hub_serves(passed_on: type, served: type[BaseModel]) -> None:
-    assert get_type_hints(passed_on).keys() == served.model_fields.keys()
-    for name, kind in get_type_hints(passed_on).items():
-        if name not in ("workspace", "exit", "report"):
-            assert kind == served.model_fields[name].annotation, name

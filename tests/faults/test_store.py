@@ -19,7 +19,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.record import ALL
 from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.views.listing import listing
-from hitchpost.ops.views.session_types import SessionJson
+from hitchpost.ops.views.session_types import Session as SessionJson
 from hitchpost.store import story
 from hitchpost.store.files import Unreadable
 from hitchpost.store.index import INDEX

@@ -18,7 +18,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.record import ALL
 from hitchpost.ops.views.listing import listing
 from hitchpost.ops.views.observe import observe
-from hitchpost.ops.views.session_types import SessionJson
+from hitchpost.ops.views.session_types import Session as SessionJson
 from hitchpost.store.index import INDEX, TICK_NS, Index
 from hitchpost.values import replace
 from tests.ground import Ground

@@ -18,7 +18,10 @@ from hitchpost.cli.failing import told
 from hitchpost.errors import FAILURES
 from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.session_json import to_json
-from hitchpost.ops.views.session_types import SessionJson
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hitchpost.ops.views.session_types import Session as SessionJson
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

@@ -23,7 +23,7 @@ from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
 from hitchpost.ops.views.listing import foreign, is_settled
 from hitchpost.ops.views.observe import Observation, as_it_was, ended, exit_of, observe, with_activity
-from hitchpost.ops.views.session_types import SessionJson
+from hitchpost.ops.views.session_types import Session as SessionJson
 from hitchpost.store import locks
 from hitchpost.store.home import session_folder
 from hitchpost.values import replace

@@ -16,7 +16,7 @@ from hitchpost.model.status import status
 from hitchpost.ops.views.listing import place_in_list, place_of
 from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.session_json import to_json as json_shape
-from hitchpost.ops.views.session_types import SessionJson
+from hitchpost.ops.views.session_types import Session as SessionJson
 from hitchpost.store.index import NAME, NUMBER, RECORD, line_of, text_of, total_field
 
 

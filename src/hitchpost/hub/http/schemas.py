@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from hitchpost.model.record import ALL
+from hitchpost.ops.views.session_types import Session as Session  # served as it is
 from hitchpost.settings import YEAR_S
 
 Text = Annotated[str, StringConstraints(max_length=512 * 1024)]
@@ -38,137 +39,49 @@ class ErrorBody(BaseModel):
     error: Error
 
 
-class Workspace(BaseModel):
-    id: str | None
-    path: str
-    branch: str | None
-
-
-class Exit(BaseModel):
-    code: int | None
-    signal: str | None
-    core_dumped: bool
-    intent: str | None
-    ended_at: str | None
-    ended_at_known: bool
-    """False when nobody saw when it ended; ``ended_at`` is then the last sign of life."""
-
-
-class Report(BaseModel):
-    """What the agent is doing, who says so, and what it asks. The message is the agent's own text."""
-
-    state: str
-    kind: str | None
-    message: str | None
-    request: str | None
-    options: list[str]
-    background: int
-    until: str | None
-    source: str
-    at: str
-
-
-class Session(BaseModel):
-    """The one shape of a session, the same as ``hitch ps --json`` prints."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "k3v9q0x2m7ab",
-                    "index": 1,
-                    "name": "dev",
-                    "description": "",
-                    "agent": "claude",
-                    "runtime": "local",
-                    "record": "active",
-                    "workspace": {"id": None, "path": "/src/shop", "branch": None},
-                    "run": 2,
-                    "state": "failed",
-                    "status": "failed",
-                    "label": "failed: command exited with code 1",
-                    "quiet_since": None,
-                    "attention": "unknown",
-                    "headline": "Failed",
-                    "detail": "command exited with code 1",
-                    "colour": "red",
-                    "live": False,
-                    "takes_prompt": False,
-                    "refusal": None,
-                    "report": None,
-                    "rank": 2,
-                    "sandbox_alive": None,
-                    "session_alive": False,
-                    "exit": {
-                        "code": 1,
-                        "signal": None,
-                        "core_dumped": False,
-                        "intent": None,
-                        "ended_at": "2026-05-04T12:10:00Z",
-                        "ended_at_known": True,
-                    },
-                    "survivors": 0,
-                    "created_at": "2026-05-04T12:00:00Z",
-                    "started_at": "2026-05-04T12:00:01Z",
-                    "state_changed_at": "2026-05-04T12:10:00Z",
-                    "last_activity_at": "2026-05-04T12:09:59Z",
-                    "last_active_at": "2026-05-04T12:00:01Z",
-                    "idle_after_s": 30.0,
-                    "supports_resume": False,
-                }
-            ]
-        }
-    )
-
-    id: str
-    index: int
-    name: str
-    description: str
-    agent: str
-    runtime: str
-    record: str
-    workspace: Workspace
-    run: int
-    state: str
-    status: str
-    label: str
-    quiet_since: str | None
-    """Since when the label counts, as in ``running (idle 2m 15s)``; null when it counts nothing."""
-    attention: str
-    headline: str
-    """Whose turn it is, in a word or two, such as ``Needs permission``."""
-    detail: str
-    """What about, in one line: what is asked, the error, the reason; empty when there is no more to say."""
-    report: Report | None
-    """Null where nothing but its output tells what it is doing."""
-    colour: str
-    """As ``hitch ps`` paints it: green, blue, orange, yellow, red or grey."""
-    live: bool
-    """Whether a run of it has begun and not ended."""
-    takes_prompt: bool
-    """Whether a prompt has somewhere to go: to its run, or to the next one that the prompt starts."""
-    refusal: str | None
-    """Why the agent would not take a prompt now; null where nothing is known against it."""
-    rank: int
-    """The smallest comes first in a list: blocked, waiting, failed, in doubt, live, the rest, not listed."""
-    sandbox_alive: bool | None
-    session_alive: bool | None
-    exit: Exit | None
-    survivors: int | None
-    """Processes that its runs left behind when they ended, as far as anybody has looked since."""
-    created_at: str | None
-    started_at: str | None
-    state_changed_at: str | None
-    last_activity_at: str | None
-    """When its newest run wrote something last."""
-    last_active_at: str | None
-    """When its newest run began, or its record last changed: retention counts from here."""
-    idle_after_s: float | None
-    """Seconds without output that count as idle."""
-    supports_resume: bool
-    """Whether its agent can go on with its conversation."""
-    conversation: str | None
-    """The id of that conversation, as the agent knows it."""
+EXAMPLE: dict[str, Any] = {
+    "id": "k3v9q0x2m7ab",
+    "index": 1,
+    "name": "dev",
+    "description": "",
+    "agent": "claude",
+    "runtime": "local",
+    "record": "active",
+    "workspace": {"id": None, "path": "/src/shop", "branch": None},
+    "run": 2,
+    "state": "failed",
+    "status": "failed",
+    "label": "failed: command exited with code 1",
+    "quiet_since": None,
+    "attention": "unknown",
+    "headline": "Failed",
+    "detail": "command exited with code 1",
+    "colour": "red",
+    "live": False,
+    "takes_prompt": False,
+    "refusal": None,
+    "report": None,
+    "rank": 2,
+    "sandbox_alive": None,
+    "session_alive": False,
+    "exit": {
+        "code": 1,
+        "signal": None,
+        "core_dumped": False,
+        "intent": None,
+        "ended_at": "2026-05-04T12:10:00Z",
+        "ended_at_known": True,
+    },
+    "survivors": 0,
+    "created_at": "2026-05-04T12:00:00Z",
+    "started_at": "2026-05-04T12:00:01Z",
+    "state_changed_at": "2026-05-04T12:10:00Z",
+    "last_activity_at": "2026-05-04T12:09:59Z",
+    "last_active_at": "2026-05-04T12:00:01Z",
+    "idle_after_s": 30.0,
+    "supports_resume": False,
+}
+Session.__pydantic_config__ = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})  # type: ignore[attr-defined]
 
 
 class SessionWithNotes(BaseModel):

@@ -11,11 +11,14 @@ from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.views.listing import listing
 from hitchpost.ops.views.observe import Observation
-from hitchpost.ops.views.session_types import SessionJson
 from hitchpost.runtimes.adopted import Target
 from hitchpost.settings import Settings
 from hitchpost.store.home import run_folder, session_folder
 from hitchpost.store.runfiles import Process, read_run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hitchpost.ops.views.session_types import Session as SessionJson
 
 KNOWN = "output from now on, whether the program is running, and when it ends"
 NOT_KNOWN = (

@@ -18,12 +18,15 @@ from hitchpost.ops.views import past
 from hitchpost.ops.views.moments import moment
 from hitchpost.ops.views.observe import Observation, survivors_of_earlier_runs
 from hitchpost.ops.views.session_json import to_json
-from hitchpost.ops.views.session_types import SessionJson
 from hitchpost.ops.views.workplace import workspace_of
 from hitchpost.runtimes import base
 from hitchpost.runtimes.kept import keeper_process, kept, lock_path
 from hitchpost.store import files, locks, records, runfiles, story
 from hitchpost.terminal import output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hitchpost.ops.views.session_types import Session as SessionJson
 
 
 @dataclass(frozen=True, slots=True)

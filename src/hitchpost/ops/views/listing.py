@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from hitchpost.ops.views.observe import Observation
-    from hitchpost.ops.views.session_types import SessionJson
+    from hitchpost.ops.views.session_types import Session as SessionJson
 
     class Listed(Protocol):
         """A row of a list: the index's line, and its place."""

@@ -18,8 +18,13 @@ def at(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
+def utc_text(at: datetime) -> str:
+    """As RFC 3339 writes it."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
 def rfc3339(at: datetime | None) -> str | None:
-    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return None if at is None else utc_text(at)
 
 
 def moment(text: object) -> datetime | None:

@@ -6,7 +6,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.compat import event_reason, event_status
 from hitchpost.model.facts import Facts
 from hitchpost.model.status import Status, as_told, settle, status, survivors
-from hitchpost.ops.views.moments import moment, rfc3339
+from hitchpost.ops.views.moments import moment, rfc3339, utc_text
 from hitchpost.ops.views.observe import Observation
 from hitchpost.text import readable
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from hitchpost.ops.views.session_types import ExitJson, ReportJson, SessionJson
+    from hitchpost.ops.views.session_types import Exit as ExitJson
+    from hitchpost.ops.views.session_types import Report as ReportJson
+    from hitchpost.ops.views.session_types import Session as SessionJson
 
 
 def to_json(seen: Observation, now: datetime, words: Status | None = None) -> SessionJson:
@@ -96,7 +98,7 @@ def report_shape(facts: Facts) -> ReportJson | None:
         "background": report.background,
         "until": report.until,
         "source": report.source,
-        "at": rfc3339(report.at),
+        "at": utc_text(report.at),
     }
 
 

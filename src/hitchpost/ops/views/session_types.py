@@ -1,27 +1,31 @@
-"""The types of a session's JSON, for those who pass it on. Light modules leave it to type checkers."""
+"""A session as JSON, field by field: what ``hitch ps --json`` prints, REST and the WebSocket serve, and views make.
+
+Light modules leave it to type checkers. The hub validates with it, for which it needs this ``TypedDict``.
+"""
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing_extensions import TypedDict
 
 
-class WorkspaceJson(TypedDict):
+class Workspace(TypedDict):
     id: str | None
     path: str
     branch: str | None
 
 
-class ExitJson(TypedDict):
+class Exit(TypedDict):
     code: int | None
     signal: str | None
     core_dumped: bool
     intent: str | None
     ended_at: str | None
     ended_at_known: bool
+    """False when nobody saw when it ended; ``ended_at`` is then the last sign of life."""
 
 
-class ReportJson(TypedDict):
-    """What the agent is doing, who says so, and what it asks."""
+class Report(TypedDict):
+    """What the agent is doing, who says so, and what it asks. The message is the agent's own text."""
 
     state: str
     kind: str | None
@@ -31,11 +35,11 @@ class ReportJson(TypedDict):
     background: int
     until: str | None
     source: str
-    at: str | None
+    at: str
 
 
-class SessionJson(TypedDict):
-    """What each field means is said in ``hub/http/schemas.py``, which has the same."""
+class Session(TypedDict):
+    """The one shape of a session, the same as ``hitch ps --json`` prints."""
 
     id: str
     index: int
@@ -44,30 +48,45 @@ class SessionJson(TypedDict):
     agent: str
     runtime: str
     record: str
-    workspace: WorkspaceJson
+    workspace: Workspace
     run: int
     state: str
     status: str
     label: str
     quiet_since: str | None
+    """Since when the label counts, as in ``running (idle 2m 15s)``; null when it counts nothing."""
     attention: str
     headline: str
+    """Whose turn it is, in a word or two, such as ``Needs permission``."""
     detail: str
-    report: ReportJson | None
+    """What about, in one line: what is asked, the error, the reason; empty when there is no more to say."""
+    report: Report | None
+    """Null where nothing but its output tells what it is doing."""
     colour: str
+    """As ``hitch ps`` paints it: green, blue, orange, yellow, red or grey."""
     live: bool
+    """Whether a run of it has begun and not ended."""
     takes_prompt: bool
+    """Whether a prompt has somewhere to go: to its run, or to the next one that the prompt starts."""
     refusal: str | None
+    """Why the agent would not take a prompt now; null where nothing is known against it."""
     rank: int
+    """The smallest comes first in a list: blocked, waiting, failed, in doubt, live, the rest, not listed."""
     sandbox_alive: bool | None
     session_alive: bool | None
-    exit: ExitJson | None
+    exit: Exit | None
     survivors: int | None
+    """Processes that its runs left behind when they ended, as far as anybody has looked since."""
     created_at: str | None
     started_at: str | None
     state_changed_at: str | None
     last_activity_at: str | None
+    """When its newest run wrote something last."""
     last_active_at: str | None
+    """When its newest run began, or its record last changed: retention counts from here."""
     idle_after_s: float | None
+    """Seconds without output that count as idle."""
     supports_resume: bool
+    """Whether its agent can go on with its conversation."""
     conversation: str | None
+    """The id of that conversation, as the agent knows it."""

@@ -13,7 +13,7 @@ from hitchpost.hub.http.permissions import SESSION
 from hitchpost.hub.session import HubSession
 from hitchpost.ops.sessions.answer import answer
 from hitchpost.ops.sessions.edit import edit
-from hitchpost.ops.views.session_types import SessionJson
+from hitchpost.ops.views.session_types import Session as SessionJson
 from hitchpost.text import readable
 
 router = APIRouter()

@@ -18,7 +18,7 @@ from hitchpost.ops.views.diff import changed, diff_shape
 from hitchpost.ops.views.explain import explain
 from hitchpost.ops.views.find import chosen_run
 from hitchpost.ops.views.moments import rfc3339
-from hitchpost.ops.views.session_types import SessionJson
+from hitchpost.ops.views.session_types import Session as SessionJson
 from hitchpost.store import files, runfiles, story
 from hitchpost.store.home import run_folder
 from hitchpost.terminal import output
