@@ -57,7 +57,7 @@ def value(cls: type[T]) -> type[T]:
 
 def fields(kind: object) -> tuple[str, ...]:
     """The names of the fields of a value or of its class, in order."""
-    return kind.__slots__  # type: ignore[attr-defined, no-any-return]
+    return kind.__match_args__  # type: ignore[attr-defined, no-any-return]
 
 
 def asdict(instance: object, /) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import sys
 
@@ -13,7 +12,7 @@ from hitchpost.cli.common import json_option, print_json, say, session_argument
 from hitchpost.errors import KeeperSilent, UsageError
 from hitchpost.model.status import lives_on
 from hitchpost.ops.sessions.takeover import take_over
-from hitchpost.ops.views.find import chosen_run, find
+from hitchpost.ops.views.find import find, output_of
 from hitchpost.ops.views.wait import link_to
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, exit_event
 from hitchpost.store.home import open_home, run_folder
@@ -34,9 +33,7 @@ def command(session: str, follow: bool, run: int | None, tail: int | None, raw: 
         raise UsageError("--json prints one object and cannot be combined with --follow or --raw")
     home = open_home(create=False)
     seen = find(home, session)
-    number = chosen_run(seen, run)
-    where = run_folder(seen.folder, number)
-    folder = os.path.join(where, wire.OUTPUT)
+    number, folder = output_of(seen, run)
     start = 0 if tail is None else output.tail_offset(folder, tail)
     end = max(output.bounds(folder)[1], output.told_end(folder))
     with output.Reader(folder, start) as reader:
@@ -49,7 +46,7 @@ def command(session: str, follow: bool, run: int | None, tail: int | None, raw: 
             if follow:
                 if lives_on(seen.facts) and number == seen.facts.run:
                     take_over(home, seen, "recovery")
-                end = _follow(where, seen.record.name, reader, printer)
+                end = _follow(run_folder(seen.folder, number), seen.record.name, reader, printer)
             printer.finish(reader.offset, end)
         except KeyboardInterrupt:
             sys.exit(0)

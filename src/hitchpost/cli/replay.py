@@ -13,11 +13,10 @@ from signal import SIGHUP, SIGTERM, signal
 
 import click
 
-from hitchpost import wire
 from hitchpost.cli.common import SECONDS, Number, say, session_argument, terminal_size
 from hitchpost.errors import HitchpostError, UsageError
-from hitchpost.ops.views.find import chosen_run, find
-from hitchpost.store.home import open_home, run_folder
+from hitchpost.ops.views.find import find, output_of
+from hitchpost.store.home import open_home
 from hitchpost.terminal import recording
 from hitchpost.terminal.sanitize import Harmless
 
@@ -52,8 +51,7 @@ def command(
         raise UsageError("--force needs --export")
     home = open_home(create=False)
     seen = find(home, session)
-    number = chosen_run(seen, run)
-    folder = os.path.join(run_folder(seen.folder, number), wire.OUTPUT)
+    number, folder = output_of(seen, run)
     begin = recording.beginning(folder)
     if begin is None:
         raise HitchpostError(f"run {number} of {seen.record.name} has no recording")

@@ -6,18 +6,39 @@ A process is named for ever by its boot, its pid and its start time.
 from __future__ import annotations
 
 import os
-from _signal import SIGHUP, SIGINT, SIGKILL, SIGTERM, pidfd_send_signal
+from _signal import (
+    SIG_DFL,
+    SIG_SETMASK,
+    SIGHUP,
+    SIGINT,
+    SIGKILL,
+    SIGTERM,
+    pidfd_send_signal,
+    pthread_sigmask,
+    signal,
+)
 
 PF_EXITING = 0x4
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 GONE = (b"Z", b"X")
 CHILDREN_ARE_LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 READ_BYTES = 1 << 20
+SIGNALS = range(1, 65)
 
 
 def boot_id() -> str:
     """Names this boot of the machine. ``HITCHPOST_BOOT_ID`` stands in for it where a test plays a reboot."""
     return os.environ.get("HITCHPOST_BOOT_ID") or read("/proc/sys/kernel/random/boot_id").decode().strip()
+
+
+def forget_signals() -> None:
+    """What this process becomes gets every signal as usual: none is ignored or blocked."""
+    for number in SIGNALS:
+        try:
+            signal(number, SIG_DFL)
+        except (OSError, ValueError):
+            continue  # SIGKILL, SIGSTOP, and two of the C library
+    pthread_sigmask(SIG_SETMASK, ())
 
 
 def pid_namespace() -> str:

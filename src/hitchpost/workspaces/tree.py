@@ -11,7 +11,7 @@ import stat
 from hitchpost.errors import NOT_READ, GitLocked, HitchpostError, Refused
 from hitchpost.store import files
 from hitchpost.store.records import StoredTree
-from hitchpost.values import asdict, replace, value
+from hitchpost.values import asdict, replace
 from hitchpost.workspaces import container_writes, refs
 from hitchpost.workspaces.folders import FOLDER
 from hitchpost.workspaces.refs import Head
@@ -20,22 +20,14 @@ from hitchpost.workspaces.store import SEEN_INDEX
 POINTER = b"gitdir: "
 
 
-@value
-class Tree:
+class Tree(StoredTree):
     """``common`` is the repository's git folder, ``own`` the worktree's own one below that; empty for a main one.
 
     The ids name folders as ``files.folder_id`` does. ``keep`` is the folder in which we keep our own index of it, if
     any; ``inside`` the git folder that a container has in the repository's place, if one has.
     """
 
-    top: str
-    top_id: str
-    common: str
-    common_id: str
-    objects_id: str
-    own: str = ""
-    keep: str = ""
-    inside: str = ""
+    __slots__ = ()
 
     def head(self) -> Head:
         """What is checked out. Raises ``Refused`` when nobody can tell."""

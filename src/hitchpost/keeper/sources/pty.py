@@ -9,7 +9,7 @@ import resource  # noqa: F401 — wait4 imports it when first called; a failure 
 import select
 import termios
 import time
-from _signal import SIG_DFL, SIG_SETMASK, SIGKILL, pthread_sigmask, signal
+from _signal import SIGKILL
 
 from hitchpost.keeper.sources import StartFailed
 from hitchpost.keeper.tree import Tree
@@ -26,7 +26,6 @@ READ_BYTES = 65536
 READS_PER_TURN = 32
 DRAIN_S = 1.0
 IUTF8 = 0o40000
-SIGNALS = range(1, 65)
 OOM_SCORE = b"300"
 
 
@@ -207,12 +206,7 @@ def _become_agent(spec: RunSpec, groups: ControlGroups, keeper: int, folder: int
         process.die_with_parent(SIGKILL)
         if os.getppid() != keeper:
             os._exit(127)
-        for number in SIGNALS:
-            try:
-                signal(number, SIG_DFL)
-            except (OSError, ValueError):
-                continue
-        pthread_sigmask(SIG_SETMASK, ())
+        process.forget_signals()
         os.fchdir(folder)
         _exec(spec)
     except OSError as error:

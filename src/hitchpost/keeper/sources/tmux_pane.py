@@ -11,12 +11,12 @@ import os
 import select
 import termios
 import time
-from _signal import SIG_DFL, SIG_SETMASK, SIGUSR1, pidfd_send_signal, pthread_sigmask, signal
+from _signal import SIGUSR1, pidfd_send_signal
 from fcntl import ioctl
 
 from hitchpost import wire
 from hitchpost.keeper.clients import Client
-from hitchpost.keeper.sources.pty import SIGNALS, Pty
+from hitchpost.keeper.sources.pty import Pty
 from hitchpost.model import run as runs
 from hitchpost.runspec import PaneSource, RunSpec
 from hitchpost.system import cgroup, process
@@ -256,12 +256,7 @@ class Pane:
         """Replace this process by the user's shell, in the workspace. Nothing of the run goes with it."""
         spec = self.keeper.spec
         process.become_subreaper(False)
-        for number in SIGNALS:
-            try:
-                signal(number, SIG_DFL)
-            except (OSError, ValueError):
-                continue
-        pthread_sigmask(SIG_SETMASK, ())
+        process.forget_signals()
         os.dup2(0, 2)
         env = shell_environment(spec)
         for shell in (env.get(b"SHELL", b"/bin/sh"), b"/bin/sh"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from hitchpost import wire
 from hitchpost.errors import AmbiguousSession, NoSuchRun, NoSuchSession
 from hitchpost.model.record import ARCHIVED
 from hitchpost.ops.views.observe import Observation, observe
@@ -61,3 +62,9 @@ def chosen_run(seen: Observation, run: int | None) -> int:
     if not 1 <= run <= seen.facts.run or not os.path.isdir(run_folder(seen.folder, run)):
         raise NoSuchRun(seen.record.name, run, seen.facts.run)
     return run
+
+
+def output_of(seen: Observation, run: int | None) -> tuple[int, str]:
+    """The number of the run that is meant, and the folder of its output. Raises ``NoSuchRun``."""
+    number = chosen_run(seen, run)
+    return number, os.path.join(run_folder(seen.folder, number), wire.OUTPUT)

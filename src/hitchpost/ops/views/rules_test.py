@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hitchpost import wire
 from hitchpost.agents import rules
 from hitchpost.agents.rules import Rules
 from hitchpost.errors import MALFORMED, HitchpostError, UsageError
 from hitchpost.model.attention import UNKNOWN
-from hitchpost.ops.views.find import chosen_run, find
+from hitchpost.ops.views.find import find, output_of
 from hitchpost.store import files
-from hitchpost.store.home import run_folder
 from hitchpost.terminal import recording
 from hitchpost.terminal.emulators import Emulators, NoEmulator
 from hitchpost.terminal.readlines import ReadLines
@@ -68,8 +65,7 @@ class Stretch:
 
 def of_session(home: str, session: str, run: int | None = None) -> Recording:
     seen = find(home, session)
-    number = chosen_run(seen, run)
-    folder = os.path.join(run_folder(seen.folder, number), wire.OUTPUT)
+    number, folder = output_of(seen, run)
     begin = recording.beginning(folder)
     if begin is None:
         raise HitchpostError(f"run {number} of {seen.record.name} has no recording")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -10,13 +9,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from hitchpost import wire
 from hitchpost.hub.http.depends import PathSession, TheHub
 from hitchpost.hub.http.permissions import SESSION
-from hitchpost.hub.session import HubSession
-from hitchpost.ops.views.find import chosen_run
+from hitchpost.ops.views.find import output_of
 from hitchpost.ops.views.moments import rfc3339
-from hitchpost.store.home import run_folder
 from hitchpost.terminal import output, playback
 
 router = APIRouter()
@@ -73,7 +69,7 @@ class ReplayPart(BaseModel):
 @router.get(f"{SESSION}/replay", response_model=ReplayOutline)
 async def replay_outline(hub: TheHub, session: PathSession, run: Run = None) -> dict[str, Any]:
     """How long the recording is, and where it stands still."""
-    number, folder = _output_of(session, run)
+    number, folder = output_of(session.observation, run)
     outline = await hub.do(playback.outline, folder)
     began = None if outline.began is None else rfc3339(datetime.fromtimestamp(outline.began, UTC))
     idle = [{"from_s": start, "to_s": end} for start, end in outline.idle]
@@ -85,7 +81,7 @@ async def replay_part(
     hub: TheHub, session: PathSession, run: Run = None, at: Seconds = 0.0, start: Offset = None
 ) -> dict[str, Any]:
     """The screen at a moment and what followed it; or what follows the last part."""
-    number, folder = _output_of(session, run)
+    number, folder = output_of(session.observation, run)
     screen = None
     if start is None:
         offset = await hub.do(playback.offset_at, folder, at)
@@ -100,13 +96,6 @@ async def replay_part(
         "screen": screen,
         "events": [_event(event) for event in part.events],
     }
-
-
-def _output_of(session: HubSession, run: int | None) -> tuple[int, str]:
-    """The run, and the folder of its output."""
-    seen = session.observation
-    number = chosen_run(seen, run)
-    return number, os.path.join(run_folder(seen.folder, number), wire.OUTPUT)
 
 
 def _event(event: playback.Size | playback.Written) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from hitchpost.hub.http.depends import PathSession, TheHub
 from hitchpost.hub.http.permissions import SESSION
 from hitchpost.ops.views.diff import changed, diff_shape
 from hitchpost.ops.views.explain import explain
-from hitchpost.ops.views.find import chosen_run
+from hitchpost.ops.views.find import output_of
 from hitchpost.ops.views.moments import rfc3339
 from hitchpost.ops.views.session_types import Session as SessionJson
 from hitchpost.store import files, runfiles, story
@@ -58,8 +58,7 @@ async def get_screen(hub: TheHub, session: PathSession) -> dict[str, Any]:
 
 @router.get(f"{SESSION}/recording", response_class=Asciicast)
 async def get_recording(hub: TheHub, session: PathSession, run: int | None = None) -> Response:
-    seen = session.observation
-    folder = os.path.join(run_folder(seen.folder, chosen_run(seen, run)), wire.OUTPUT)
+    _, folder = output_of(session.observation, run)
     lines = asciicast(folder, session.shape["name"])
 
     async def parts() -> AsyncIterator[str]:
