@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hitchpost import settings as config
-from hitchpost.cli.failing import told
+from hitchpost.cli.failing import report
 from hitchpost.cli.group import COMMANDS
 from hitchpost.errors import HitchpostError
 from hitchpost.ops.sessions import create, start
@@ -112,7 +112,7 @@ def _told(deed: Callable[[], object]) -> int:
     try:
         deed()
     except (HitchpostError, OSError) as error:
-        return told(error)
+        return report(error)
     return 0
 
 

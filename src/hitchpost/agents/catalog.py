@@ -236,7 +236,7 @@ def _words(found: Mapping[str, Any], names: tuple[str, ...]) -> tuple[tuple[str,
     return tuple((name, tuple(found[name])) for name in names if name in found)
 
 
-def known(name: str, argv: tuple[str, ...]) -> Agent | None:
+def agent_of(name: str, argv: tuple[str, ...]) -> Agent | None:
     """The agent of a session, when the catalog has it and the session starts it as the catalog does."""
     agent = load(name) if name in names() else None
     return agent if agent is not None and argv[: len(agent.argv)] == agent.argv else None

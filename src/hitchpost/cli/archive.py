@@ -17,7 +17,7 @@ def command(sessions: tuple[str, ...]) -> None:
     """Archive ended sessions. They stay readable (`hitch ps --all`), cannot run again, and free their names."""
     home = open_home()
 
-    def one(session: str) -> None:
+    def archive_session(session: str) -> None:
         click.echo(f"{visible(archive(home, resolve(home, session), actor='cli').name)}: archived")
 
-    each(sessions, one)
+    each(sessions, archive_session)

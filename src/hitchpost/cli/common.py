@@ -14,7 +14,7 @@ from hitchpost.cli.caller import print_json as print_json
 from hitchpost.cli.caller import progress as progress
 from hitchpost.cli.caller import say as say
 from hitchpost.cli.caller import terminal_size as terminal_size
-from hitchpost.cli.failing import told
+from hitchpost.cli.failing import report
 from hitchpost.errors import FAILURES
 from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.session_json import to_json
@@ -80,6 +80,6 @@ def each(sessions: tuple[str, ...], deed: Callable[[str], None]) -> None:
         try:
             deed(session)
         except FAILURES as error:
-            code = told(error)
+            code = report(error)
             worst = worst or code
     sys.exit(worst)

@@ -17,7 +17,7 @@ BUGS = "bugs.log"
 MOST_LOG_BYTES = 1 << 20
 
 
-def told(error: HitchpostError | OSError) -> int:
+def report(error: HitchpostError | OSError) -> int:
     """Say what is wrong. The exit code."""
     if isinstance(error, HitchpostError):
         complain(str(error))
@@ -76,7 +76,7 @@ def _discard(stream: TextIO) -> None:
     os.close(fd)
 
 
-def told_bug(error: Exception) -> int:
+def report_bug(error: Exception) -> int:
     """A mistake of ours. Where it happened is for a file: the terminal is not the place."""
     what = f"{type(error).__name__}: {error}".rstrip(": ")
     try:

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import hitchpost
-from hitchpost.cli.failing import INTERRUPTED, told
+from hitchpost.cli.failing import INTERRUPTED, report
 from hitchpost.errors import FAILURES
 
 COMMANDS: dict[str, str] = {
@@ -69,7 +69,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except FAILURES as error:
-            sys.exit(told(error))
+            sys.exit(report(error))
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
 

@@ -19,7 +19,7 @@ def main() -> None:
 
 def _run() -> int:
     """Every end of a command comes by here: no error is shown as a traceback."""
-    from hitchpost.cli.failing import SHOW_BUGS, flushed, told, told_bug
+    from hitchpost.cli.failing import SHOW_BUGS, flushed, report, report_bug
     from hitchpost.errors import FAILURES
 
     try:
@@ -27,11 +27,11 @@ def _run() -> int:
     except SystemExit as end:
         return flushed(end.code if isinstance(end.code, int) else 0)
     except FAILURES as error:
-        return told(error)
+        return report(error)
     except Exception as error:
         if os.environ.get(SHOW_BUGS):
             raise
-        return flushed(told_bug(error))
+        return flushed(report_bug(error))
     return flushed(0)
 
 

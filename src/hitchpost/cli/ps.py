@@ -24,7 +24,7 @@ def understands(arguments: list[str]) -> bool:
     return all(argument in FLAGS or argument.startswith(RECORD) for argument in arguments)
 
 
-def wanted(arguments: list[str]) -> tuple[str, ...]:
+def listed_records(arguments: list[str]) -> tuple[str, ...]:
     """The records that are to be listed. Raises ``UsageError``."""
     from hitchpost.model.record import chosen
 
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     from hitchpost.store.home import open_home
 
     try:
-        records = wanted(arguments)
+        records = listed_records(arguments)
         if "--watch" in arguments or "-w" in arguments:
             from hitchpost.cli.watch import watch
 
@@ -54,9 +54,9 @@ def main(arguments: list[str]) -> int:
         sys.stdout.buffer.write(text)
         sys.stdout.flush()
     except FAILURES as error:
-        from hitchpost.cli.failing import told
+        from hitchpost.cli.failing import report
 
-        return told(error)
+        return report(error)
     sys.stderr.flush()
     os._exit(0)  # nothing is open: taking thousands of rows apart again would only cost time
 

@@ -36,7 +36,7 @@ def command(sessions: tuple[str, ...], workspace: str | None, again: bool, as_js
     home = open_home()
     settings = config.load()
 
-    def one(session: str) -> None:
+    def restart_session(session: str) -> None:
         seen = find(home, session)
         name = seen.record.name
         begun = restart(
@@ -57,4 +57,4 @@ def command(sessions: tuple[str, ...], workspace: str | None, again: bool, as_js
         else:
             click.echo(f"{visible(name)}: {session_json(begun.seen)['state']} (run {begun.seen.facts.run})")
 
-    each(sessions, one)
+    each(sessions, restart_session)

@@ -18,8 +18,8 @@ def command(sessions: tuple[str, ...], force: bool) -> None:
     """Delete sessions with their history and recordings. The folders they worked in are not touched."""
     home = open_home()
 
-    def one(session: str) -> None:
+    def remove_session(session: str) -> None:
         gone = remove(home, resolve(home, session), actor="cli", force=force, tell=say)
         click.echo(f"{visible(gone.name)}: removed")
 
-    each(sessions, one)
+    each(sessions, remove_session)

@@ -26,7 +26,7 @@ def command(sessions: tuple[str, ...], grace_s: float | None, now: bool, as_json
         check_grace(grace_s)
     home = open_home()
 
-    def one(session: str) -> None:
+    def stop_session(session: str) -> None:
         seen = find(home, session)
         show = progress(seen.record.name, "stopping")
         seen = stop(home, seen.record.id, actor="cli", grace_s=0.0 if now else grace_s, progress=show)
@@ -37,4 +37,4 @@ def command(sessions: tuple[str, ...], grace_s: float | None, now: bool, as_json
         else:
             click.echo(f"{visible(seen.record.name)}: {visible(status(seen.facts, datetime.now(UTC)).label)}")
 
-    each(sessions, one)
+    each(sessions, stop_session)

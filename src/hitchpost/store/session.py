@@ -66,14 +66,14 @@ class Session:
 
         return records.read(self.folder)
 
-    def tell(self, event: str, *, run: int, **told: object) -> None:
+    def tell(self, event: str, *, run: int, **details: object) -> None:
         """Add a line to the story. The caller holds the lock."""
-        line = statefile.story_line(event, run, self.actor, files.stamp(), told)
+        line = statefile.story_line(event, run, self.actor, files.stamp(), details)
         files.append_line(f"{self.folder}/{files.STORY}", line)
 
-    def tell_attention(self, told: dict[str, object], *, run: int) -> None:
+    def tell_attention(self, report: dict[str, object], *, run: int) -> None:
         """What the agent is doing: a line of its own, which nobody waits for, and which changes nothing else."""
-        line = statefile.story_line("attention", run, self.actor, files.stamp(), told)
+        line = statefile.story_line("attention", run, self.actor, files.stamp(), report)
         files.append_line(f"{self.folder}/{files.STORY}", line, durable=False)
 
     # the first prompt -------------------------------------------------------------------------------------------
@@ -92,10 +92,10 @@ class Session:
 
     # the state --------------------------------------------------------------------------------------------------
 
-    def create(self, session_id: str, workspace_id: str, **told: object) -> State:
-        """Write the first state of a new session: run 1, ``created``. What is ``told`` goes into the story with it."""
+    def create(self, session_id: str, workspace_id: str, **details: object) -> State:
+        """Write the first state of a new session: run 1, ``created``. ``details`` go into the story with it."""
         value = statefile.new_state(session_id, workspace_id, 1, files.stamp())
-        self.tell("created", run=1, **told)
+        self.tell("created", run=1, **details)
         self._write(value)
         return _state(value)
 

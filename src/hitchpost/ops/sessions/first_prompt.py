@@ -44,7 +44,7 @@ def again(record: Record, folder: str) -> FirstPrompt:
         why = f"{record.name} has no first prompt that could be sent again"
         raise Refused(why, f"hitch restart {record.word} starts it without one")
     text, typed = kept
-    return prepared(catalog.known(record.agent, record.argv), record, text, typed=typed)
+    return prepared(catalog.agent_of(record.agent, record.argv), record, text, typed=typed)
 
 
 def deliver(seen: Observation, prompt: FirstPrompt) -> None:

@@ -70,7 +70,7 @@ def fork(
 
 
 def _forkable(home: str, record: Record) -> tuple[catalog.Agent, Tree]:
-    agent = catalog.known(record.agent, record.argv)
+    agent = catalog.agent_of(record.agent, record.argv)
     if agent is None or FORK not in dict(agent.conversation):
         raise Refused(f"{record.agent} cannot branch off a conversation, so {record.name} cannot be forked")
     if has_sandbox(record.runtime) or record.runtime not in base.RUNTIMES:

@@ -42,7 +42,7 @@ def restart(
     seen = recover(home, session, actor=RECOVERY)
     refuse_inside(seen, "restart")
     environment(settings)
-    catalog.known(seen.record.agent, seen.record.argv)  # a file that is wrong stops nothing
+    catalog.agent_of(seen.record.agent, seen.record.argv)  # a file that is wrong stops nothing
     prompt = first_prompt.again(seen.record, seen.folder) if again else first_prompt.NONE
     if workspace is None:
         place, (record, known) = None, current(home, seen)

@@ -99,20 +99,20 @@ def _ready_to_start(home: str, session: str, actor: str) -> tuple[Observation, R
 
 def _program(
     home: str,
-    place: Record,
+    record: Record,
     workspace: Workspace | None,
     settings: Settings,
     caller: Mapping[str, str],
     extra_env: Mapping[str, str],
     argv: tuple[str, ...] | None,
 ) -> Program:
-    env = environment.of_run(caller, settings, extra_env, place.id, 0, place.folder)
+    env = environment.of_run(caller, settings, extra_env, record.id, 0, record.folder)
     env[wire.HOME_MARK] = files.folder_id(home)
-    flags, agent = catalog.env_flags(place.agent), catalog.known(place.agent, place.argv)
-    words = argv or place.argv
+    flags, agent = catalog.env_flags(record.agent), catalog.agent_of(record.agent, record.argv)
+    words = argv or record.argv
     if agent is not None:
-        words = prepare.with_options(agent, words, permission_mode=place.permission_mode, model=place.model)
-    box = sandbox.of_run(home, place, settings, extra_env, workspace, flags)
+        words = prepare.with_options(agent, words, permission_mode=record.permission_mode, model=record.model)
+    box = sandbox.of_run(home, record, settings, extra_env, workspace, flags)
     if box is not None:
         agent = None  # nothing reaches into a container: only its own reports are heard, and its files end with it
     return Program(words, env, flags, agent, box)
@@ -159,7 +159,7 @@ def _claim(
 
 def _start_keeper(
     home: str,
-    place: Record,
+    record: Record,
     settings: Settings,
     claimed: Claimed,
     program: Program,
@@ -168,8 +168,8 @@ def _start_keeper(
 ) -> RunSpec:
     """Hand the run over to a keeper, with its locks. What was started. Raises ``StartFailed``."""
     try:
-        spec = run_spec(place, settings, claimed, program, source=source, size=size)
-        started = base.load(place.runtime).start(spec, program.sandbox)
+        spec = run_spec(record, settings, claimed, program, source=source, size=size)
+        started = base.load(record.runtime).start(spec, program.sandbox)
     except OSError as error:
         started = base.Started(None, f"cannot start a keeper: {error}")
     finally:
@@ -177,8 +177,8 @@ def _start_keeper(
     if started.error is not None:
         if not started.kept:
             say_why(claimed.folder, started.error)
-        recover(home, place.id, actor=RECOVERY)
-        raise StartFailed(place.name, started.error, started.field)
+        recover(home, record.id, actor=RECOVERY)
+        raise StartFailed(record.name, started.error, started.field)
     return spec
 
 
