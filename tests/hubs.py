@@ -37,8 +37,18 @@ class HubProcess:
     def home(self) -> str:
         return str(self.ground.home)
 
-    def start(self, *wrapper: str, port: int = 0, warm: bool = True, **env: str) -> None:
+    def start(
+        self,
+        *wrapper: str,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        reach: tuple[str, ...] = (),
+        warm: bool = True,
+        **env: str,
+    ) -> None:
         """Start the hub and wait until it answers. A page that is open finds it again at the same ``port``.
+
+        ``reach`` are a certificate and its key, or two empty texts, and public URLs.
 
         ``wrapper`` is a command that becomes the one behind it. With one, with ``env``, or when it is not to be
         ``warm``, the hub starts from nothing.
@@ -46,7 +56,7 @@ class HubProcess:
         with open(os.path.join(self.home, "hub.log"), "ab") as log, open(os.devnull) as nothing:
             self.process = spawn(
                 "hitchpost.hub",
-                ["127.0.0.1", str(port)],
+                [host, str(port), *reach],
                 {**Hitch.environment(), **env},
                 (nothing.fileno(), log.fileno(), log.fileno()),
                 session=True,

@@ -47,6 +47,11 @@ class Settings:
     env: Mapping[str, str] = NOTHING
     env_files: tuple[str, ...] = ()
     pass_env: tuple[str, ...] = ()
+    host: str = "127.0.0.1"
+    port: int = 8750
+    tls_cert: str = ""
+    tls_key: str = ""
+    public_urls: tuple[str, ...] = ()
 
 
 YEAR_S, MANY = 366 * 86400, 1 << 30
@@ -60,6 +65,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "sessions_max": (1, MANY),
     "reap_idle_minutes": (0, YEAR_S // 60),
     "reap_every_minutes": (0.001, YEAR_S // 60),
+    "port": (0, 65535),
 }
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
 """In double quotes, after a backslash."""
@@ -201,6 +207,10 @@ CHECKS: dict[str, Check] = {
     "env": _variables,
     "env_files": _list_of("paths"),
     "pass_env": _list_of("names"),
+    "host": _text,
+    "tls_cert": _text,
+    "tls_key": _text,
+    "public_urls": _list_of("URLs"),
 }
 """For every key of the file: what it has to be."""
 

@@ -47,7 +47,7 @@ def test_S13_an_address_that_others_can_reach_is_refused(ground: Ground, host: s
 def test_S13_the_command_says_why_it_does_not_listen_there(ground: Ground) -> None:
     for words in (("up",), ("up", "--foreground"), ("up", "--json")):
         answer = ground.hitch(*words, "--host", "0.0.0.0", "--port", "0", check=2)
-        assert "will not listen on 0.0.0.0: it is no loopback address" in answer.err
+        assert "will not listen on 0.0.0.0 without TLS" in answer.err
     assert not (ground.home / "hub.sock").exists()
 
 

@@ -229,6 +229,7 @@ export interface Input {
 export interface LaunchWish {
   role?: string;
   sessions?: string[] | null;
+  lasts_s?: number;
 }
 
 /** What was deleted with a session and is nowhere else, in words. */

@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "explain": "Show why a session has its status, with the evidence.",
     "replay": "Play a session's recording, or export it.",
     "up": "Start the hub, and print a URL that signs you in.",
+    "link": "Print a link, and a QR code, that signs a browser or phone in.",
     "down": "Stop the hub; sessions keep running.",
     "status": "Show the hub, the containers, and how many sessions are in each state.",
     "services": "Show each session's container, and whether its agent is alive.",

@@ -7,15 +7,18 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 import click
 
 from hitchpost import settings as config
 from hitchpost import wire
 from hitchpost.agents import catalog
+from hitchpost.cli import links
 from hitchpost.cli.common import json_option, print_json, say
 from hitchpost.errors import MALFORMED, HitchpostError, UsageError
 from hitchpost.hub import client as hub_client
+from hitchpost.hub.address import Address
 from hitchpost.ops.sessions import environment
 from hitchpost.store import files
 from hitchpost.store.home import open_home
@@ -29,8 +32,18 @@ class UpFailed(HitchpostError):
 
 
 @click.command("up")
-@click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address to listen on.")
-@click.option("--port", default=8750, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free one.")
+@click.option("--host", help="The address to listen on; 127.0.0.1 unless set. Any but loopback needs TLS.")
+@click.option("--port", type=click.IntRange(0, 65535), help="8750 unless set; 0 picks a free one.")
+@click.option("--tls-cert", metavar="FILE", help="The certificate chain (PEM); the hub then speaks HTTPS only.")
+@click.option("--tls-key", metavar="FILE", help="The certificate's private key (PEM).")
+@click.option(
+    "--public-url",
+    "urls",
+    multiple=True,
+    metavar="URL",
+    help="A URL that leads to the hub from elsewhere: a tunnel, a proxy, a name. Links use the first; can be repeated.",
+)
+@click.option("--open", "opens", is_flag=True, help="Also open the page in a browser.")
 @click.option(
     "--foreground", is_flag=True, help="Stay in the foreground, for service managers; logs go to standard error."
 )
@@ -42,45 +55,77 @@ class UpFailed(HitchpostError):
     help="Also pass this variable to the sessions that the hub starts.",
 )
 @json_option
-def command(host: str, port: int, foreground: bool, keep: tuple[str, ...], as_json: bool) -> None:
+def command(
+    host: str | None,
+    port: int | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    urls: tuple[str, ...],
+    opens: bool,
+    foreground: bool,
+    keep: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Start the hub in the background and print a URL that signs you in. Run it again for a new URL.
+
+    By default only this machine can reach it. For other machines and phones, give it a certificate, or a public URL of
+    a tunnel or proxy that leads to it: docs/remote.md has recipes. The settings host, port, tls_cert, tls_key and
+    public_urls are used where an option is not given.
 
     Sessions that the page starts get only a login's environment, plus what --keep-env and `pass_env` name.
     """
-    hub_client.check_host(host)
+    named = (host, port, tls_cert, tls_key, urls or None)
+    address = _address(named)
     home = open_home()
     kept = _kept(keep)
     if foreground:
-        os.execve(sys.executable, _program(host, port), _environment(home, kept))
+        os.execve(sys.executable, _program(address), _environment(home, kept))
     started = None
     if not hub_client.is_up(home):
-        started = _start(home, host, port, kept)
+        started = _start(home, address, kept)
         _tell_left_out(kept)
-    elif keep:
+    elif keep or any(value is not None for value in named):
         say(
-            "the hub is already running, and --keep-env takes effect only when it starts; "
+            "the hub is already running, and these options take effect only when it starts; "
             "hitch down ends it, sessions keep running"
         )
     answer = _launch(home, started)
+    if opens:
+        links.open_page(home, answer["launch_url"])
     if as_json:
         print_json(answer)
     else:
         click.echo(f"the hub is up: {answer['launch_url']}")
-        say("the link works once, within a minute; hitch up prints another")
+        links.show_code(answer["launch_url"])
+        say("the link works once, within a minute; hitch up prints another, hitch link one that lasts longer")
 
 
-def _program(host: str, port: int) -> list[str]:
+def _address(named: tuple[str | None, int | None, str | None, str | None, tuple[str, ...] | None]) -> Address:
+    """What the options say, else the settings. Raises ``UsageError``."""
+    settings = config.load()
+    usual = (
+        settings.host,
+        settings.port,
+        os.path.expanduser(settings.tls_cert),
+        os.path.expanduser(settings.tls_key),
+        settings.public_urls,
+    )
+    values: list[Any] = [default if value is None else value for value, default in zip(named, usual, strict=True)]
+    return Address(*values).checked()
+
+
+def _program(address: Address) -> list[str]:
     """-P: modules are not looked for in the current folder, which may be an agent's."""
-    return [sys.executable, "-P", "-m", "hitchpost.hub", host, str(port)]
+    return [sys.executable, "-P", "-m", "hitchpost.hub", *address.words]
 
 
-def _start(home: str, host: str, port: int, kept: tuple[str, ...]) -> subprocess.Popen[bytes]:
+def _start(home: str, address: Address, kept: tuple[str, ...]) -> subprocess.Popen[bytes]:
     log = os.open(
         os.path.join(home, hub_client.LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
     try:
         return subprocess.Popen(
-            _program(host, port),
+            _program(address),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

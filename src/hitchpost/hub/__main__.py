@@ -9,8 +9,9 @@ gc.disable()  # what is imported stays: looking through it while it comes is a t
 sys.modules["rich"] = None  # type: ignore[assignment]
 
 from hitchpost.errors import HitchpostError  # noqa: E402
+from hitchpost.hub.address import Address  # noqa: E402
 from hitchpost.hub.client import LOG  # noqa: E402
-from hitchpost.hub.http.server import Address, run  # noqa: E402
+from hitchpost.hub.http.server import run  # noqa: E402
 from hitchpost.hub.logfile import LogFile, log, log_to  # noqa: E402
 from hitchpost.store.home import home_path  # noqa: E402
 
@@ -18,7 +19,7 @@ from hitchpost.store.home import home_path  # noqa: E402
 def main() -> None:
     log_to(LogFile(os.path.join(home_path(), LOG)))
     try:
-        code = run(Address(sys.argv[1], int(sys.argv[2])))
+        code = run(Address.of_words(sys.argv[1:]))
         os._exit(code)  # a thread that still waits for a session to end is not waited for: the session's keeper goes on
     except HitchpostError as error:
         log.critical(str(error))

@@ -9,13 +9,12 @@ import socket
 import struct
 from typing import Any
 
-from hitchpost.errors import FAILURES, HitchpostError, UsageError
+from hitchpost.errors import FAILURES, HitchpostError
 from hitchpost.store import files, locks
 from hitchpost.system import process
 from hitchpost.system.shortpath import ShortPath
 
 SOCKET, LOCK, FILE, LOG = "hub.sock", "hub.lock", "hub.json", "hub.log"
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 TIMEOUT_S = 60.0
 ANSWERS_S = 4.0
 """A hub that is well answers a small question within milliseconds."""
@@ -50,12 +49,6 @@ class HubRefused(HitchpostError):
         super().__init__(message, hint)
         self.status = self.http_status = status
         self.exit_code = EXIT_CODES.get(status, 1)
-
-
-def check_host(host: str) -> None:
-    """Raises ``UsageError`` for an address that others could reach."""
-    if host not in LOOPBACK:
-        raise UsageError(f"will not listen on {host}: it is no loopback address, and there is no TLS yet")
 
 
 class _Connection(http.client.HTTPConnection):

@@ -95,7 +95,8 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         # not uvicorn's own: it asks the kernel for addresses that nobody needs, which is most of what accepting costs
         self.connections.add(self)
-        self.transport, self.scheme = transport, "http"
+        self.transport = transport
+        self.scheme = "http" if transport.get_extra_info("sslcontext") is None else "https"
         self.flow = Flow(transport, self._intake)
         self._intake.transport = transport
         self._due = self.loop.call_later(self.limits.unknown_s, self.hang_up)
@@ -193,7 +194,8 @@ class Connection(H11Protocol):
         self._wait_no_longer()
         self._due = self.loop.call_later(LINGER_S, self.hang_up)
         if not self.transport.is_closing():
-            self.transport.write_eof()
+            if self.transport.can_write_eof():  # TLS has no such thing
+                self.transport.write_eof()
             self.transport.resume_reading()
 
     # time and places --------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from starlette.exceptions import HTTPException
 
 from hitchpost.errors import HitchpostError
+from hitchpost.hub.address import host_of
 from hitchpost.hub.http.connections import STRANGER, recognise, share_of
 from hitchpost.hub.http.errors import error_body
 from hitchpost.hub.http.grants import OWNER, Grant
@@ -33,6 +34,7 @@ SIGN_IN = (CHALLENGE, SIGN_IN_PATH)
 OPEN_PATHS = ("/", "/favicon.svg", "/manifest.webmanifest", "/sw.js")
 OPEN_FOLDERS = ("/assets/",)
 CACHED = (*OPEN_FOLDERS, "/sw.js")
+UNKNOWN_HOST = "open the URL that hitch up prints; for a tunnel or a proxy, start the hub with --public-url"
 NOBODY = Grant("", frozenset())
 POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -92,9 +94,9 @@ class Gate:
         self._lines: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         """Of requests, one for each sign-in that is not an owner's of everything."""
 
-    def serve_at(self, port: int, names: Iterable[str] = ("127.0.0.1", "localhost", "[::1]")) -> None:
-        self.hosts = frozenset(f"{name}:{port}" for name in names)
-        self.origins = frozenset(f"http://{host}" for host in self.hosts)
+    def serve_at(self, origins: Iterable[str]) -> None:
+        self.origins = frozenset(origins)
+        self.hosts = frozenset(map(host_of, self.origins))
 
     async def close(self) -> None:
         await self._tasks.close()
@@ -165,7 +167,7 @@ class Gate:
     def _who(self, scope: Scope, headers: Headers) -> Credential | None:
         """The caller's credential; None where nobody needs one. Raises ``Refusal``. Host and Origin come first."""
         if headers.count(b"host") != 1 or headers.value(b"host") not in self.hosts:
-            raise Refusal(403, "forbidden_host", "this host name is not ours", "open the URL that hitch up prints")
+            raise Refusal(403, "forbidden_host", "this host name is not ours", UNKNOWN_HOST)
         origin = headers.value(b"origin")
         if origin is not None and origin not in self.origins:
             raise Refusal(403, "forbidden_origin", "requests from other pages are refused")

@@ -8,20 +8,22 @@ import gc
 import os
 import signal
 import socket
+import ssl
 import sys
-from dataclasses import dataclass
 
 import structlog
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hitchpost import settings as config
-from hitchpost.errors import FAILURES, Refused
-from hitchpost.hub.client import FILE, LOCK, SOCKET, check_host
+from hitchpost.errors import FAILURES, HitchpostError, Refused
+from hitchpost.hub.address import Address
+from hitchpost.hub.client import FILE, LOCK, SOCKET
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.app import build
 from hitchpost.hub.http.connections import LocalConnection, limited
 from hitchpost.hub.http.gate import Gate, Trusted
+from hitchpost.hub.http.tls import TlsListener
 from hitchpost.hub.http.tokens import Tokens
 from hitchpost.hub.http.wsprotocol import WebSocketProtocol
 from hitchpost.hub.janitor import Janitor
@@ -34,9 +36,8 @@ LEAVE_S = 5
 BACKLOG = 128
 """Connections that wait to be accepted: one turn of the event loop accepts all of them, and others wait for it."""
 MOST_HEAD_BYTES = 48 << 10
-LOOPBACKS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
-NAMES = {"127.0.0.1": "127.0.0.1", "::1": "[::1]", "localhost": "localhost"}
-"""What each address is called in a URL."""
+TLS_CHANCE_S = 1.0
+"""How long a client that nobody knows has at least, where a handshake may cross half the world."""
 NO_SUCH_FAMILY = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 TRIES = 20
 """To find a port that is free in both families."""
@@ -44,12 +45,6 @@ SWITCH_S = 0.0005
 """How long a thread that looks at files or feeds an emulator may make the event loop wait; Python's own are 5 ms."""
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    host: str = "127.0.0.1"
-    port: int = 8750
 
 
 class Server(uvicorn.Server):
@@ -63,7 +58,7 @@ class Server(uvicorn.Server):
 
 def run(address: Address) -> int:
     """Serve until SIGTERM or SIGINT. Raises ``Refused`` when another hub has the home."""
-    check_host(address.host)
+    address = address.checked()
     sys.setswitchinterval(SWITCH_S)
     home = open_home()
     locks = take_locks(home)
@@ -103,15 +98,16 @@ async def serve(home: str, address: Address) -> int:
     hub, tokens = Hub(home), Tokens(home)
     app, sign_in = build(hub, tokens)
     gate = Gate(app, tokens)
-    tcp = listen(address.port)
-    port = tcp[0].getsockname()[1]
-    gate.serve_at(port)
-    sign_in.url = f"http://{NAMES[address.host]}:{port}/"
+    tcp = listen(address)
+    origins = address.origins(tcp[0].getsockname()[1])
+    gate.serve_at(origins)
+    sign_in.url = f"{origins[0]}/"
+    context = address.context()
     is_asked_to_leave = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, is_asked_to_leave.set)
-    loop.add_signal_handler(signal.SIGHUP, lambda: None)
+    loop.add_signal_handler(signal.SIGHUP, lambda: _load_again(address, context))
     await hub.open()
     janitor = Janitor(hub, await hub.do(config.load))
     janitor.start()
@@ -119,8 +115,13 @@ async def serve(home: str, address: Address) -> int:
     tokens.open()
     await hub.do(_write_address, home, sign_in.url)  # whoever gets an answer finds the file
     async with asyncio.TaskGroup() as group:
-        servers = [(_server(gate, limited()), tcp), (_server(Trusted(app), LocalConnection), [local])]
+        limits = {"chance_s": TLS_CHANCE_S} if context else {}
+        public = _server(gate, limited(**limits))
+        servers = [(public, [] if context else tcp), (_server(Trusted(app), LocalConnection), [local])]
         serving = [group.create_task(server.serve(sockets=sockets)) for server, sockets in servers]
+        tls = None if context is None else TlsListener(context, public)
+        if tls is not None:
+            tls.start(tcp)
         gc.freeze()  # do not look through what the hub is made of again: that takes tens of milliseconds
         gc.enable()
         log.info("hub is up", url=sign_in.url, pid=os.getpid())
@@ -129,6 +130,8 @@ async def serve(home: str, address: Address) -> int:
         files.discard(os.path.join(home, FILE))
         files.discard(os.path.join(home, SOCKET))
         await janitor.shut_down()
+        if tls is not None:
+            await tls.close()
         for server, _ in servers:
             server.should_exit = True
             server.force_exit = True
@@ -170,13 +173,26 @@ def _server(app: object, protocol: type[H11Protocol]) -> Server:
     )
 
 
-def listen(port: int) -> list[socket.socket]:
-    """Listen on the loopback address of both families, or on none: a browser that is told ``localhost`` takes either,
-    and what we left free could be somebody else's. Raises ``Refused``."""
+def _load_again(address: Address, context: ssl.SSLContext | None) -> None:
+    """A certificate that was renewed counts from the next handshake on; one that cannot be used changes nothing."""
+    if context is None:
+        return
+    try:
+        address.context()
+        context.load_cert_chain(address.cert, address.key)
+        log.info("the certificate was read again")
+    except HitchpostError as error:
+        log.error("the certificate could not be read again", error=str(error))
+
+
+def listen(address: Address) -> list[socket.socket]:
+    """Listen on every place of the address, or on none: a browser that is told ``localhost`` takes either family, and
+    what we left free could be somebody else's. Raises ``Refused``."""
+    port, places = address.port, address.places()
     for _ in range(TRIES if port == 0 else 1):
         opened: list[socket.socket] = []
         try:
-            for family, host in LOOPBACKS:
+            for family, host in places:
                 try:
                     opened.append(_listen(family, host, opened[0].getsockname()[1] if opened else port))
                 except OSError as error:
@@ -187,7 +203,8 @@ def listen(port: int) -> list[socket.socket]:
             for sock in opened:
                 sock.close()
             why = os.strerror(error.errno or 0).lower()
-            refused = Refused(f"cannot listen on {NAMES[host]}:{port}: {why}", "choose another --port, or 0")
+            name = f"[{host}]" if ":" in host else host
+            refused = Refused(f"cannot listen on {name}:{port}: {why}", "choose another --port, or 0")
     raise refused
 
 
@@ -195,6 +212,8 @@ def _listen(family: int, host: str, port: int) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind((host, port))
         sock.listen(BACKLOG)
     except OSError:

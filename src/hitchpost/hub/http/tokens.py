@@ -23,7 +23,7 @@ from hitchpost.hub.http.tokencache import TokenCache
 from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, ID_LENGTH, SCRIPT, Credential, TokenFile, digest
 from hitchpost.store import files
 
-CODE_S = 60.0
+CODE_S, LONGEST_CODE_S = 60.0, 86400.0
 CHALLENGE_S = 60.0
 TICKET_S = 30.0
 MOST_CHALLENGES = 4096
@@ -91,12 +91,12 @@ class Tokens:
 
     # signing in -------------------------------------------------------------------------------------------------
 
-    def new_code(self, grant: Grant | None = None) -> str:
-        """For one sign-in within a minute: an id, which is sent, and a secret, which is not."""
+    def new_code(self, grant: Grant | None = None, lasts_s: float = CODE_S) -> str:
+        """For one sign-in, soon: an id, which is sent, and a secret, which is not."""
         now = self.clock()
         self._codes = {name: code for name, code in self._codes.items() if code.until > now}
         name, secret = secrets.token_hex(ID_LENGTH), secrets.token_bytes(SECRET_BYTES)
-        self._codes[name] = Code(now + CODE_S, secret, Verifier.of(secret), grant or Grant(OWNER))
+        self._codes[name] = Code(now + lasts_s, secret, Verifier.of(secret), grant or Grant(OWNER))
         return f"{name}.{encoded(secret)}"
 
     def challenge(self, name: str, page_nonce: str, origin: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from hitchpost.hub.http.proof import decoded
 from hitchpost.hub.http.schemas import Strict
 from hitchpost.hub.http.signin import SignIn
 from hitchpost.hub.http.tokenfile import BROWSER
+from hitchpost.hub.http.tokens import CODE_S, LONGEST_CODE_S
 from hitchpost.ops.views.moments import rfc3339
 
 router = APIRouter()
@@ -72,6 +73,8 @@ class LaunchWish(Strict):
 
     role: Role = OWNER
     sessions: list[Id] | None = Field(default=None, max_length=1000)
+    lasts_s: float = Field(default=CODE_S, gt=0, le=LONGEST_CODE_S)
+    """How long the code can be used, once."""
 
 
 class Code(BaseModel):
@@ -108,7 +111,7 @@ async def sign_page_in(sign_in: TheSignIn, body: PageProof) -> dict[str, Any]:
     if browser is None:
         if tokens.guessed(body.proof):
             raise HTTPException(429, "too many wrong proofs; try again in a minute")
-        raise HTTPException(401, "this link was used already, or is older than a minute")
+        raise HTTPException(401, "this link was used already, or is too old")
     await asyncio.to_thread(tokens.write_down, browser.key)
     fresh = {"token": tokens.new_token(browser.key), "ticket": tokens.new_ticket(browser.key)}
     return {"id": browser.key, "page": sign_in.page_version, **fresh, **_me(browser.grant)}
@@ -132,7 +135,7 @@ async def who_am_i(grant: CallersGrant) -> dict[str, Any]:
 async def new_launch_code(sign_in: TheSignIn, body: LaunchWish | None = None) -> dict[str, str]:
     wish = body or LaunchWish()
     grant = Grant(wish.role, None if wish.sessions is None else frozenset(wish.sessions))
-    return {"url": sign_in.url, "launch_url": sign_in.launch_url(grant)}
+    return {"url": sign_in.url, "launch_url": sign_in.launch_url(grant, wish.lasts_s)}
 
 
 @router.post("/api/ws-ticket", response_model=Ticket)
