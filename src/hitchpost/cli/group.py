@@ -13,38 +13,55 @@ import hitchpost
 from hitchpost.cli.failing import INTERRUPTED, report
 from hitchpost.errors import FAILURES
 
-COMMANDS: dict[str, str] = {
-    "run": "Start an agent, or any program, as a session.",
-    "adopt": "Start watching a program that is already running in a tmux pane.",
-    "ps": "List sessions.",
-    "attach": "Enter a session's terminal; Ctrl-B D leaves it running.",
-    "logs": "Print what a session has written.",
-    "send": "Type a prompt into a session.",
-    "answer": "Answer what a session asks, such as a permission.",
-    "wait": "Wait until a session is idle, needs something, or has ended.",
-    "stop": "End sessions and everything they started.",
-    "restart": "Start sessions again with a new conversation; running ones are stopped first.",
-    "resume": "Start the next run of a session that has ended, with the same conversation.",
-    "fork": "Start a new session with a session's conversation and a copy of its work.",
-    "cancel": "End a session and archive it.",
-    "archive": "Archive ended sessions; they stay readable.",
-    "rm": "Delete sessions and their history; folders are not touched.",
-    "diff": "Show what a session has changed.",
-    "workspace": "Create, list, remove and restore the folders that agents work in.",
-    "explain": "Show why a session has its status, with the evidence.",
-    "replay": "Play a session's recording, or export it.",
-    "up": "Start the hub, and print a URL that signs you in.",
-    "link": "Print a link, and a QR code, that signs a browser or phone in.",
-    "down": "Stop the hub; sessions keep running.",
-    "status": "Show the hub, the containers, and how many sessions are in each state.",
-    "services": "Show each session's container, and whether its agent is alive.",
-    "token": "Create, list and revoke tokens for scripts and browser sign-ins.",
-    "prune": "Delete old records, by the retention rules.",
-    "agents": "List the agents in the catalog.",
-    "rules": "Try the rules that read an agent's screen on what it has shown.",
-    "doctor": "Check this machine and the state folder, and repair what can be repaired.",
-    "completion": "Print shell completion for bash, zsh or fish.",
+GROUPS: dict[str, dict[str, str]] = {
+    "Start": {
+        "run": "Start an agent, or any program, as a session.",
+        "resume": "Start the next run of a session that has ended, with the same conversation.",
+        "restart": "Start sessions again with a new conversation; running ones are stopped first.",
+        "fork": "Start a new session with a session's conversation and a copy of its work.",
+        "adopt": "Start watching a program that is already running in a tmux pane.",
+    },
+    "Look": {
+        "ps": "List sessions.",
+        "peek": "Print a session's screen as it is now.",
+        "logs": "Print what a session has written.",
+        "explain": "Show why a session has its status, with the evidence.",
+        "replay": "Play a session's recording, or export it.",
+        "wait": "Wait until a session is idle, needs something, or has ended.",
+    },
+    "Act": {
+        "attach": "Enter a session's terminal; Ctrl-B D leaves it running.",
+        "send": "Type a prompt into a session.",
+        "answer": "Answer what a session asks, such as a permission.",
+        "stop": "End sessions and everything they started.",
+        "rename": "Give a session another name.",
+        "cancel": "End a session and archive it.",
+        "archive": "Archive ended sessions; they stay readable.",
+        "rm": "Delete sessions and their history; folders are not touched.",
+    },
+    "Work on files": {
+        "diff": "Show what a session has changed.",
+        "workspace": "Create, list, remove and restore the folders that agents work in.",
+    },
+    "Hub": {
+        "up": "Start the hub, and print a URL that signs you in.",
+        "link": "Print a link, and a QR code, that signs a browser or phone in.",
+        "down": "Stop the hub; sessions keep running.",
+        "status": "Show the hub, the containers, and how many sessions are in each state.",
+        "services": "Show each session's container, and whether its agent is alive.",
+        "token": "Create, list and revoke tokens for scripts and browser sign-ins.",
+    },
+    "Machine": {
+        "agents": "List the agents in the catalog.",
+        "rules": "Try the rules that read an agent's screen on what it has shown.",
+        "doctor": "Check this machine and the state folder, and repair what can be repaired.",
+        "prune": "Delete old records, by the retention rules.",
+        "completion": "Print shell completion for bash, zsh or fish.",
+    },
 }
+COMMANDS: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
+ALIASES: dict[str, str] = {"ls": "ps", "list": "ps"}
+"""What people type who know other tools."""
 
 
 class Commands(click.Group):
@@ -52,6 +69,7 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        name = ALIASES.get(name, name)
         if name not in COMMANDS:
             return None
         command = import_module(f"hitchpost.cli.{name}").command
@@ -63,8 +81,23 @@ class Commands(click.Group):
         return fitting + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in group.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], [*COMMANDS, *ALIASES], n=1)
+            if near:
+                raise click.UsageError(f"{error.message.rstrip('.')}; did you mean {near[0]}?", ctx) from None
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -36,7 +36,7 @@ def _run() -> int:
 
 
 def _command() -> None:
-    if sys.argv[1:2] == ["ps"]:
+    if sys.argv[1:2] in (["ps"], ["ls"], ["list"]):
         from hitchpost.cli import ps
 
         if ps.understands(sys.argv[2:]):
