@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 HUB_ANSWERS_S = 1.0
 MOST_HEAD_BYTES = 1 << 16
 RECORD = "--record="
+NO_SESSIONS = b"no sessions yet; hitch run claude starts one in this folder, hitch run --help shows more\n"
 FLAGS = ("--all", "-a", "--json", "--watch", "-w")
 
 
@@ -49,8 +50,12 @@ def main(arguments: list[str]) -> int:
         if "--json" in arguments:
             text = from_hub(home, f"/api/sessions?record={','.join(records)}") or shapes_from_files(home, records)
         else:
-            colour = sys.stdout.isatty()
-            text = table_from_hub(home, records, colour=colour) or table_from_files(home, records, colour=colour)
+            is_terminal = sys.stdout.isatty()
+            width = os.get_terminal_size(sys.stdout.fileno()).columns if is_terminal else 0
+            told = table_from_hub(home, records, colour=is_terminal, width=width)
+            text = told or table_from_files(home, records, colour=is_terminal, width=width)
+            if is_terminal and text.count(b"\n") == 1:
+                text = NO_SESSIONS
         sys.stdout.buffer.write(text)
         sys.stdout.flush()
     except FAILURES as error:
@@ -67,16 +72,16 @@ def shapes_from_files(home: str, records: tuple[str, ...]) -> bytes:
     return as_json([row.text for row in listing(home, records=records, shapes=True)])
 
 
-def table_from_files(home: str, records: tuple[str, ...], *, colour: bool) -> bytes:
+def table_from_files(home: str, records: tuple[str, ...], *, colour: bool, width: int = 0) -> bytes:
     from hitchpost.ops.views.listing import listing
     from hitchpost.ops.views.table import as_table
 
     rows = listing(home, records=records)
-    return as_table([row.line for row in rows], colour=colour, now_s=time.time())
+    return as_table([row.line for row in rows], colour=colour, now_s=time.time(), width=width)
 
 
-def table_from_hub(home: str, records: tuple[str, ...], *, colour: bool) -> bytearray | None:
-    return from_hub(home, f"/api/sessions/table?record={','.join(records)}&colour={colour}")
+def table_from_hub(home: str, records: tuple[str, ...], *, colour: bool, width: int = 0) -> bytearray | None:
+    return from_hub(home, f"/api/sessions/table?record={','.join(records)}&colour={colour}&width={width}")
 
 
 def from_hub(home: str, path: str) -> bytearray | None:

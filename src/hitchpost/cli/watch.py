@@ -58,6 +58,11 @@ def watch(records: tuple[str, ...]) -> int:
         return 0
 
 
+def _width() -> int:
+    """The table is made to fit a terminal, and nothing else."""
+    return terminal_size()[0] if sys.stdout.isatty() else 0
+
+
 class Files:
     """Without a hub: look at the files now and then."""
 
@@ -65,7 +70,7 @@ class Files:
         self.home, self.records = home, records
 
     def lines(self, *, colour: bool) -> list[str]:
-        return table_from_files(self.home, self.records, colour=colour).decode().split("\n")[:-1]
+        return table_from_files(self.home, self.records, colour=colour, width=_width()).decode().split("\n")[:-1]
 
     def wait(self, *, ticks: bool) -> None:
         signal.sigtimedwait({signal.SIGWINCH}, EVERY_S)
@@ -83,7 +88,7 @@ class HubEvents:
         signal.signal(signal.SIGWINCH, self._resized)
 
     def lines(self, *, colour: bool) -> list[str]:
-        table = table_from_hub(self.home, self.records, colour=colour)
+        table = table_from_hub(self.home, self.records, colour=colour, width=_width())
         if table is None:
             raise HubGone
         return table.decode().split("\n")[:-1]

@@ -28,8 +28,8 @@ def session(
     return line_of(shape, NOW_S - since_s, total, colour, "running", place)
 
 
-def lines(*sessions: str, colour: bool = False) -> list[str]:
-    *found, end = as_table(list(sessions), colour=colour, now_s=NOW_S).decode().split("\n")
+def lines(*sessions: str, colour: bool = False, width: int = 0) -> list[str]:
+    *found, end = as_table(list(sessions), colour=colour, now_s=NOW_S, width=width).decode().split("\n")
     assert end == ""
     return found
 
@@ -88,3 +88,25 @@ def test_a_session_without_a_number_is_shown_by_its_id() -> None:
 def test_the_time_in_status_is_that_of_now(since_s: float, shown: str) -> None:
     for line in lines(session(since_s=since_s), session(since_s=since_s))[1:]:
         assert line.removesuffix("1h 1m").rstrip().endswith(f"  {shown}")
+
+
+LONG = {"name": "a-name-that-is-long", "place": "a-branch-that-is-long", "label": "running (idle 2m 15s)"}
+
+
+def test_a_narrow_terminal_gets_no_empty_column_and_shorter_names_but_the_whole_status() -> None:
+    assert lines(session(**LONG), width=80) == [
+        "SESSION  NAME        AGENT   WORKSPACE   STATUS                 IN STATUS",
+        "1        a-name-th…  claude  a-branch-…  running (idle 2m 15s)  5s",
+    ]
+
+
+@pytest.mark.parametrize("columns", [45, 60, 80, 100, 200])
+def test_a_table_fits_its_terminal_unless_the_status_does_not(columns: int) -> None:
+    sessions = session(**LONG, description="an errand"), session(2, name="日本語の名前です", label="failed: no")
+    found = lines(*sessions, width=columns)
+    assert max(map(width, found)) <= columns
+    assert all(label in line for label, line in zip((LONG["label"], "failed: no"), found[1:], strict=True))
+
+
+def test_a_wide_terminal_gets_all_of_it() -> None:
+    assert lines(session(**LONG), width=200) == lines(session(**LONG))

@@ -68,10 +68,10 @@ async def export_sessions(hub: TheHub, grant: CallersGrant) -> dict[str, Any]:
 
 @router.get("/api/sessions/table", response_class=PlainTextResponse)
 async def sessions_table(
-    hub: TheHub, everything: Everything = False, record: Records = (), colour: bool = False
+    hub: TheHub, everything: Everything = False, record: Records = (), colour: bool = False, width: int = 0
 ) -> Response:
     """What ``hitch ps`` prints. It is made in a thread: thousands of lines would hold up the event loop."""
     records = chosen(record, everything=everything)
     await hub.registry.refresh()
     lines = [row.line for row in hub.registry.rows(records=records)]
-    return PlainTextResponse(await asyncio.to_thread(as_table, lines, colour=colour, now_s=time.time()))
+    return PlainTextResponse(await asyncio.to_thread(as_table, lines, colour=colour, now_s=time.time(), width=width))
