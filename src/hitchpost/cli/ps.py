@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HUB_ANSWERS_S = 1.0
 MOST_HEAD_BYTES = 1 << 16
 RECORD = "--record="
-NO_SESSIONS = b"no sessions yet; hitch run claude starts one in this folder, hitch run --help shows more\n"
+NO_SESSIONS = b"no sessions yet; hitch run claude starts one in this folder\n"
 FLAGS = ("--all", "-a", "--json", "--watch", "-w")
 
 
