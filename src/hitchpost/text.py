@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-COLOURS = {"green": "32", "red": "31", "yellow": "33", "blue": "34", "orange": "38;5;208", "grey": "90"}
+COLOURS = {"green": "32", "red": "31", "yellow": "33", "blue": "34", "orange": "38;5;208", "violet": "35", "grey": "90"}
 
 
 def visible(text: str, *, keep_newlines: bool = False) -> str:

@@ -163,7 +163,7 @@ def test_a_report_of_the_agent_is_a_fact(ground: Ground) -> None:
     eventually(lambda: (session.run() / "attention.json").exists())
     found = explain(ground, session)
     assert values(found)["attention"] == "blocked (by osc7501)"
-    assert found["session"]["label"].startswith("running (blocked ")
+    assert found["session"]["label"].startswith("running (needs you ")
     assert found["rule"].endswith("and it says that it is waiting for a permission")
     ground.stop(session, "--now")
 

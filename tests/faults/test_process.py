@@ -25,8 +25,8 @@ LEFT = ("id", "index", "created_at", "started_at", "state_changed_at", "last_act
 
 
 JUDGED = {
-    "completed": {"colour": "grey", "rank": 5, "takes_prompt": True},
-    "failed": {"colour": "red", "rank": 2, "takes_prompt": False},
+    "completed": {"colour": "grey", "rank": 8, "takes_prompt": True},
+    "failed": {"colour": "red", "rank": 4, "takes_prompt": False},
 }
 
 

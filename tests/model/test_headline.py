@@ -35,6 +35,7 @@ def after(state: str, **more: object) -> Facts:
         ("working", None, "Working"),
         ("idle", None, "At its prompt"),
         ("unknown", None, "Unknown"),
+        ("unknown", "starting", "Starting"),
     ],
 )
 def test_a_report_has_a_headline(state: str, kind: str | None, words: str) -> None:

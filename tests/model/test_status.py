@@ -59,7 +59,7 @@ def test_a_status_says_everything_about_a_running_session() -> None:
         live=True,
         takes_prompt=True,
         refusal=None,
-        rank=4,
+        rank=6,
         quiet_since=None,
     )
 
@@ -84,7 +84,7 @@ def test_a_status_says_everything_about_a_failed_session() -> None:
         live=False,
         takes_prompt=False,
         refusal=None,
-        rank=2,
+        rank=4,
         quiet_since=None,
     )
 
@@ -110,16 +110,19 @@ def test_who_wants_something_ranks_first_and_has_a_colour_of_its_own() -> None:
     shown = [
         running(report=reported("blocked")),
         running(report=reported("idle")),
+        running(report=reported("error")),
         ended(run.FAILED, Exit(code=1)),
         running(probe_failed=True),
+        running(report=reported("done")),
         running(),
         ended(run.COMPLETED, Exit(code=0)),
         running(record=record.ARCHIVED, report=reported("blocked")),
     ]
     words = [status(facts, NOW) for facts in shown]
-    assert [word.rank for word in words] == [0, 1, 2, 3, 4, 5, 9]
-    assert [word.colour for word in words] == ["orange", "blue", "red", "yellow", "green", "grey", "grey"]
-    assert [word.live for word in words] == [True, True, False, True, True, False, True]
+    assert [word.rank for word in words] == [1, 2, 3, 4, 4, 5, 6, 8, 9]
+    colours = ["orange", "blue", "violet", "red", "yellow", "blue", "green", "grey", "grey"]
+    assert [word.colour for word in words] == colours
+    assert [word.live for word in words] == [True, True, True, False, True, True, True, False, True]
 
 
 @given(facts_with(), moments)
@@ -274,16 +277,29 @@ def test_a_session_without_any_output_is_idle_since_its_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "quiet_s", "label"),
+    ("word", "kind", "label"),
     [
-        ("blocked", 5, "running (blocked 5s)"),
-        ("blocked", 90, "running (blocked 1m 30s)"),
-        ("idle", 5, "running"),
-        ("idle", 90, "running (idle 1m 30s)"),
+        ("blocked", None, "running (needs you 1m 30s)"),
+        ("blocked", "permission", "running (needs permission 1m 30s)"),
+        ("blocked", "question", "running (question 1m 30s)"),
+        ("blocked", "dialog", "running (shows a dialog 1m 30s)"),
+        ("blocked", "auth", "running (not signed in 1m 30s)"),
+        ("error", None, "running (error 1m 30s)"),
+        ("error", "limit", "running (error: usage limit, 1m 30s)"),
+        ("done", None, "running (finished 1m 30s)"),
+        ("idle", None, "running (your turn 1m 30s)"),
+        ("working", None, "running"),
+        ("unknown", None, "running"),
+        ("unknown", "starting", "running"),
     ],
 )
-def test_an_agent_that_wants_a_permission_is_shown_as_blocked(word: str, quiet_s: float, label: str) -> None:
-    assert status(running(last_activity_at=ago(quiet_s), report=reported(word)), NOW).label == label
+@pytest.mark.parametrize("quiet_s", [0, 200])
+def test_what_an_agent_reports_is_in_its_label_with_the_time_since_then(
+    word: str, kind: str | None, label: str, quiet_s: float
+) -> None:
+    report = replace(reported(word), kind=kind, at=ago(90))
+    shown = status(running(last_activity_at=ago(quiet_s), report=report), NOW)
+    assert (shown.label, shown.quiet_since) == (label, ago(90) if "1m 30s" in label else None)
 
 
 @pytest.mark.ids("F10")

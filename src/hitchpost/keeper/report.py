@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from hitchpost.keeper.scanner import parse_report
-from hitchpost.model.attention import OSC, STATES, UNKNOWN
+from hitchpost.model.attention import OSC, STARTING, STATES, UNKNOWN
 from hitchpost.store import files, runfiles
 
 TYPE_CHECKING = False
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     Report = dict[str, object]
 
 WRITE_EVERY_S = 0.1
-NOT_REPORTED: Report = {"state": UNKNOWN, "source": "", "message": "the agent has not reported yet"}
+NOT_REPORTED: Report = {
+    "state": UNKNOWN,
+    "source": "",
+    "kind": STARTING,
+    "message": "the agent has not reported yet",
+}
 UNKNOWN_NOW: Report = {"state": UNKNOWN, "source": "", "message": "what knows this agent has ended"}
 
 
@@ -24,7 +29,7 @@ class AgentReport:
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self.current: Report | None = NOT_REPORTED if keeper.spec.reports else None
+        self.current: Report | None = _now(NOT_REPORTED) if keeper.spec.reports else None
         self.own: Report | None = None
         self.seq = 0
         self._overruled = False
@@ -70,7 +75,7 @@ class AgentReport:
         was = self.current
         if report is not None:
             same = was is not None and {**was, "at": 0, "schema": 0} == {**report, "at": 0, "schema": 0}
-            report = was if same else {**report, "schema": files.SCHEMA, "at": files.stamp()}
+            report = was if same else _now(report)
         if report is was:
             return
         self.current = report
@@ -87,3 +92,8 @@ class AgentReport:
         self._written_at = now
         self._keeper.journal.write_report(self.current)
         self._keeper.control.clients.tell_all({"event": "attention", "report": self.current})
+
+
+def _now(report: Report) -> Report:
+    """With the time at which it began to count."""
+    return {**report, "schema": files.SCHEMA, "at": files.stamp()}

@@ -16,6 +16,8 @@ STATES = (IDLE, WORKING, BLOCKED, DONE, ERROR, UNKNOWN)
 AT_PROMPT = (IDLE, DONE, ERROR)
 """The agent has ended its turn, and takes the next prompt."""
 PERMISSION, QUESTION, DIALOG, AUTH, LIMIT = "permission", "question", "dialog", "auth", "limit"
+STARTING = "starting"
+"""Of an agent that is not known yet: it has not reported anything."""
 OSC, HOOKS, SCREEN, TITLE = "osc7501", "hooks", "screen", "title"
 """Sources that several agents have: the reports in their own output, their hooks, what they draw."""
 

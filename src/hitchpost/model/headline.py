@@ -13,6 +13,7 @@ from hitchpost.model.attention import (
     LIMIT,
     PERMISSION,
     QUESTION,
+    STARTING,
     UNKNOWN,
     WORKING,
     refusal,
@@ -36,10 +37,24 @@ OF_KIND: dict[str, str] = {
     DIALOG: "Dialog",
     AUTH: "Not signed in",
     LIMIT: "Usage limit",
+    STARTING: "Starting",
 }
-"""What an agent that is blocked, or has an error, wants: better words than those of its state."""
+"""What an agent that is blocked, has an error or is not known yet wants: better words than those of its state."""
+IN_LABEL: dict[str, str] = {
+    BLOCKED: "needs you",
+    ERROR: "error",
+    DONE: "finished",
+    IDLE: "your turn",
+    PERMISSION: "needs permission",
+    QUESTION: "question",
+    DIALOG: "shows a dialog",
+    AUTH: "not signed in",
+    LIMIT: "error: usage limit,",
+}
+"""The same as a part of a status, before the time since when it is so."""
 GUESSED: dict[str, str] = {"working": "Working", "idle": "Quiet"}
 """Where nothing but the output tells."""
+WITH_KIND = (BLOCKED, ERROR, UNKNOWN)
 WITH_MESSAGE = (BLOCKED, ERROR, DONE, UNKNOWN)
 
 
@@ -52,8 +67,14 @@ def headline(facts: Facts, word: str, wants: str, why: str) -> tuple[str, str]:
     report = facts.report
     if report is None or report.state not in REPORTED:
         return GUESSED.get(wants, REPORTED[UNKNOWN]), ""
-    kind = OF_KIND.get(report.kind or "") if report.state in (BLOCKED, ERROR) else None
+    kind = OF_KIND.get(report.kind or "") if report.state in WITH_KIND else None
     return kind or REPORTED[report.state], _detail(report)
+
+
+def in_label(report: Report) -> str:
+    """Empty where a report says nothing that concerns a person."""
+    kind = IN_LABEL.get(report.kind or "") if report.state in WITH_KIND else None
+    return kind or IN_LABEL.get(report.state, "")
 
 
 def no_prompt(facts: Facts) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hitchpost.model import record, run
 from hitchpost.model.durations import duration, seconds_between
 from hitchpost.model.facts import Exit, Facts
-from hitchpost.model.headline import headline, no_prompt
+from hitchpost.model.headline import headline, in_label, no_prompt
 from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 STALE, STALE_NOTE = "stale", "(container running, session dead)"
-WORKING, IDLE, WAITING, BLOCKED, DONE = "working", "idle", "waiting", "blocked", "done"
+WORKING, IDLE, WAITING, BLOCKED, DONE, ERROR = "working", "idle", "waiting", "blocked", "done", "error"
 
 COLOURS: dict[str, str] = {
     run.CREATED: "grey",
@@ -36,7 +36,7 @@ COLOURS: dict[str, str] = {
     record.ERROR: "red",
 }
 
-ATTENTION_COLOURS: dict[str, str] = {BLOCKED: "orange", WAITING: "blue"}
+ATTENTION_COLOURS: dict[str, str] = {BLOCKED: "orange", WAITING: "blue", DONE: "blue", ERROR: "violet"}
 """A running session that wants a person has the colour of what it wants."""
 
 REPORTED: dict[str, str] = {
@@ -44,13 +44,13 @@ REPORTED: dict[str, str] = {
     "working": WORKING,
     "blocked": BLOCKED,
     "done": DONE,
-    "error": "error",
+    "error": ERROR,
     "unknown": UNKNOWN,
 }
 """OSC 7501's words and the attention that each asks for. An agent that sits at its prompt wants one."""
 
 QUIET = (IDLE, WAITING, BLOCKED, DONE)
-WANTS_A_PERSON = (WAITING, BLOCKED, DONE)
+WANTS_A_PERSON = (WAITING, BLOCKED, DONE, ERROR)
 
 
 @value
@@ -198,17 +198,20 @@ def takes_prompt(facts: Facts) -> bool:
 def rank(record_word: str, word: str, wants: str, *, live: bool) -> int:
     """The urgency of a session; the smallest number comes first in a list.
 
-    0 blocked, 1 waiting, 2 failed or orphaned, 3 stale or unknown, 4 live, 5 the rest, 9 not usually listed.
+    1 blocked, 2 at its prompt, 3 an error of the agent, 4 failed, orphaned, stale or unknown, 5 finished, 6 live, 8 the
+    rest, 9 not usually listed.
     """
     if record_word not in record.LISTED:
         return 9
-    if word == run.RUNNING and wants in (BLOCKED, WAITING):
-        return 0 if wants == BLOCKED else 1
-    if word in (run.FAILED, run.ORPHANED):
-        return 2
-    if word in (STALE, UNKNOWN):
-        return 3
-    return 4 if live else 5
+    if word == run.RUNNING and wants in RANKS:
+        return RANKS[wants]
+    if word in (run.FAILED, run.ORPHANED, STALE, UNKNOWN):
+        return 4
+    return 6 if live else 8
+
+
+RANKS: dict[str, int] = {BLOCKED: 1, WAITING: 2, ERROR: 3, DONE: 5}
+"""Of a running session, by what it wants."""
 
 
 def _colour(word: str, wants: str) -> str:
@@ -264,7 +267,7 @@ def _word(facts: Facts) -> str:
     return facts.state
 
 
-def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
+def _label(facts: Facts, word: str, why: str, now: datetime) -> str:
     if word == run.FAILED:
         return f"failed: {why}{_left(facts)}"
     if word == run.ORPHANED:
@@ -286,19 +289,25 @@ def _label(facts: Facts, word: str, wants: str, idle_s: float, why: str) -> str:
             return "running (process stopped)"
         if facts.keeper_stopped:
             return "running (keeper stopped)"
-        if counted := _quiet_word(facts, word, wants, idle_s):
-            return f"running ({counted} {duration(idle_s)})"
+        counted, since = _counted(facts, word, now)
+        if counted:
+            return f"running ({counted} {duration(seconds_between(since, now))})"
     return word
 
 
-def _quiet_word(facts: Facts, word: str, wants: str, idle_s: float) -> str:
-    """What the label counts the seconds of: ``blocked``, ``idle`` or nothing."""
+def _counted(facts: Facts, word: str, now: datetime) -> tuple[str, datetime | None]:
+    """What the label of a running session counts the time of, and from when: what its agent reports, else its silence.
+
+    Nothing where neither tells anything.
+    """
     stopped = facts.sandbox_paused or facts.process_stopped or facts.keeper_stopped
     if word != run.RUNNING or facts.keeper_alive is False or stopped:
-        return ""
-    if wants == BLOCKED:
-        return BLOCKED
-    return IDLE if idle_s >= facts.idle_after_s else ""
+        return "", None
+    if facts.report is not None:
+        return in_label(facts.report), facts.report.at
+    quiet_since = facts.last_activity_at or facts.started_at
+    is_idle = seconds_between(quiet_since, now) >= facts.idle_after_s
+    return (IDLE, quiet_since) if is_idle else ("", None)
 
 
 def survivors(facts: Facts) -> int:
@@ -328,13 +337,14 @@ def status(facts: Facts, now: datetime) -> Status:
     last_output_at = facts.last_activity_at or facts.started_at
     idle_s = seconds_between(last_output_at, now) if facts.state == run.RUNNING else 0.0
     live = state in run.LIVE
+    counted, counted_since = _counted(facts, word, now)
     ended_at = facts.exit.ended_at if facts.exit is not None else None
     since = last_sign_of_life(facts) if gone_unseen(facts) else facts.state_changed_at
     since = facts.record_changed_at if word == facts.record else since
     life_s = seconds_between(facts.started_at, (ended_at or last_sign_of_life(facts) or now) if ended else now)
     return Status(
         word=word,
-        label=_label(facts, word, wants, idle_s, why),
+        label=_label(facts, word, why, now),
         state=state,
         reason=why,
         attention=wants,
@@ -350,5 +360,5 @@ def status(facts: Facts, now: datetime) -> Status:
         takes_prompt=takes,
         refusal=no_prompt(facts) if takes and state == run.RUNNING else None,
         rank=rank(facts.record, word, wants, live=live),
-        quiet_since=last_output_at if _quiet_word(facts, word, wants, idle_s) else None,
+        quiet_since=counted_since if counted else None,
     )
