@@ -29,6 +29,7 @@ from hitchpost.workspaces import container_writes
 from tests.boxes import ECHO, STALE, Boxed
 from tests.cli.advice import in_source, proposed
 from tests.cli.live import live
+from tests.cli.own_agents import own_agent
 from tests.cli.places import new_session
 from tests.ground import Ground, Truth, alive
 from tests.hubs import HubProcess
@@ -91,6 +92,48 @@ def ended(stage: Stage) -> str:
 def ended_and_sent_to(stage: Stage) -> str:
     stage.ended()
     return stage.err("send", "dev", "hello")
+
+
+def ended_in_a_conversation(stage: Stage) -> str:
+    own_agent(stage.ground.place, "talker", ONCE, '[conversation]\nmints = true\nresume = ["--resume={id}"]\n')
+    stage.err("run", "talker", "--name", "dev", cwd=stage.ground.place)
+    stage.session = Truth(stage.ground.home, stage.ground.hitch("ps", "--json").json()[0]["id"])
+    stage.record(stage.session, conversation_begun=True, supports_resume=True)
+    return stage.err("attach", "dev")
+
+
+ASKING = """
+shows_prompt = true
+[rules]
+version = 1
+[[screen]]
+state = "blocked"
+kind = "permission"
+find = ['Allow .*\\?']
+message_from = 'Allow (?P<text>.*)\\?'
+"""
+ASKS = (
+    "stty -echo; echo ready; printf 'Allow to touch it?'; read -r _; printf '\\033[2J\\033[Hworking'; exec sleep 1000"
+)
+
+
+def asking(choices: str, *words: str) -> Scene:
+    """An agent that asks for a permission; ``choices`` is how its rules say that it is answered."""
+
+    def scene(stage: Stage) -> str:
+        own_agent(stage.ground.place, "asker", ASKS, ASKING + choices)
+        words_of_run = ("run", "asker", "--json", "--name", "dev", "--workspace", str(stage.ground.place))
+        stage.session = stage.ground.made(*words_of_run)
+        eventually(lambda: stage.ground.ps(stage.session)["attention"] == "blocked", 30, what="its question")
+        return stage.err(*words)
+
+    return scene
+
+
+TAKES_AN_ANSWER = 'options = { yes = "\\r" }'
+sent_while_asked = asking(TAKES_AN_ANSWER, "send", "dev", "hello")
+sent_while_asked_by_keys = asking("", "send", "dev", "hello")
+answered_where_only_keys_do = asking("", "answer", "dev", "yes")
 
 
 def nothing_to_send_again(stage: Stage) -> str:
@@ -601,6 +644,14 @@ WAY_ON = "ops/views/advice.py"
 ROWS = (
     Row(WAY_ON, "hitch restart {} starts it again", 3, ended, shows="running (run 2)"),
     Row(WAY_ON, "hitch restart {} starts it again", 3, ended_and_sent_to, shows="running (run 2)"),
+    Row(WAY_ON, "hitch resume {} goes on with its conversation", 3, ended_in_a_conversation, shows="same conversation"),
+    Row(WAY_ON, "hitch restart {} begins another", 3, ended_in_a_conversation, shows="running (run 2)"),
+    Row(WAY_ON, "hitch answer {} yes allows it", 4, sent_while_asked, shows="answered yes to dev"),
+    Row(WAY_ON, "hitch attach {} shows it", 3, sent_while_asked_by_keys, shows="Allow to touch it?"),
+    Row(
+        "ops/sessions/answer.py", "hitch attach {} shows it", 3, answered_where_only_keys_do, shows="Allow to touch it?"
+    ),
+    Row("cli/up.py", "hitch link makes one that lasts longer", 2, up_twice, shows="#code="),
     Row("ops/sessions/first_prompt.py", "hitch restart {} starts it without one", 3, nothing_to_send_again),
     Row(WAY_ON, "hitch restart {} starts it", 3, never_started, shows="(run 1)"),
     Row(WAY_ON, "hitch resume {} starts it again", 3, suspended, shows="running (run 2)"),

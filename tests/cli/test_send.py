@@ -247,14 +247,16 @@ def test_a_session_that_has_ended_takes_nothing(ground: Ground) -> None:
 
 def test_wait_ends_when_the_agent_says_that_it_is_done_with_this_text(ground: Ground) -> None:
     session = program(ground, REPORTING_PROGRAM)
-    for word, seen in (("idle", "waiting"), ("blocked", "blocked"), ("error", "error")):
+    forced = "typed into dev, whatever it does with it (Needs you); not confirmed"
+    sent = "sent to dev"
+    for word, seen, said in (("idle", "waiting", sent), ("blocked", "blocked", sent), ("error", "error", forced)):
         with live("send", "dev", word, "--wait", "--force") as send:
             eventually(lambda: _reported(session) == "working", what="an agent that works")
-            send.shows(b"sent to dev\n")
+            send.shows(f"{said}\n".encode())
             assert send.process.poll() is None
             (ground.place / "go").touch()
             assert send.code() == 0
-            assert send.out() == f"sent to dev\ndev: {seen}\n".encode()
+            assert send.out() == f"{said}\ndev: {seen}\n".encode()
         (ground.place / "go").unlink()
     ground.stop(session, "--now")
 

@@ -11,6 +11,7 @@ from hitchpost.cli.caller import terminal_size, typed_in
 from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
 from hitchpost.cli.wait import words
 from hitchpost.errors import UsageError
+from hitchpost.model.status import Status, status
 from hitchpost.ops.sessions.prompt import prompt
 from hitchpost.ops.sessions.send import Receipt
 from hitchpost.ops.views.find import again, find
@@ -30,7 +31,7 @@ class Send(click.Command):
 @session_argument
 @click.argument("text")
 @click.option("--no-enter", is_flag=True, help="Do not press Enter.")
-@click.option("--force", is_flag=True, help="Type even if the agent is waiting for a permission.")
+@click.option("--force", is_flag=True, help="Type whatever the agent shows. It may answer a permission or a dialog.")
 @click.option("--wait", "until_done", is_flag=True, help="Wait until the agent is idle, needs something, or has ended.")
 @click.option("--timeout", "timeout_s", type=SECONDS, metavar="SECONDS", help="With --wait: give up after this time.")
 @json_option
@@ -50,6 +51,7 @@ def command(
     home = open_home(create=False)
     found = find(home, session).record.id
     since = datetime.now(UTC)
+    shown = status(find(home, session).facts, since) if force else None
     how = {"enter": not no_enter, "force": force}
     done = prompt(home, found, text, actor="cli", caller=os.environ, size=terminal_size(), **how)
     seen = done.seen
@@ -59,7 +61,7 @@ def command(
     if not as_json and done.started:
         click.echo(f"{name} was started again (run {seen.facts.run})")
     if not as_json:
-        click.echo(_told(name, done.receipt))
+        click.echo(_told(name, done.receipt, shown))
     if until_done:
         seen = wait_for_turn(home, seen, since, timeout_s=timeout_s)
         if not as_json:
@@ -70,7 +72,11 @@ def command(
         print_json({"offset": done.receipt.offset, **proof, "started": done.started, "session": now})
 
 
-def _told(name: str, receipt: Receipt) -> str:
+def _told(name: str, receipt: Receipt, shown: Status | None) -> str:
+    """``shown``: what the agent showed when a text was forced upon it."""
+    if shown is not None and shown.refusal:
+        what = ": ".join(filter(None, (shown.headline, visible(shown.detail))))
+        return f"typed into {name}, whatever it does with it ({what}); not confirmed"
     if receipt.proof:
         return f"delivered to {name} (proved by {receipt.proof})"
     return f"typed into {name}, not confirmed" if receipt.watched else f"sent to {name}"

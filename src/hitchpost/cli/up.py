@@ -97,7 +97,7 @@ def command(
     else:
         click.echo(f"the hub is up: {answer['launch_url']}")
         links.show_code(answer["launch_url"])
-        say("the link works once, within a minute; hitch up prints another, hitch link one that lasts longer")
+        say("the link works once, within a minute; hitch up prints another, hitch link makes one that lasts longer")
 
 
 def _address(named: tuple[str | None, int | None, str | None, str | None, tuple[str, ...] | None]) -> Address:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hitchpost.errors import KeeperSilent, Refused
+from hitchpost.model.attention import BLOCKED
 from hitchpost.ops.views.advice import way_on
 from hitchpost.ops.views.find import find
 from hitchpost.ops.views.observe import Observation, observe
@@ -25,7 +26,10 @@ def answer(home: str, session: str, choice: str, *, actor: str, request: str = "
     except NoKeeper:
         raise Refused(f"{name} is not running", way_on(seen)) from None
     if receipt.get("ok") is not True:
-        raise Refused(f"not answered: {receipt.get('why')}")
+        seen = find(home, session)
+        report, word = seen.facts.report, seen.record.word
+        is_asked = report is not None and report.state == BLOCKED and not report.request
+        raise Refused(f"not answered: {receipt.get('why')}", f"hitch attach {word} shows it" if is_asked else "")
     stored = Session(seen.folder, actor=actor)
     with stored.lock():
         stored.tell("answered", run=seen.facts.run, choice=choice, question=report.message if report else None)

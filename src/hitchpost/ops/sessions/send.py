@@ -9,7 +9,7 @@ from hitchpost.errors import FAILURES, HitchpostError, KeeperSilent, Refused
 from hitchpost.model import record as recs
 from hitchpost.model.status import lives_on, status
 from hitchpost.ops.sessions.takeover import NotTakenOver, take_over
-from hitchpost.ops.views.advice import no_input, way_on
+from hitchpost.ops.views.advice import no_input, way_on, way_to_answer
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
 from hitchpost.store.home import home_of
@@ -89,7 +89,7 @@ def send(seen: Observation, text: str, *, enter: bool = True, force: bool = Fals
         label = status(seen.facts, datetime.now(UTC)).label
         raise Refused(f"{name} is not running ({label})", way_on(seen)) from None
     if receipt.get("ok") is not True:
-        raise Refused(f"not sent to {name}: {receipt.get('why')}")
+        raise Refused(f"not sent to {name}: {receipt.get('why')}", way_to_answer(_now(seen)))
     return Receipt(int(receipt["offset"]), str(receipt.get("proof") or ""), watched)
 
 

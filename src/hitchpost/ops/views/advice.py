@@ -7,6 +7,7 @@ import os
 from hitchpost.errors import Refused
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
+from hitchpost.model.attention import BLOCKED
 from hitchpost.model.status import is_stale
 from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.workplace import current
@@ -29,7 +30,18 @@ def way_on(seen: Observation) -> str:
         return f"hitch restart {word} starts a new session in it, hitch stop {word} removes it"
     if seen.facts.state == runs.CREATED:
         return f"hitch restart {word} starts it"
+    if record.supports_resume:
+        return f"hitch resume {word} goes on with its conversation, hitch restart {word} begins another"
     return f"hitch restart {word} starts it again"
+
+
+def way_to_answer(seen: Observation) -> str:
+    """How a person answers what the agent asks; empty where it is not known to ask anything."""
+    report, word = seen.facts.report, seen.record.word
+    if report is None or report.state != BLOCKED:
+        return ""
+    attached = f"hitch attach {word} shows it"
+    return f"hitch answer {word} yes allows it, {attached}" if report.request else attached
 
 
 CLOSED = {
