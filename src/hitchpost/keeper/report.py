@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 WRITE_EVERY_S = 0.1
 NOT_REPORTED: Report = {"state": UNKNOWN, "source": "", "message": "the agent has not reported yet"}
-UNKNOWN_NOW: Report = {"state": UNKNOWN, "source": "", "message": "what knows this agent has ended"}
+UNKNOWN_NOW: Report = {"state": UNKNOWN, "source": "", "message": "the process that watches this agent has ended"}
 
 
 class AgentReport:
