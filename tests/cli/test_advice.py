@@ -657,7 +657,7 @@ ROWS = (
     Row("cli/status.py", "hitch up starts it", 2, no_hub, shows="the hub is up"),
     Row("hub/client.py", "hitch up starts it", 2, nobody_answers, shows="the hub is up"),
     Row("hub/client.py", "hitch down ends it", 2, stopped_hub, shows="the hub is down"),
-    Row("hub/client.py", "kill -CONT {} lets it go on", 3, stopped_hub, then=("down",)),
+    Row("hub/client.py", "kill -CONT {} resumes it", 3, stopped_hub, then=("down",)),
     Row("ops/sessions/stop.py", "kill -CONT {}", 3, stop_beside_a_stopped_keeper, then=("stop", "dev")),
     Row("ops/doctor/sessions.py", "kill -CONT {}", 3, doctor_of_a_stopped_keeper, then=("stop", "dev")),
     Row("ops/doctor/report.py", "chmod 700 {}", 3, open_home(0o755), then=("ps",)),
@@ -762,7 +762,7 @@ def test_doctor_and_restart_give_the_same_advice_for_an_orphaned_session(stage: 
     if not lives:
         stage.ground.hitch("stop", "dev")
     message, _, advice = stage.err("restart", "dev").strip().partition("; ")
-    assert "is gone or is another folder" in message
+    assert "is gone, or is not the session's folder any more" in message
     lines = [line.strip() for line in stage.doctor().splitlines()]
     assert f"→ {advice}" in lines
     assert advice == (
