@@ -124,9 +124,7 @@ def test_a_permission_is_shown_and_answered_in_the_page(
     # after a crash the same line as ever, and what the click does
     claude.kill()
     end = page.locator(".end-bar")
-    expect(end).to_have_text(
-        "Process killed by SIGKILL. Click to restart. The next run continues the conversation."
-    )
+    expect(end).to_have_text("Process killed by SIGKILL. Click to restart. The next run continues the conversation.")
     expect(page.locator(".tools").get_by_role("button", name="Resume")).to_be_visible()
     shot(window, "crash")
     conversation = claude.shown()["conversation"]
