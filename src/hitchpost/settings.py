@@ -261,5 +261,5 @@ def _quoted(text: str) -> str:
     if at >= len(text):
         raise ValueError(f"the value has no closing {quote}")
     if after.strip() and not (after[0].isspace() and after.lstrip().startswith("#")):
-        raise ValueError(f"there is more after the closing {quote}")
+        raise ValueError(f"the value continues after the closing {quote}")
     return value

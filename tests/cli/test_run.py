@@ -245,7 +245,7 @@ def test_restart_where_the_folder_is_gone_is_refused_and_nothing_is_stopped(grou
     session = ground.run("sleep", "1000", name="dev", place=place)
     shutil.rmtree(place)
     answer = ground.hitch("restart", "dev", check=4)
-    assert answer.err.startswith(f"hitch: dev cannot start: {place} is gone, or is not the session's folder any more; ")
+    assert answer.err.startswith(f"hitch: dev cannot start: {place} is gone or is another folder than the session's; ")
     assert session.state in ("running", "orphaned")
     ground.hitch("stop", "--now", "dev")
 

@@ -60,7 +60,7 @@ def test_F51_restart_is_refused_until_the_workspace_is_restored(ground: Ground, 
     path = tree(ground).path
     refused = ground.hitch("restart", "dev", check=4)
     assert refused.err == (
-        f"hitch: dev cannot start: {path} is gone, or is not the session's folder any more; "
+        f"hitch: dev cannot start: {path} is gone or is another folder than the session's; "
         "hitch workspace restore fix brings it back, or hitch restart dev --workspace FOLDER moves the session\n"
     )
     assert dev.state_file()["run"] == 1

@@ -64,7 +64,7 @@ def current(home: str, seen: Observation) -> tuple[Record, Workspace | None]:
         restorable = workspace is not None and workspace.managed and not workspace.is_present
         back = f"hitch workspace restore {workspace.word} brings it back, or " if workspace and restorable else ""
         raise Refused(
-            f"{record.name} cannot start: {record.folder} is gone, or is not the session's folder any more", back + move
+            f"{record.name} cannot start: {record.folder} is gone or is another folder than the session's", back + move
         )
     return record, workspace
 
