@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import hitchpost
-from hitchpost.errors import HitchpostError, NameTaken, NoSuchSession, StartFailed, UsageError
-from hitchpost.hub.http.errors import status_and_body
+from hitchpost.errors import HitchpostError, NameTaken, NoSuchSession, StartFailed, UsageError, WorkspaceBusy
+from hitchpost.hub.http.errors import code_and_text, status_and_body
 from hitchpost.hub.http.grants import OWNER, Grant
+from hitchpost.ops.sessions.remove import NotEnded
+from hitchpost.ops.sessions.send import NotNow
 from hitchpost.store.files import NewerSchema, Unreadable, WrongRun
 from hitchpost.store.locks import LockTimeout, Removed
 
@@ -91,3 +93,23 @@ def test_an_error_without_a_hint_is_its_message():
 )
 def test_an_error_about_one_field_names_it(error: HitchpostError, field: str | None):
     assert status_and_body(error, Grant(OWNER))[1]["error"].get("field") == field
+
+
+@pytest.mark.parametrize(
+    ("error", "typed", "shown"),
+    [
+        (
+            NameTaken("dev", "k3v9q0x2m7ab"),
+            "choose another --name, or hitch cancel",
+            "choose another name, or hitch cancel",
+        ),
+        (WorkspaceBusy("shop", ["dev"]), "in use by dev; --share joins as a reader", "in use by dev"),
+        (NotEnded("dev", "running"), "dev is running; stop it first, or use --force", "dev is running; stop it first"),
+        (NotNow("dev", "it asks"), "it asks; see to that first, or use --force", "it asks; see to that first"),
+    ],
+)
+def test_only_the_command_line_hears_of_its_options(error: HitchpostError, typed: str, shown: str):
+    assert typed in str(error)
+    told = code_and_text(error, Grant(OWNER))[1]
+    assert shown in told
+    assert "--" not in told

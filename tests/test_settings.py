@@ -115,7 +115,7 @@ LINES = {
 @pytest.mark.parametrize(("line", "value"), LINES.items(), ids=map(repr, LINES))
 def test_a_line_of_an_env_file_is_read_as_docker_compose_reads_it(line: str, value: str | None) -> None:
     if value is None:
-        with pytest.raises(ValueError, match=r"the value (has no closing|goes on after the closing)"):
+        with pytest.raises(ValueError, match=r"the value (has no closing|continues after the closing)"):
             settings.env_line(line)
     else:
         assert settings.env_line(line) == {"A": value}

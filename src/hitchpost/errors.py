@@ -7,13 +7,15 @@ from __future__ import annotations
 
 
 class HitchpostError(Exception):
-    """The base of every error. Its text is the message and, where there is one, the hint."""
+    """The base of every error. Its text, for the command line, is the message and, where there is one, the hint."""
 
     exit_code = 1
     http_status = 500
     code = "failed"
     hint = ""
     """What to do about it."""
+    cli_hint = ""
+    """The same for who typed a command, where that speaks of its options. The page and scripts get ``hint``."""
     field = ""
     """The field of a request that it is about, where it is about one."""
     to_some = ""
@@ -24,7 +26,7 @@ class HitchpostError(Exception):
         self.message, self.hint, self.field = message, hint, field or self.field
 
     def __str__(self) -> str:
-        return "; ".join(filter(None, (self.message, self.hint)))
+        return "; ".join(filter(None, (self.message, self.cli_hint or self.hint)))
 
 
 FAILURES = (HitchpostError, OSError)
@@ -93,14 +95,12 @@ class Refused(HitchpostError):
 class WorkspaceBusy(Refused):
     """Raised when every slot of a workspace is leased."""
 
+    cli_hint = "--share joins as a reader"
     field = "workspace"
     to_some = "the workspace is in use"
 
     def __init__(self, workspace: str, holders: list[str]) -> None:
-        super().__init__(
-            f"workspace {workspace!r} is in use by {', '.join(holders) or 'another process'}",
-            "--share joins as a reader",
-        )
+        super().__init__(f"workspace {workspace!r} is in use by {', '.join(holders) or 'another process'}")
         self.workspace, self.holders = workspace, holders
 
 
@@ -209,10 +209,9 @@ class NameTaken(HitchpostError):
     to_some = "this name cannot be used; choose another one"
 
     def __init__(self, name: str, holder: str) -> None:
-        super().__init__(
-            f"session {holder} is already named {name!r}",
-            f"choose another --name, or hitch cancel {holder} ends and archives that one",
-        )
+        cancel = f"hitch cancel {holder} ends and archives that one"
+        super().__init__(f"session {holder} is already named {name!r}", f"choose another name, or {cancel}")
+        self.cli_hint = f"choose another --name, or {cancel}"
         self.name, self.holder = name, holder
 
 

@@ -271,5 +271,5 @@ def _quoted(text: str) -> str:
     if at >= len(text):
         raise ValueError(f"the value has no closing {quote}")
     if after.strip() and not (after[0].isspace() and after.lstrip().startswith("#")):
-        raise ValueError(f"the value goes on after the closing {quote}")
+        raise ValueError(f"the value continues after the closing {quote}")
     return value

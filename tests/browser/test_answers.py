@@ -60,7 +60,7 @@ def test_a_permission_is_shown_and_answered_in_the_page(
         expect(shown.locator(".word")).to_have_text("Needs permission", timeout=LONG_MS)
         expect(shown.locator(".detail")).to_contain_text("Bash: touch 'a<b>'")
         expect(shown).to_have_attribute("title", re.compile("Needs permission: .*Bash: touch 'a<b>'"))
-    expect(told).to_have_text("Takes no prompt now: the agent is waiting for a permission")
+    expect(told).to_have_text("Cannot take a prompt now: the agent is waiting for a permission")
 
     first = claude.asks()["request"]
 
@@ -124,9 +124,7 @@ def test_a_permission_is_shown_and_answered_in_the_page(
     # after a crash the same line as ever, and what the click does
     claude.kill()
     end = page.locator(".end-bar")
-    expect(end).to_have_text(
-        "Process killed by SIGKILL. Click to restart. The next run goes on with the same conversation."
-    )
+    expect(end).to_have_text("Process killed by SIGKILL. Click to restart. The next run continues the conversation.")
     expect(page.locator(".tools").get_by_role("button", name="Resume")).to_be_visible()
     shot(window, "crash")
     conversation = claude.shown()["conversation"]

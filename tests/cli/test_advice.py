@@ -123,8 +123,8 @@ def asking(choices: str, *words: str) -> Scene:
     def scene(stage: Stage) -> str:
         own_agent(stage.ground.place, "asker", ASKS, ASKING + choices)
         words_of_run = ("run", "asker", "--json", "--name", "dev", "--workspace", str(stage.ground.place))
-        stage.session = stage.ground.made(*words_of_run)
-        eventually(lambda: stage.ground.ps(stage.session)["attention"] == "blocked", 30, what="its question")
+        session = stage.session = stage.ground.made(*words_of_run)
+        eventually(lambda: stage.ground.ps(session)["attention"] == "blocked", 30, what="its question")
         return stage.err(*words)
 
     return scene
@@ -658,7 +658,7 @@ ROWS = (
     Row(WAY_ON, "hitch logs {0} shows its output", 3, archived),
     Row(WAY_ON, "hitch rm {0} deletes it", 3, archived),
     Row(WAY_ON, "hitch rm {0} deletes it", 3, broken),
-    Row(WAY_ON, "hitch explain {0} tells why", 3, broken, shows="the record is error"),
+    Row(WAY_ON, "hitch explain {0} says why", 3, broken, shows="the record is error"),
     Row(WAY_ON, "hitch restart {} starts a new session in it", 3, stale, shows="running (run 2)"),
     Row(WAY_ON, "hitch stop {} removes it", 3, stale),
     Row("errors.py", "hitch logs {} shows what it printed", 3, ended_at_once, shows="3 errors"),
@@ -674,7 +674,7 @@ ROWS = (
     Row("keeper/sources/tmux_pane.py", "hitch logs {} has them", 3, flooded_pane, shows="x" * 100),
     Row("ops/sessions/start.py", "hitch restart {} stops it first", 3, live_one, shows="running (run 2)"),
     Row("ops/sessions/start.py", "hitch stop {} ends it", 3, restored_under_a_live_agent),
-    Row("ops/sessions/stop.py", "hitch explain {} tells what is known", 3, not_stopped, shows="stopped by a signal"),
+    Row("ops/sessions/stop.py", "hitch explain {} shows what is known", 3, not_stopped, shows="stopped by a signal"),
     Row("ops/doctor/sessions.py", "hitch doctor --fix", 3, lost_keeper, shows="fixed"),
     Row("ops/doctor/sessions.py", "hitch stop {} ends them", 3, survivors),
     Row("ops/views/workplace.py", "hitch workspace restore {} brings it back", 4, restart_without_worktree),
@@ -708,7 +708,7 @@ ROWS = (
     Row("cli/status.py", "hitch up starts it", 2, no_hub, shows="the hub is up"),
     Row("hub/client.py", "hitch up starts it", 2, nobody_answers, shows="the hub is up"),
     Row("hub/client.py", "hitch down ends it", 2, stopped_hub, shows="the hub is down"),
-    Row("hub/client.py", "kill -CONT {} lets it go on", 3, stopped_hub, then=("down",)),
+    Row("hub/client.py", "kill -CONT {} resumes it", 3, stopped_hub, then=("down",)),
     Row("ops/sessions/stop.py", "kill -CONT {}", 3, stop_beside_a_stopped_keeper, then=("stop", "dev")),
     Row("ops/doctor/sessions.py", "kill -CONT {}", 3, doctor_of_a_stopped_keeper, then=("stop", "dev")),
     Row("ops/doctor/report.py", "chmod 700 {}", 3, open_home(0o755), then=("ps",)),
@@ -716,7 +716,7 @@ ROWS = (
     Row("cli/down.py", "hitch doctor", 2, hub_of_nobody, SEEN),
     Row("cli/up.py", "hitch down ends it", 2, up_with_more_variables, shows="the hub is down"),
     Row("cli/up.py", "hitch up prints another", 2, up_twice, shows="#code="),
-    Row("hub/http/server.py", "hitch status tells of it", 2, second_hub, shows="running   pid "),
+    Row("hub/http/server.py", "hitch status shows it", 2, second_hub, shows="running   pid "),
     Row("hub/http/gate.py", "hitch up prints", 2, refused_by_the_hub("/", Host="elsewhere"), shows="#code="),
     Row("hub/http/gate.py", "hitch up prints a URL that signs you in", 2, refused_by_the_hub("/api/me"), shows="#c"),
     Row("hub/http/gate.py", "hitch token create makes one", 3, refused_by_the_hub("/api/me", Authorization="Bearer x")),
@@ -813,7 +813,7 @@ def test_doctor_and_restart_give_the_same_advice_for_an_orphaned_session(stage: 
     if not lives:
         stage.ground.hitch("stop", "dev")
     message, _, advice = stage.err("restart", "dev").strip().partition("; ")
-    assert "is gone or is another folder" in message
+    assert "is gone or is another folder than the session's" in message
     lines = [line.strip() for line in stage.doctor().splitlines()]
     assert f"→ {advice}" in lines
     assert advice == (

@@ -56,9 +56,9 @@ def test_a_variable_counts_where_the_session_has_chosen_nothing(ground: Ground, 
 def test_an_agent_without_such_an_option_is_refused_before_anything_is_made(ground: Ground) -> None:
     own_agent(ground.place, "mine", WORDS)
     said = ground.hitch("run", "mine", "--workspace", ground.place, "--model", "large", check=2).err
-    assert said == "hitch: Mine has no option for the model; arguments of its own go behind --\n"
+    assert said == "hitch: Mine has no option for the model; pass its own arguments after --\n"
     said = ground.hitch("run", "--permission-mode", "plan", "--", "sleep", "9", check=2).err
-    assert said == "hitch: sleep has no option for the permission mode; arguments of its own go behind --\n"
+    assert said == "hitch: sleep has no option for the permission mode; pass its own arguments after --\n"
     assert ground.ids() == []
 
 

@@ -291,7 +291,7 @@ def test_a_keeper_whose_folder_was_deleted_is_found_and_fix_ends_it_with_its_age
     shutil.rmtree(session.folder if deleted == "session" else ground.home / "sessions")
     found = only(trouble(ground.hitch), "problem", "keeper")
     assert found["text"] == (
-        f"the folder of {session.id} was deleted; its keeper (pid {keeper}) and the agent of run 1 work on"
+        f"the folder of {session.id} was deleted; its keeper (pid {keeper}) and the agent of run 1 are still running"
     )
     assert alive(agent), "looking ends nothing"
     assert fixed(ground.hitch) == [f"ended the keeper and the agent of {session.id}, whose folder was deleted"]

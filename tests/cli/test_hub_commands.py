@@ -102,7 +102,7 @@ def test_a_hub_that_was_stopped_is_told_so_with_what_to_do_and_down_ends_it(grou
     ground.hitch("up", "--port", "0")
     pid = hub_file(ground)["pid"]
     os.kill(pid, signal.SIGSTOP)
-    words = f"does not answer (process stopped); kill -CONT {pid} lets it go on, hitch down ends it"
+    words = f"does not answer (process stopped); kill -CONT {pid} resumes it, hitch down ends it"
     assert ground.hitch("status").out.splitlines()[1] == f"  hub       {words}"
     status = ground.hitch("status", "--json").json()
     assert status["hub"] == {"ok": False, "pid": pid, "problems": [f"the hub {words}"]}

@@ -163,13 +163,13 @@ def test_F25_without_tmux_the_error_is_clear_and_local_works(ground: Ground, tmp
         (programs / name).symlink_to(f"/bin/{name}")
     env = {"PATH": str(programs)}
     answer = ground.hitch("run", "--runtime", "tmux", "--", "sleep", "1000", check=1, env=env)
-    assert "tmux is not installed; install the package tmux, or use --runtime local" in answer.err
+    assert "tmux is not installed; install the package tmux, or use the local runtime" in answer.err
     ground.hitch("run", "--name", "dev", "--", "sh", "-c", "exit 0", env=env)
     old = programs / "tmux"
     old.write_text("#!/bin/sh\necho tmux 2.9\n")
     old.chmod(0o755)
     answer = ground.hitch("run", "--runtime", "tmux", "--", "sleep", "1000", check=1, env=env)
-    assert "tmux 2.9 is too old; 3.2 or newer is needed, or use --runtime local" in answer.err
+    assert "tmux 2.9 is too old; 3.2 or newer is needed, or use the local runtime" in answer.err
     eventually(lambda: not ground.processes())
 
 

@@ -221,6 +221,15 @@ def test_a_crash_starts_nothing_by_itself_and_takes_no_prompt(ground: Ground, hu
     assert not (dev.folder / "runs" / "2").exists()
 
 
+def test_a_refused_prompt_says_why_and_names_no_option_of_a_command(ground: Ground, hub: HubProcess) -> None:
+    blocked = ground.begin_sh(r"printf '\033]7501;state=blocked\033\\'; exec cat", name="dev")
+    eventually(lambda: shape(hub, blocked)["attention"] == "blocked")
+    status, why = refused(hub, "POST", "/api/sessions/dev/prompt", {"text": "x"})
+    assert status == 409
+    assert why.endswith("not sent to dev: the agent is waiting for a permission; see to that first")
+    ground.end(blocked)
+
+
 @pytest.mark.ids("D-10", "D-5")
 def test_old_records_go_as_the_retention_says(ground: Ground, hub: HubProcess) -> None:
     table: dict[str, tuple[str, bool, dict[str, float], bool]] = {

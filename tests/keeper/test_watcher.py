@@ -18,7 +18,7 @@ from tests.support import Process, eventually
 from tests.watched import ask, begin, comes, heard, link, report, say, watcher_pid, watchers, with_fake
 
 WAIT = 'while read line; do eval "$line"; done\n'
-LOST = {"state": "unknown", "source": "", "message": "what knows this agent has ended"}
+LOST = {"state": "unknown", "source": "", "message": "the process that watches this agent has ended"}
 
 
 def verdict(connection: Link, seq: int, state: str, source: str = "screen") -> None:

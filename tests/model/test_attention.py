@@ -140,7 +140,7 @@ def test_a_prompt_is_refused_with_the_reason(report: dict[str, object] | None, w
 
 
 def test_an_agent_that_loses_what_is_typed_while_it_works_gets_none() -> None:
-    assert refusal({"state": WORKING}, queues=False) == "the agent is working and loses what is typed meanwhile"
+    assert refusal({"state": WORKING}, queues=False) == "the agent is working and loses what is typed now"
 
 
 def test_an_agents_text_is_one_line_that_no_terminal_obeys() -> None:

@@ -476,7 +476,7 @@ def test_an_agent_that_waits_for_a_permission_gets_no_prompt_unless_forced(yard:
     with Link.connect(str(yard.truth.run())) as link:
         eventually(lambda: b"blocked" in yard.truth.output())
         refused = link.request("send", text="yes")
-        assert refused["why"] == "the agent is waiting for a permission; see to that first, or use --force"
+        assert refused == {"id": 1, "ok": False, "why": "the agent is waiting for a permission", "forcible": True}
         assert link.request("send", text="forced", force=True)["ok"] is True
     eventually(lambda: b"forced" in yard.truth.output())
     assert b"yes" not in yard.truth.output()

@@ -249,7 +249,7 @@ def _group(pid: str) -> int:
 def test_what_a_killed_create_left_is_swept_with_gits_notes_about_it(home: Path, repo: Repo) -> None:
     path, _ = killed_create(home, repo)
     assert path.exists()
-    assert worktree.sweep(str(home)) == ["cleared the unfinished workspace fix away"]
+    assert worktree.sweep(str(home)) == ["removed the unfinished workspace fix"]
     assert not path.parent.exists()
     assert repo.worktrees == [str(repo.path)]
     assert make(home, repo).head == repo.head
@@ -260,7 +260,7 @@ def test_while_git_still_works_for_a_killed_create_nothing_is_swept(home: Path, 
     assert worktree.sweep(str(home)) == []
     assert path.exists()
     kill_group(child)
-    assert worktree.sweep(str(home)) == ["cleared the unfinished workspace fix away"]
+    assert worktree.sweep(str(home)) == ["removed the unfinished workspace fix"]
 
 
 def test_a_half_made_worktree_that_somebody_wrote_to_is_kept(home: Path, repo: Repo) -> None:
@@ -278,7 +278,7 @@ def test_a_worktree_that_is_being_made_is_not_swept(home: Path, repo: Repo) -> N
         making.__enter__()
     assert worktree.sweep(str(home)) == []
     making.__exit__(None, None, None)
-    assert worktree.sweep(str(home)) == ["cleared the unfinished workspace fix away"]
+    assert worktree.sweep(str(home)) == ["removed the unfinished workspace fix"]
 
 
 def test_other_worktrees_of_the_user_keep_gits_notes(home: Path, repo: Repo) -> None:

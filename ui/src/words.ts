@@ -37,8 +37,8 @@ export const receipt = ({ proof, started }: PromptAnswer): string =>
   `${proof ? `Delivered (${proof})` : "Typed, not confirmed"}${started ? ", to a new run" : ""}`;
 
 /** Resume and restart: what the next run begins with. */
-export const SAME = "The next run goes on with the same conversation";
-export const FRESH = "The next run begins anew";
+export const SAME = "The next run continues the conversation";
+export const FRESH = "The next run starts from scratch";
 
 /** How the last run ended, as a sentence. */
 export function ending(session: Session): string {

@@ -77,9 +77,7 @@ class Agent:
         """Raises ``UsageError`` when the agent has no such option."""
         if name not in (known := dict(self.options)):
             what = name.replace("_", " ")
-            raise UsageError(
-                f"{self.title} has no option for the {what}; arguments of its own go behind --", field=name
-            )
+            raise UsageError(f"{self.title} has no option for the {what}; pass its own arguments after --", field=name)
         return tuple(_filled(word, {"value": text}) for word in known[name])
 
 

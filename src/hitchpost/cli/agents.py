@@ -18,7 +18,7 @@ from hitchpost.text import table, visible
 def command(as_json: bool) -> None:
     """List the agents that `hitch run` can start, and whether each is installed.
 
-    Files in the folder `agents` beside your settings add agents, or replace those of Hitchpost.
+    Files in the folder `agents` beside your settings add agents, or replace built-in ones.
     """
     found = catalog.agents(os.environ, config.load())
     if as_json:

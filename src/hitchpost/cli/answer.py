@@ -19,7 +19,7 @@ from hitchpost.text import visible
 def command(session: str, choice: str, request: str, message: str, as_json: bool) -> None:
     """Answer what SESSION asks: allow or refuse what it wants to do.
 
-    An answer counts once. If somebody has pressed a key in its terminal first, this is refused.
+    An answer counts once: it is refused if somebody has already answered in the terminal.
     """
     seen = answer(open_home(create=False), session, choice, actor="cli", request=request, message=message)
     if as_json:

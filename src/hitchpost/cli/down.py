@@ -1,4 +1,4 @@
-"""``hitch down``: end the hub. Sessions go on, unless the settings say otherwise."""
+"""``hitch down``: stop the hub. Sessions keep running, unless the settings say otherwise."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from hitchpost.text import visible
 def command(session: str, name: str | None, as_json: bool) -> None:
     """Start a new session with the conversation of SESSION and a copy of its work.
 
-    The copy is a worktree on a new branch, at the same commit, with the uncommitted files, but for ignored ones.
-    SESSION itself goes on as it was.
+    The copy is a worktree on a new branch, at the same commit, with the uncommitted files but not the ignored
+    ones. SESSION itself is not changed.
     """
     home = open_home()
     record = find(home, session).record

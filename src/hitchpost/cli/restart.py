@@ -31,7 +31,7 @@ from hitchpost.text import visible
 def command(sessions: tuple[str, ...], workspace: str | None, again: bool, as_json: bool) -> None:
     """Start sessions again in the same folder, with this terminal's environment. Running ones are stopped first.
 
-    The agent begins a new conversation; `hitch resume` goes on with the old one. No prompt is sent without --again.
+    The agent begins a new conversation; `hitch resume` continues the old one. No prompt is sent without --again.
     """
     home = open_home()
     settings = config.load()

@@ -20,7 +20,7 @@ from hitchpost.text import visible
 def command(session: str, as_json: bool) -> None:
     """Start the next run of a session that has ended or is suspended, in the same workspace.
 
-    The agent goes on with its conversation, if it can; this says whether it does. `hitch restart` begins a new one.
+    The agent continues its conversation if it can; the output says whether it does. `hitch restart` begins a new one.
     """
     home = open_home()
     found = find(home, session).record.id

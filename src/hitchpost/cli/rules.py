@@ -24,19 +24,19 @@ def command() -> None:
 @command.command("test")
 @click.argument("recorded", metavar="SESSION|FILE", shell_complete=complete_sessions)
 @click.option("--rules", "path", type=click.Path(), metavar="FILE.toml", help="Compare with the rules in this file.")
-@click.option("--agent", metavar="A", help="Whose rules are the present ones. Default: those of the session's agent.")
+@click.option("--agent", metavar="A", help="The agent whose present rules count. Default: the session's.")
 @click.option("--run", type=int, metavar="N", help="Which run of the session (default: the newest).")
 @json_option
 def test(recorded: str, path: str | None, agent: str | None, run: int | None, as_json: bool) -> None:
     """Replay what SESSION has shown, or a FILE that `hitch replay --export` wrote, and show what the rules say of it.
 
-    With --rules, show where the rules in that file say something else than the present ones.
+    With --rules, show where the rules in that file and the present ones disagree.
     """
     found = _recording(recorded, run)
     stem = os.path.basename(path or "").removesuffix(".toml")
     name = agent or found.agent or (stem if stem in catalog.names() else "")
     if not name:
-        raise UsageError(f"{recorded} does not say which agent it is of; name one with --agent")
+        raise UsageError(f"{recorded} does not say which agent it is from; name one with --agent")
     present = rules.load(name) if name in catalog.names() or agent else rules.Rules()
     sets = (present,) if path is None else (present, rules_test.read_rules(path))
     read = rules_test.stretches(found, sets)

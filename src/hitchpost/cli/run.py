@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hitchpost.ops.sessions.spec import SessionSpec
     from hitchpost.ops.views.observe import Observation
 
-HELP = """Start AGENT (see `hitch agents`), or any program behind `--`, as a session in the background.
+HELP = """Start AGENT (see `hitch agents`), or any program after `--`, as a session in the background.
 
 \b
 hitch run claude --name auth --prompt "Fix the login test"
@@ -73,7 +73,7 @@ OPTIONS = (
         metavar="NAME[=VALUE]",
     ),
     Option(
-        "--permission-mode", "The agent's permission mode, in its own words, such as plan.", metavar="MODE", default=""
+        "--permission-mode", "The agent's permission mode, by its own name, such as plan.", metavar="MODE", default=""
     ),
     Option("--model", "The agent's model, by its own name for it.", metavar="NAME", default=""),
     Option("--idle-after", "Silence that counts as idle, such as 45s or 5m.", metavar="DURATION"),

@@ -25,9 +25,9 @@ def command(session: str, until: str, timeout_s: float | None, as_json: bool) ->
     """Wait until a session is idle, waits for a prompt, is blocked on a permission, or has ended.
 
     A session that waits, is blocked or reports an error also counts as `idle`, because it is doing nothing. `your-turn`
-    is whatever wants a person: blocked, waiting, done, an error, or the end, but not silence alone. With `exit`, the
-    exit code is 0 whatever the agent's was; the label says how it ended. The exit code is 1 if the time runs out, or if
-    the session ends while you wait for something else.
+    is anything that needs a person: blocked, waiting, done, an error, or the end, but not silence alone. With `exit`,
+    the exit code is 0 whatever the agent's was; the label says how it ended. The exit code is 1 if the time runs out,
+    or if the session ends while you wait for something else.
     """
     home = open_home(create=False)
     seen = wait(home, find(home, session), until, timeout_s=timeout_s)

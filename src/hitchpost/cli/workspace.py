@@ -174,7 +174,7 @@ def trust_command(folder: str | None, yes: bool) -> None:
     """Show the commands of a repository's .hitchpost.toml, and allow them to run. If the file changes, trust it again.
 
     Trust also covers the files of the repository that the commands name, and commits that agents in containers made.
-    If such an agent could write the repository itself, or what .worktreeinclude names, this takes it as yours.
+    If such an agent could write to the repository itself, or to what .worktreeinclude names, this accepts it as yours.
     """
     home = open_home()
     if folder is None or os.path.isdir(folder):
@@ -184,7 +184,7 @@ def trust_command(folder: str | None, yes: bool) -> None:
     taken = False
     while strange := container_writes.strange(home, where):  # a .git, then the git folder that it names
         click.echo(f"An agent in a container could write {visible(strange)}: settings and hooks in it run as you.")
-        if not yes and not click.confirm("Take it as your own?"):
+        if not yes and not click.confirm("Accept it as yours?"):
             raise Refused("not trusted; nothing was changed")
         container_writes.accept(home, strange)
         click.echo("It is yours, until a container can write it again.")

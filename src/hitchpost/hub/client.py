@@ -36,9 +36,9 @@ class SilentHub(NoHub):
         if pid is None:
             why, hint = "", "try again in a moment"
         elif is_stopped(pid):
-            why, hint = " (process stopped)", f"kill -CONT {pid} lets it go on, hitch down ends it"
+            why, hint = " (process stopped)", f"kill -CONT {pid} resumes it, hitch down ends it"
         else:
-            why, hint = f" (pid {pid})", "hitch down ends it, and sessions go on"
+            why, hint = f" (pid {pid})", "hitch down ends it; sessions keep running"
         super().__init__(f"the hub does not answer{why}", hint)
 
 

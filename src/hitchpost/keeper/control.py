@@ -183,13 +183,16 @@ class Control:
     def _paste(self, client: Client, number: object, request: dict[str, object]) -> None:
         """Type a prompt as a person would paste it, then press Enter. The receipt comes when it was read."""
         text = str(request.get("text", "")).encode("utf-8", "surrogateescape")
-        why = self._refusal(text, request.get("force") is True)
+        why, forcible = self._refusal(text), {}
+        if why is None and request.get("force") is not True:
+            why = attention.refusal(self.keeper.report.current)
+            forcible = {"forcible": True} if why is not None else {}
         if why is None:
             body = PASTE_BEGIN + text + PASTE_END if self.keeper.scanner.bracketed_paste else text
             enter: tuple[bytes | float, ...] = (ENTER_PAUSE_S, b"\r") if request.get("enter", True) else ()
             why = self._type(client, number, *((body,) if text else ()), *enter)
         if why is not None:
-            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why})
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why, **forcible})
 
     def _press(self, client: Client, number: object, keys: str) -> None:
         """Keys as they are, for the watcher: it knows what the agent shows, and what they do there."""
@@ -230,12 +233,10 @@ class Control:
         self._receipts = []
         self._unread = False
 
-    def _refusal(self, text: bytes, force: bool) -> str | None:
+    def _refusal(self, text: bytes) -> str | None:
         keeper = self.keeper
         if keeper.run.exited:
             return "the agent has ended"
-        if not force and (refused := attention.refusal(keeper.report.current)) is not None:
-            return f"{refused}; see to that first, or use --force"
         if (why := wire.untypable(text)) is not None:
             return why
         if keeper.source.reads_lines() and max(map(len, text.split(b"\n"))) > LONGEST_LINE_BYTES:

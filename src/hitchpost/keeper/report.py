@@ -21,7 +21,7 @@ NOT_REPORTED: Report = {
     "kind": STARTING,
     "message": "the agent has not reported yet",
 }
-UNKNOWN_NOW: Report = {"state": UNKNOWN, "source": "", "message": "what knows this agent has ended"}
+UNKNOWN_NOW: Report = {"state": UNKNOWN, "source": "", "message": "the process that watches this agent has ended"}
 
 
 class AgentReport:

@@ -32,9 +32,9 @@ TELL_AGAIN_S = 0.1
 PAUSES_S = (0.0, 0.5, 2.0, 10.0, 60.0)
 """Before each new start of a watcher that ended. After the last one there is none."""
 LIVED_LONG_S = 600.0
-NO_ANSWER = "what knows this agent has just ended; look at the session before you try again"
+NO_ANSWER = "the process that watches this agent has just ended; look at the session before you try again"
 TOO_MANY = "too many requests wait for the agent"
-NOT_WATCHED = "nothing here knows what this agent asks; attach to it, and answer there"
+NOT_WATCHED = "nothing watches this agent, so it can only be answered in its terminal; attach to it"
 
 
 class Watcher:
@@ -118,7 +118,7 @@ class Watcher:
         if self._ends <= len(PAUSES_S):
             self.keeper.timers.at("watcher", now + PAUSES_S[self._ends - 1], self.start)
         else:
-            own_log.note("the watcher has ended too often; there will be no further one")
+            own_log.note("the watcher has ended too often and is not started again")
             self._give_up()
 
     def _lost(self) -> None:
@@ -136,7 +136,7 @@ class Watcher:
         self._lost()
 
     def _too_slow(self, now: float) -> None:
-        own_log.note(f"the watcher has not come within {START_S:g} s")
+        own_log.note(f"the watcher has not connected within {START_S:g} s")
         self.end()
 
     def pulse(self) -> None:

@@ -116,7 +116,7 @@ def refusal(report: Mapping[str, object] | None, *, queues: bool = True) -> str 
     if state is None or state in AT_PROMPT or (state == WORKING and queues):
         return None
     if state == WORKING:
-        return "the agent is working and loses what is typed meanwhile"
+        return "the agent is working and loses what is typed now"
     about = f": {report['message']}" if report.get("message") else ""
     if state == BLOCKED:
         return f"{BLOCKED_BY.get(str(report.get('kind')), BLOCKED_BY[PERMISSION])}{about}"

@@ -76,7 +76,8 @@ def address() -> str:
         if os.path.exists(place):
             return f"unix://{place}"
     raise RuntimeMissing(
-        "no container engine was found; start Docker or Podman, name its socket in DOCKER_HOST, or use --runtime local"
+        "no container engine was found",
+        "start Docker or Podman, name its socket in DOCKER_HOST, or use the local runtime",
     )
 
 

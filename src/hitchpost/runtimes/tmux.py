@@ -146,7 +146,7 @@ def program() -> str:
 
     path = shutil.which("tmux", path=absolute(os.environ.get("PATH", os.defpath)))
     if path is None:
-        raise RuntimeMissing("tmux is not installed", "install the package tmux, or use --runtime local")
+        raise RuntimeMissing("tmux is not installed", "install the package tmux, or use the local runtime")
     try:
         said = subprocess.run([path, "-V"], capture_output=True, text=True, timeout=ANSWER_S, check=False).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -154,7 +154,7 @@ def program() -> str:
     version = version_of(said)
     if version is not None and version < OLDEST:
         wanted = ".".join(map(str, OLDEST))
-        raise RuntimeMissing(f"{said.strip()} is too old", f"{wanted} or newer is needed, or use --runtime local")
+        raise RuntimeMissing(f"{said.strip()} is too old", f"{wanted} or newer is needed, or use the local runtime")
     return path
 
 

@@ -32,7 +32,7 @@ class Adapter:
         self._waiting: list[asyncio.Event] = []
         self._proof: tuple[str, str] | None = None
         self._busy_at = (0.0, "")
-        self._looks = Looks(watching, self._take_look, self._after_looks)
+        self._looks = Looks(watching.start, self._take_look, self._after_looks)
         self._title = TitlePrompt(self)
         self._prompts = Prompts(self)
         self._key_answers = KeyAnswers(self)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from hitchpost.errors import HitchpostError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from hitchpost.watcher.watching import Watching
+    from collections.abc import Awaitable, Callable, Coroutine
+    from typing import Any
 
 PAUSE, LONGEST_PAUSE_S = 2.0, 1.0
 """After each look, so many times as long as it took: a flood of the screen costs a third of a core at most."""
@@ -26,8 +25,15 @@ class NothingSeen(HitchpostError):
 
 
 class Looks:
-    def __init__(self, watching: Watching, read: Callable[[bool], Awaitable[None]], done: Callable[[], None]) -> None:
-        self._watching, self._read, self._done = watching, read, done
+    """``start`` runs a look beside everything else; ``read`` is told whether the screen is read, too."""
+
+    def __init__(
+        self,
+        start: Callable[[Coroutine[Any, Any, None]], object],
+        read: Callable[[bool], Awaitable[None]],
+        done: Callable[[], None],
+    ) -> None:
+        self._start, self._read, self._done = start, read, done
         self._looking = self._again = self._screen_too = False
 
     def ask(self, *, screen: bool) -> None:
@@ -36,7 +42,7 @@ class Looks:
         self._screen_too = self._screen_too or screen
         if not self._looking:
             self._looking = True
-            self._watching.start(self._look())
+            self._start(self._look())
 
     async def _look(self) -> None:
         try:

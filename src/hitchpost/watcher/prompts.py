@@ -99,13 +99,13 @@ class Prompts:
         has_composer, deadline = self._rules.composer is not None, time.monotonic() + SHOWN_S
         while has_composer and not await self._composed():
             if time.monotonic() > deadline:
-                return "the text was typed, but does not stand in the agent's prompt; it was not sent"
+                return "the text was typed but is not in the agent's prompt; it was not sent"
             await asyncio.sleep(LOOK_S)
         for _ in range(ENTERS):
             await asyncio.sleep(self._rules.enter_after_s)
             await self._adapter.seen()
             if (why := self._blocked()) is not None:
-                return f"the text stands in the agent's prompt, and was not sent: {why}"
+                return f"the text is in the agent's prompt but was not sent: {why}"
             await self._watching.link.press("\r")
             self._watching.delivered()
             if await self._proven(began, TAKEN_S):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LONGEST_UNREST_S = 1.0
 """The screen of an agent that goes on printing at its prompt is read all the same, after this time."""
 NO_PROMPT = "it does not show its prompt"
-ODD_TITLE = "its window title says nothing that is known"
+ODD_TITLE = "its window title is not one that we know"
 
 
 class TitlePrompt:

@@ -98,7 +98,7 @@ def tree(home: str, workspace: Workspace) -> Tree:
 
     repo, own = workspace.repo, workspace.own or own_folder(workspace)
     if repo is None or not own or not os.path.isdir(repo):
-        raise Refused(f"git knows nothing of {workspace.path} any more")
+        raise Refused(f"git no longer knows {workspace.path}")
     if container_writes.could_write(home, repo):
         raise container_writes.not_yours(repo)
     ids = [workspace.repo_id or files.folder_id(repo), workspace.objects_id or files.folder_id(f"{repo}/objects")]

@@ -237,8 +237,8 @@ def clear(home: str, workspace: Workspace) -> str:
             os.rmdir(path)
         store.forget(home, workspace)
     except FAILURES as error:
-        return f"cannot clear the unfinished workspace {workspace.name} away: {error}"
-    return f"cleared the unfinished workspace {workspace.name} away"
+        return f"cannot remove the unfinished workspace {workspace.name}: {error}"
+    return f"removed the unfinished workspace {workspace.name}"
 
 
 def _has_changes(workspace: Workspace) -> bool:

@@ -37,7 +37,7 @@ def test_what_would_end_the_command_halfway_is_refused_before_anything_is_done(
     session = begun(ground, f"{inherited}{HITCH} {deed}{yes} dev")
     said = ground.said("said")
     assert said == (
-        "hitch: this command runs inside dev and would end together with it, halfway; "
+        "hitch: this command runs inside dev and would be ended with it, halfway through; "
         f"in a terminal outside it: hitch {deed} dev\n4\n"
     )
     assert (session.state, session.state_file()["run"]) == ("running", 1)

@@ -90,7 +90,11 @@ def test_the_time_in_status_is_that_of_now(since_s: float, shown: str) -> None:
         assert line.removesuffix("1h 1m").rstrip().endswith(f"  {shown}")
 
 
-LONG = {"name": "a-name-that-is-long", "place": "a-branch-that-is-long", "label": "running (idle 2m 15s)"}
+LONG: dict[str, Any] = {
+    "name": "a-name-that-is-long",
+    "place": "a-branch-that-is-long",
+    "label": "running (idle 2m 15s)",
+}
 
 
 def test_a_narrow_terminal_gets_no_empty_column_and_shorter_names_but_the_whole_status() -> None:

@@ -15,7 +15,7 @@ export function PromptBox({ session }: { session: Session }) {
   const back = useRef(0);
   const enabled = owner.value && session.takes_prompt;
 
-  const refusal = enabled && session.refusal ? `Takes no prompt now: ${session.refusal}` : null;
+  const refusal = enabled && session.refusal ? `Cannot take a prompt now: ${session.refusal}` : null;
 
   const send = async () => {
     if (!text.trim() || sending) return;

@@ -104,4 +104,4 @@ def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def our_mistake(request: Request, error: Exception) -> JSONResponse:
         """The log has it, the answer does not."""
-        return JSONResponse(as_dict("internal", "the hub made a mistake; its log tells more"), 500)
+        return JSONResponse(as_dict("internal", "the hub made a mistake; see its log"), 500)

@@ -167,7 +167,7 @@ class Gate:
     def _who(self, scope: Scope, headers: Headers) -> Credential | None:
         """The caller's credential; None where nobody needs one. Raises ``Refusal``. Host and Origin come first."""
         if headers.count(b"host") != 1 or headers.value(b"host") not in self.hosts:
-            raise Refusal(403, "forbidden_host", "this host name is not ours", UNKNOWN_HOST)
+            raise Refusal(403, "forbidden_host", "this is not the hub's host name", UNKNOWN_HOST)
         origin = headers.value(b"origin")
         if origin is not None and origin not in self.origins:
             raise Refusal(403, "forbidden_origin", "requests from other pages are refused")
@@ -179,7 +179,7 @@ class Gate:
         if path in SIGN_IN and method == "POST":
             self._check_body(headers, MOST_SMALL_BYTES)
             if headers.value(b"transfer-encoding") is not None:
-                raise Refusal(413, "too_large", f"a body has at most {MOST_SMALL_BYTES} bytes, and says how many")
+                raise Refusal(413, "too_large", f"a body has at most {MOST_SMALL_BYTES} bytes, and states its length")
             return None
         credential = self._bearer(headers)
         if credential is None:

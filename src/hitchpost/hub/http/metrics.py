@@ -51,7 +51,9 @@ class Metrics:
         """What is counted for all sessions together."""
         yield GaugeMetricFamily("hitchpost_ws_clients", "WebSocket connections.", self.clients)
         yield CounterMetricFamily("hitchpost_ws_sent_bytes", "Terminal bytes sent to clients.", self.sent_bytes)
-        ended = CounterMetricFamily("hitchpost_runs_ended", "Runs that ended since the hub is up.", labels=["state"])
+        ended = CounterMetricFamily(
+            "hitchpost_runs_ended", "Runs that have ended since the hub started.", labels=["state"]
+        )
         for state, count in self.hub.registry.announcements.ended.items():
             ended.add_metric([state], count)
         yield ended

@@ -90,7 +90,7 @@ def take_locks(home: str) -> list[int]:
             os.close(fd)
         if isinstance(error, OSError):
             raise Refused(f"cannot use {path}: {os.strerror(error.errno or 0).lower()}") from None
-        raise Refused("another hub serves this home; hitch status tells of it") from None
+        raise Refused("another hub serves this home; hitch status shows it") from None
 
 
 async def serve(home: str, address: Address) -> int:

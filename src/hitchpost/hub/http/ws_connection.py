@@ -201,7 +201,7 @@ class Connection:
             return
         await self._messages.wait_for_room(MOST_LANES, MOST_HELD_CHARS)
         if not self._messages.put(session_id, partial(self._handle, message, need, handle), len(text)):
-            await self._say_error("busy", "the session does not keep up with what is asked of it", session_id)
+            await self._say_error("busy", "the session cannot keep up with its requests", session_id)
 
     async def _handle(self, message: Message, need: Need, handle: Handle) -> None:
         if self._is_ended:

@@ -47,7 +47,7 @@ def findings(home: str) -> list[Finding]:
         problem(
             "keeper",
             f"the folder of {keeper.session} was deleted; its keeper (pid {keeper.pid}) "
-            f"and the agent of run {keeper.run} work on",
+            f"and the agent of run {keeper.run} are still running",
             "run: hitch doctor --fix (ends both)",
         )
         for keeper in unseen(home)

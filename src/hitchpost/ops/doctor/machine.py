@@ -39,7 +39,7 @@ def machine(settings: Settings) -> Iterator[Finding]:
 
 
 def _kernel() -> Iterator[Finding]:
-    upgrade = "use a newer kernel, or ask who runs this container what it forbids"
+    upgrade = "use a newer kernel, or ask whoever runs this container what it forbids"
     try:
         os.close(os.pidfd_open(os.getpid()))
         yield ok("pidfd", f"the kernel offers it ({platform.release()})")

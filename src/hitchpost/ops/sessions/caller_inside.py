@@ -20,7 +20,7 @@ def refuse_inside(seen: Observation, deed: str) -> None:
     """
     if seen.facts.state in runs.LIVE and is_inside(seen):
         raise Refused(
-            f"this command runs inside {seen.record.name} and would end together with it, halfway",
+            f"this command runs inside {seen.record.name} and would be ended with it, halfway through",
             f"in a terminal outside it: hitch {deed} {seen.record.word}",
         )
 

@@ -82,7 +82,7 @@ def _forkable(home: str, record: Record) -> tuple[catalog.Agent, Tree]:
     tree = tree_of(home, record)
     if tree is None:
         raise Refused(
-            f"{record.name} works in {record.folder}, which is in no git repository, so its work cannot be given to"
+            f"{record.name} works in {record.folder}, which is not in a git repository, so its work cannot be copied to"
             " another worktree; copy the folder yourself, and start a session in the copy"
         )
     return agent, tree

@@ -28,6 +28,16 @@ class StillLive(Refused):
     """Raised when a session cannot be put away because a run of it lives."""
 
 
+class NotEnded(StillLive):
+    """Raised when a session is to be deleted and nobody has stopped it."""
+
+    hint = "stop it first"
+    cli_hint = "stop it first, or use --force"
+
+    def __init__(self, name: str, state: str) -> None:
+        super().__init__(f"{name} is {state}", self.hint)
+
+
 def remove(
     home: str, session: str, *, actor: str, force: bool = False, tell: Callable[[str], None] = lambda text: None
 ) -> Record:
@@ -38,8 +48,8 @@ def remove(
     """
     sweep(home)
     seen = recover(home, session, actor=RECOVERY)
-    if not force:
-        _refuse_live(seen, "stop it first, or use --force")
+    if not force and _is_live(seen):
+        raise NotEnded(seen.record.name, seen.facts.state)
     refuse_inside(seen, "rm --force")
     if seen.facts.state != runs.CREATED:
         seen = stop(home, session, actor=actor, run=seen.facts.run, reason="removed")
@@ -90,5 +100,10 @@ def refuse_closed(seen: Observation) -> None:
 
 def _refuse_live(seen: Observation, todo: str) -> None:
     """Whoever holds the session's lock knows afterwards that no run can begin before it lets go."""
-    if seen.facts.state in runs.LIVE or (seen.facts.state != runs.CREATED and is_kept(seen.run_folder) is not False):
+    if _is_live(seen):
         raise StillLive(f"{seen.record.name} is {seen.facts.state}; {todo}")
+
+
+def _is_live(seen: Observation) -> bool:
+    state = seen.facts.state
+    return state in runs.LIVE or (state != runs.CREATED and is_kept(seen.run_folder) is not False)

@@ -31,6 +31,16 @@ class Receipt:
     watched: bool = False
 
 
+class NotNow(Refused):
+    """Raised when the agent does something that a prompt would disturb. ``force`` types it all the same."""
+
+    hint = "see to that first"
+    cli_hint = "see to that first, or use --force"
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"not sent to {name}: {why}", self.hint)
+
+
 class NotTaken(HitchpostError):
     """Raised when the agent has not read all of a text in time. The rest is typed when it reads again."""
 
@@ -88,6 +98,8 @@ def send(seen: Observation, text: str, *, enter: bool = True, force: bool = Fals
         seen = _now(seen)
         label = status(seen.facts, datetime.now(UTC)).label
         raise Refused(f"{name} is not running ({label})", way_on(seen)) from None
+    if receipt.get("forcible") is True:
+        raise NotNow(name, str(receipt.get("why")))
     if receipt.get("ok") is not True:
         raise Refused(f"not sent to {name}: {receipt.get('why')}", way_to_answer(_now(seen)))
     return Receipt(int(receipt["offset"]), str(receipt.get("proof") or ""), watched)

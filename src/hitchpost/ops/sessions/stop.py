@@ -114,7 +114,7 @@ def _is_over(seen: Observation) -> bool:
 
 
 def _tells(seen: Observation) -> str:
-    return f"hitch explain {seen.record.word} tells what is known"
+    return f"hitch explain {seen.record.word} shows what is known"
 
 
 def _ask(seen: Observation, *, by: str, reason: str, grace_s: float | None) -> Link | None:

@@ -46,7 +46,7 @@ def way_to_answer(seen: Observation) -> str:
 
 CLOSED = {
     recs.ARCHIVED: "hitch logs {0} shows its output, hitch rm {0} deletes it",
-    recs.ERROR: "hitch explain {0} tells why, hitch rm {0} deletes it",
+    recs.ERROR: "hitch explain {0} says why, hitch rm {0} deletes it",
 }
 """Records that are final. Reading and deleting is all that is left."""
 
