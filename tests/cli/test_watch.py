@@ -126,7 +126,7 @@ def test_durations_are_no_change() -> None:
         return lasting(table(rows))
 
     assert shown("running (idle 40s)") == shown("running (idle 1m 2s)") == shown("running (idle 40s)", "11m 12s")
-    assert shown("running (idle 40s)") != shown("running (blocked 40s)")
+    assert shown("running (idle 40s)") != shown("running (needs you 40s)")
     assert shown("running", name="4s") != shown("running", name="5s")
 
 
