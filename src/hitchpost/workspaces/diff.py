@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from hitchpost.errors import GitFailed, Refused
-from hitchpost.workspaces import git
+from hitchpost.workspaces import git, new_index
 from hitchpost.workspaces.changes import checked_out, submodules_of, untracked
 from hitchpost.workspaces.patch_check import is_of_worktree
 from hitchpost.workspaces.refs import is_commit
@@ -106,21 +106,21 @@ def _compared(view: View, against: str, how: tuple[str, ...]) -> tuple[list[git.
     with ThreadPoolExecutor(1) as beside:
         of_known = beside.submit(diff, against)
         new, inside = untracked(view)
-        told, alone = [], {"GIT_INDEX_FILE": os.path.join(view.folder, "new")}
+        told, alone = [], os.path.join(view.folder, "new")
         if new and "--patch" in how:
-            _know(view, new, alone)
-            told = [diff(view.empty_tree, **alone)]
+            new_index.write(alone, new, view.empty_file)
+            told = [diff(view.empty_tree, GIT_INDEX_FILE=alone)]
         told = [of_known.result(), *told]
     if new and (len(told) == 1 or any(letter == "D" for letter, _ in _listed(told[0].out))):
-        _know(view, new, {})
+        _know(view, new)
         told = [diff(against)]
     return told, frozenset(new), inside
 
 
-def _know(view: View, new: list[str], index: dict[str, str]) -> None:
-    """Make an index name these files, without a content, so that git compares them."""
+def _know(view: View, new: list[str]) -> None:
+    """Make the index name these files, without a content, so that git compares them."""
     told = b"".join(b"100644 %s\t%s\0" % (view.empty_file.encode(), os.fsencode(path)) for path in new)
-    view.run("update-index", "-z", "--index-info", stdin=told, env=index)
+    view.run("update-index", "-z", "--index-info", stdin=told)
 
 
 def _shown(out: bytes) -> tuple[list[str], bytes]:

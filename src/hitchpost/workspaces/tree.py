@@ -151,6 +151,15 @@ def copy_with_time(path: str, copy: str) -> bool:
     return True
 
 
+def linked_or_copied(path: str, copy: str) -> bool:
+    """For who replaces the file and never writes into it, as git does with an index."""
+    try:
+        os.link(path, copy, follow_symlinks=False)
+    except OSError:
+        return copy_with_time(path, copy)  # it is on another disk
+    return True
+
+
 def kept_index(tree: Tree) -> str:
     """Our index of an earlier look; empty when there is none. Its name ends with the commit that it is of."""
     if not tree.keep:

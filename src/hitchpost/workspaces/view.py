@@ -21,7 +21,7 @@ from hitchpost.store.home import home_path
 from hitchpost.values import replace
 from hitchpost.workspaces import container_commits, git, objects, refs
 from hitchpost.workspaces.refs import Head
-from hitchpost.workspaces.tree import Tree, copy_with_time, keep_index, kept_index
+from hitchpost.workspaces.tree import Tree, keep_index, kept_index, linked_or_copied
 
 GITLINK = "160000"
 EMPTY_FILE = (
@@ -235,7 +235,7 @@ class View:
         kept = kept_index(self.tree)
         sparse = f"{self.tree.own}/info/sparse-checkout".removeprefix("/")
         whole = not self._take_over(self.tree.inside or self.tree.common, sparse, "info/sparse-checkout")
-        if kept and copy_with_time(kept, index) and whole and kept.endswith(f"-{commit}"):
+        if kept and linked_or_copied(kept, index) and whole and kept.endswith(f"-{commit}"):
             return
         if commit is None:
             files.discard(index)
