@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import resource
 import stat
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosedError
@@ -13,7 +16,9 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
 from hitchpost.hub.http.grants import OWNER, VIEWER, Grant
+from hitchpost.hub.http.in_progress import Held
 from hitchpost.hub.http.proof import Verifier
+from hitchpost.hub.http.signin import SignIn
 from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, MOST_BROWSERS, SCRIPT, Credential, TokenFile
 from hitchpost.hub.http.tokens import USED_EVERY_S, Tokens, create_bearer
 from tests.ground import Ground
@@ -193,6 +198,43 @@ def test_a_file_that_makes_no_sense_knows_nobody_and_does_not_keep_a_person_out(
         assert kept.read_text() == text
     tokens.sign_out(credential.key)
     assert tokens.find(credential.key) is None
+
+
+class OfTheEventLoop(dict[str, Any]):
+    """A table that fails whoever comes from another thread."""
+
+    def _check(self) -> None:
+        assert threading.current_thread() is threading.main_thread(), "a thread is at a table of the event loop's"
+
+    def items(self) -> Any:
+        self._check()
+        return super().items()
+
+    def pop(self, *key: Any) -> Any:
+        self._check()
+        return super().pop(*key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._check()
+        super().__setitem__(key, value)
+
+
+@pytest.mark.ids("S1")
+def test_threads_that_wait_for_the_disk_do_not_touch_the_tables_of_the_event_loop(home: Path) -> None:
+    tokens = Tokens(str(home))
+    page = signed_in(tokens)
+    old = tokens.new_token(page.key)
+    for name in ("_pages", "_codes", "_challenges", "_tickets", "_guesses", "_noted"):
+        setattr(tokens, name, OfTheEventLoop(getattr(tokens, name)))
+
+    async def sign_in_and_out() -> None:
+        await asyncio.to_thread(tokens.write_down, page.key)
+        await asyncio.to_thread(tokens.note_use, page.key)
+        await SignIn(tokens).sign_out(Held(page, bool))
+
+    asyncio.run(sign_in_and_out())
+    assert tokens.of_bearer(old) is None
+    assert tokens.find(page.key) is None
 
 
 @pytest.mark.ids("S1")

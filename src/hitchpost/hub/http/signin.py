@@ -26,4 +26,5 @@ class SignIn:
         """Forget the browser of a request and end all that it has open, but for that request."""
         self.tokens.live.let_go(held)
         await asyncio.to_thread(self.tokens.sign_out, held.credential.key)
+        self.tokens.forget_pages(held.credential.key)
         await self.tokens.live.check()

@@ -157,9 +157,10 @@ class Tokens:
         """Raises what writing raises: a browser that is still signed in must not be reported as signed out."""
         if self._unwritten.pop(key, None) is None:
             self.file.remove(key)
-        for page, owner in list(self._pages.items()):
-            if owner == key:
-                self._pages.pop(page, None)
+
+    def forget_pages(self, key: str) -> None:
+        """Of a browser that was signed out: their tokens are worth nothing any more."""
+        self._pages = {page: owner for page, owner in self._pages.items() if owner != key}
 
     # asking -----------------------------------------------------------------------------------------------------
 
