@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hitchpost.errors import GitFailed
-from hitchpost.hub import pools
 from hitchpost.workspaces import store, view, worktree
 from hitchpost.workspaces.changes import changes
 from hitchpost.workspaces.overview import CLEAN, UNKNOWN, overviews
@@ -53,7 +52,3 @@ def test_a_file_without_an_end_ends_the_look(home: Path, repo: Repo) -> None:
     copy.commit("README", "another\n")  # so that our index knows nothing of the file
     os.truncate(Path(copy.workspace.path, "README"), 1 << 40)
     assert changes(copy.tree).changed == ("README",)
-
-
-def test_the_looks_of_one_session_leave_threads_to_the_others() -> None:
-    assert pools.SIZES[pools.GIT] > pools.AT_ONCE

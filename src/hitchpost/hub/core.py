@@ -71,7 +71,7 @@ class Hub:
         self.lost_screens = Losses(_log_loss)
         self.screens = Screens("screen", MOST_SCREENS, self.emulators, self.lost_screens)
         self.replays = Screens("replay", MOST_REPLAYS, self.emulators, self.lost_screens)
-        self.trees = Trees(home, self.look_at_files)
+        self.trees = Trees(home, self.look_at_files_of)
         self.began = time.monotonic()
         self.failing: dict[str, str] = {}
         """Regular jobs that could not be done the last time, and why."""

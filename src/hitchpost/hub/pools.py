@@ -16,11 +16,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LOOKS, GIT, STARTS, ENDS = "looks", "git", "starts", "ends"
-SIZES = {LOOKS: 16, GIT: 4, STARTS: 16, ENDS: 16}
+SIZES = {LOOKS: 16, GIT: 16, STARTS: 16, ENDS: 16}
 """Looks read our files, git reads an agent's. Starts wait for an agent to be ready or to read a prompt. Ends wait for
 processes to go."""
 AT_ONCE = 2
 """Operations of one kind on one session; more of them wait, without a thread."""
+GITS_AT_ONCE, LONG_S = 4, 1.0
+"""More gits than that only slow each other down. But an agent can make one last until its limit: one that is not done
+after ``LONG_S`` goes on beside the others, and the next one has its place."""
 
 
 async def run_in(threads: Executor, call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
@@ -35,11 +38,21 @@ class Pools:
         self._pools = {name: ThreadPoolExecutor(size, name) for name, size in SIZES.items()}
         self._turns: dict[tuple[str, str], asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
         self._waiting: dict[tuple[str, str], int] = defaultdict(int)
+        self._gits = asyncio.Semaphore(GITS_AT_ONCE)
 
     async def do(self, pool: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
         if (payer := PAYER.get()) is not None:
             call = _paid(payer, call)
-        return await run_in(self._pools[pool], call, *args, **named)
+        if pool != GIT:
+            return await run_in(self._pools[pool], call, *args, **named)
+        async with self._gits:
+            work = asyncio.create_task(run_in(self._pools[GIT], call, *args, **named))
+            try:
+                await asyncio.wait([work], timeout=LONG_S)
+            except asyncio.CancelledError:
+                work.cancel()
+                raise
+        return await work
 
     async def do_for(self, session: str, pool: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
         """As ``do``, in the session's turn."""

@@ -60,13 +60,13 @@ class Trees:
     async def _look(self, tree: _Tree) -> None:
         """Watch the folders that are new, and say that something changed: what came into them was not reported."""
         try:
-            folders = await self._do(_watchable, self._home, tree.record)
+            folders = await self._do(tree.record.id, _watchable, self._home, tree.record)
         except FAILURES:
             return  # the difference says what is wrong with the folder
         self._changes.open()
         new = [folder for folder in folders if folder not in tree.watched]
         if new:
-            tree.watched.update(await self._do(self._watch, new))
+            tree.watched.update(await self._do(tree.record.id, self._watch, new))
             self._soon(tree)
 
     def _watch(self, folders: list[str]) -> list[str]:
