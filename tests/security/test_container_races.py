@@ -293,7 +293,8 @@ def test_S12_files_that_an_agent_chose_come_into_no_new_worktree_until_a_person_
 def test_S12_a_restart_waits_for_who_holds_the_container_still(race: Race) -> None:
     dev = race.begin()
     container = race.boxed.container(dev)
-    with race.holder("time.sleep(2)"):
+    with race.holder("time.sleep(2)\nprint('undisturbed', flush=True)") as line:
         race.hitch("restart", "dev")
+        assert line() == "undisturbed\n"
     assert race.boxed.container(dev) == container
     assert b"again" in eventually(lambda: dev.output(2), what="the next run")
