@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.cli import terminal
+from hitchpost.cli.colours import Colours
 from hitchpost.terminal.emulator.ghostty import GhosttyScreen
 from tests.cli.attaching import DETACH, PROMPT, Terminals, Tty, recorder, shell, state, terminals
 from tests.support import Hitch, Process, eventually
@@ -49,6 +50,49 @@ def test_detaching_gives_the_terminal_back(busy: Tty) -> None:
     assert busy.is_restored()
     assert busy.screen._cursor_shape() == b""
     assert busy.lines()[-1].startswith("[detached from dev")
+
+
+HOSTILE = rb"\033[2h\033[12l\033]10;#101010\007\033]11;#101010\033\\\033]4;1;rgb:10/10/10\007"
+QUESTIONS = (b"\x1b[2$p", b"\x1b[12$p", b"\x1b]10;?\x07", b"\x1b]11;?\x07", b"\x1b]4;1;?\x07")
+
+
+def answers_of(screen: GhosttyScreen) -> list[bytes]:
+    """Whether the keyboard is locked, whether what is typed is shown, and the colours."""
+    found: list[bytes] = []
+    screen.on_reply(found.append)
+    for question in QUESTIONS:
+        screen.feed(question)
+    return found
+
+
+@pytest.mark.ids("S8")
+@pytest.mark.parametrize("end", ["detaching", "the agent's end"])
+def test_a_locked_keyboard_an_echo_and_colours_do_not_outlive_the_visit(hitch: Hitch, tty: Terminals, end: str) -> None:
+    quiet = GhosttyScreen(80, 24, 10)
+    script = f"stty raw -echo; echo ready; head -c1; printf '{HOSTILE.decode()}'; echo done; head -c1"
+    hitch("run", "--name", "dev", "--", "sh", "-c", script)
+    me = tty("attach", "dev")
+    me.shows("ready")
+    me.type(b"x")
+    me.shows("done")
+    assert answers_of(me.screen) != answers_of(quiet)
+    me.type(DETACH if end == "detaching" else b"x")
+    assert me.ends() == 0
+    assert answers_of(me.screen) == answers_of(quiet)
+    quiet.close()
+
+
+def test_colours_are_seen_however_they_come() -> None:
+    for sets in (b"\x1b]11;#000\x07", b"\x9d4;1;red\x9c", b"\x1b]10;?;black\x1b\\", b"\x1b]4;1;?;2;rgb:0/0/0\x07"):
+        for cut in range(len(sets) + 1):
+            colours = Colours()
+            colours.passed(b"text" + sets[:cut])
+            colours.passed(sets[cut:])
+            assert colours.are_changed, (sets, cut)
+    for asks in (b"\x1b]11;?\x07", b"\x1b]4;1;?;2;?\x1b\\", b"\x1b]2;title\x07", b"]11;#000", b"\x1b]110\x07"):
+        colours = Colours()
+        colours.passed(asks)
+        assert not colours.are_changed, asks
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])

@@ -16,6 +16,7 @@ from typing import Any
 from hitchpost import wire
 from hitchpost.cli import terminal as term
 from hitchpost.cli.answers import Answers
+from hitchpost.cli.colours import Colours
 from hitchpost.cli.keys import ANSWER, DETACH, INPUT, Keyboard
 from hitchpost.cli.terminal import Signals, Terminal, TerminalGone
 from hitchpost.runtimes.link import Link
@@ -55,7 +56,7 @@ class Attachment:
         self._marks: list[tuple[int, int, int]] = []
         self._following = False
         self._outbox = bytearray()
-        self._answers = Answers()
+        self._answers, self._colours = Answers(), Colours()
         self._questions = self._answered = 0
         self._raw = True
         self._begun = False
@@ -249,8 +250,7 @@ class Attachment:
             self._tell(output.gap_text(chunk.lost))
         self._screen.feed(chunk)
         if self._raw:
-            self._answers.passed(chunk.data)
-            self._terminal.put(chunk.data)
+            self._pass_on(chunk.data)
         else:
             self._dirty = True
         return True
@@ -303,10 +303,14 @@ class Attachment:
 
     def _show(self, clear: bytes) -> None:
         """Print the screen, and the first time its history."""
-        shown = self._screen.snapshot(history=not self._begun)
-        self._answers.passed(shown)
-        self._terminal.put(b"\x1b[0m" + clear + shown)
+        self._terminal.put(b"\x1b[0m" + clear)
+        self._pass_on(self._screen.snapshot(history=not self._begun))
         self._begun = True
+
+    def _pass_on(self, data: bytes) -> None:
+        self._answers.passed(data)
+        self._colours.passed(data)
+        self._terminal.put(data)
 
     # the picture ------------------------------------------------------------------------------------------------
 
@@ -356,8 +360,8 @@ class Attachment:
         return term.RESET + b"\x1b[%d;1H" % (row + 1) + (b"\r\n" if column else b"")
 
     def _leave(self) -> None:
-        self._terminal.finish(self._farewell(), answers_outstanding=self._answers.left())
-        self._answers = Answers()
+        self._terminal.finish(self._farewell() + self._colours.back(), answers_outstanding=self._answers.left())
+        self._answers, self._colours = Answers(), Colours()
 
     def _farewell(self) -> bytes:
         """What gives the terminal back; at the end of a run with what a picture or the alternate screen showed last."""

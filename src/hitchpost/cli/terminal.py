@@ -35,9 +35,11 @@ KEEP_TITLE, GIVE_TITLE_BACK = b"\x1b[22;0t", b"\x1b[23;0t"
 RESET = b"".join(
     (
         b"\x1b\\",  # ends whatever sequence the stream was cut in
+        b"\x1b<\x1b[4i\x1b[?4i",  # no VT52, and nothing more to a printer
         b"\x1b]8;;\x1b\\",
         *(b"\x1b[?%dl" % mode for mode in MODES_OFF),
         *(b"\x1b[?%dh" % mode for mode in MODES_ON),
+        b"\x1b[2l\x1b[12h",  # the keyboard is not locked, and the terminal does not show by itself what is typed
         b"\x1b[4l\x1b[20l\x1b[r\x1b>\x1b(B\x0f\x1b[0 q",
         b"\x1b[>4;0m",
         POP_KEYBOARD,
