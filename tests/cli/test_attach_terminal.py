@@ -15,7 +15,7 @@ from hitchpost.terminal.emulator.ghostty import GhosttyScreen
 from tests.cli.attaching import DETACH, PROMPT, Terminals, Tty, recorder, shell, state, terminals
 from tests.support import Hitch, Process, eventually
 
-MODES = (1, 5, 6, 9, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048)
+MODES = (1, 5, 6, 9, 69, 1000, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048, 5522)
 EVERYTHING = "".join(
     (
         *(rf"\x1b[?{mode}h" for mode in MODES),
