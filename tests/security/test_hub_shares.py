@@ -29,7 +29,7 @@ from tests.support import eventually
 FOR_S = 3.0
 MANY = 40
 MOST_BUSY = 0.7
-"""Of the time: a share of 15 %, what may be used at once, what is not counted, and waits for a core where others have it.
+"""Of the time: a share of 15 %, what may be used at once, what is not counted, and waits for a core that others have.
 Without shares it is 0.8 to 1.0, however busy the machine is."""
 
 

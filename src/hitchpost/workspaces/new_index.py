@@ -1,4 +1,4 @@
-"""An index of new files, written by us: for ten of them, git would need a process that takes longer than to compare them."""
+"""An index of new files, written by us: for ten of them, git would take longer to start than to compare them."""
 
 from __future__ import annotations
 
