@@ -101,7 +101,7 @@ def test_what_cannot_be_forked_says_why_and_makes_nothing(ground: Ground, repo: 
     else:
         talking(ground, ground.place if case == "no git" else repo.path, begun=case != "no turn")
     why = {
-        "no git": "which is in no git repository",
+        "no git": "which is not in a git repository",
         "no turn": "dev has no conversation yet; send it a prompt first",
         "no fork": "sleep cannot branch off a conversation, so dev cannot be forked",
     }
