@@ -53,6 +53,7 @@ LONGEST = (
     "cli/test_attach.py",
     "faults/test_process.py",
     "fuzz/",
+    "model/",
     "faults/test_hub.py",
     "cli/test_hub_commands.py",
     "hub/test_streams.py",
