@@ -18,8 +18,8 @@ from hitchpost.hub import client as hub_client
 from hitchpost.hub.http.tokens import create_bearer
 from hitchpost.system.shortpath import ShortPath
 from tests.ground import Ground
-from tests.support import Hitch, eventually
-from tests.warm import Process, spawn
+from tests.support import Answer, Hitch, eventually
+from tests.warm import Process, call, spawn
 
 SNAPSHOT, OUTPUT, GAP = 0, 1, 2
 
@@ -177,6 +177,12 @@ class Socket:
         while text not in self.shown(channel):
             await self.read(timeout_s)
         return self.shown(channel)
+
+
+def refused(host: str = "127.0.0.1", port: str = "0") -> Answer:
+    """What the hub's process says and ends with where it must not serve."""
+    code, out, err = call([host, port], b"", Hitch.environment(), os.curdir, 30, module="hitchpost.hub")
+    return Answer((host, port), code, out.decode(), err.decode())
 
 
 @contextmanager

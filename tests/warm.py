@@ -172,16 +172,21 @@ def spawn(
 
 
 def call(
-    argv: Sequence[str], stdin: bytes, env: dict[str, str], cwd: str | os.PathLike[str], timeout_s: float
+    argv: Sequence[str],
+    stdin: bytes,
+    env: dict[str, str],
+    cwd: str | os.PathLike[str],
+    timeout_s: float,
+    module: str = "hitchpost",
 ) -> tuple[int, bytes, bytes]:
-    """``hitch ARGV`` to its end, and until nobody holds its output any more: exit code, output and errors.
+    """``python -m MODULE ARGV`` to its end, and until nobody holds its output any more: exit code, output and errors.
 
     Raises ``subprocess.TimeoutExpired``.
     """
     (theirs_in, feed), (out, theirs_out), (err, theirs_err) = (os.pipe() for _ in range(3))
     try:
         os.write(feed, stdin)
-        process = spawn("hitchpost", argv, env, (theirs_in, theirs_out, theirs_err), cwd=cwd)
+        process = spawn(module, argv, env, (theirs_in, theirs_out, theirs_err), cwd=cwd)
     finally:
         for fd in (theirs_in, feed, theirs_out, theirs_err):
             os.close(fd)
@@ -193,7 +198,7 @@ def call(
             ready = select.select(still, [], [], max(0, deadline - time.monotonic()))[0]
             if not ready:
                 process.kill()
-                raise subprocess.TimeoutExpired("hitch", timeout_s, texts[out], texts[err])
+                raise subprocess.TimeoutExpired(module, timeout_s, texts[out], texts[err])
             for fd in ready:
                 part = os.read(fd, 1 << 20)
                 texts[fd] += part
