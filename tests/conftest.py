@@ -73,6 +73,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-agents", action="store_true", help="also test the agents that most runs leave out")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None):  # no worker has it
+        from tests.warm import share
+
+        share()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
         name = item.path.relative_to(Path(__file__).parent).as_posix()

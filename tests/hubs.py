@@ -50,8 +50,8 @@ class HubProcess:
 
         ``reach`` are a certificate and its key, or two empty texts, and public URLs.
 
-        ``wrapper`` is a command that becomes the one behind it. With one, with ``env``, or when it is not to be
-        ``warm``, the hub starts from nothing.
+        ``wrapper`` is a command that becomes the one behind it. With one, or when it is not to be ``warm``, the hub
+        starts from nothing.
         """
         with open(os.path.join(self.home, "hub.log"), "ab") as log, open(os.devnull) as nothing:
             self.process = spawn(
@@ -61,7 +61,7 @@ class HubProcess:
                 (nothing.fileno(), log.fileno(), log.fileno()),
                 session=True,
                 wrapper=wrapper,
-                warm=warm and not env,
+                warm=warm,
             )
         eventually(self._answers, 30, what="the hub to answer")
         with open(os.path.join(self.home, "hub.json")) as file:
