@@ -1,6 +1,6 @@
 """Hubs and commands that are there at once: a process that has imported everything forks one whenever a test wants one.
 
-A hub takes a second of a core to start, its emulator half a second, a command a tenth, nearly all of it for importing.
+A hub takes a second of a core to start, its emulator a third of one, a command a tenth, nearly all of it for importing.
 What runs in the fork is the same code, in a process of its own. Starts with another loader, locale or wrapper, and
 those whose cost is looked at, are made from nothing; so are the hubs of ``hitch up``.
 """
