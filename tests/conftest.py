@@ -16,7 +16,7 @@ import pytest
 
 from tests.ground import Ground
 from tests.repos import Repo, new_repo
-from tests.support import TEMP_PREFIX, Hitch, LeakWatch, end_home
+from tests.support import TEMP_PREFIX, Hitch, LeakWatch, end_home, place_in_memory
 from tests.tmuxes import Panes, panes_in
 
 TYPE_CHECKING = False
@@ -41,6 +41,7 @@ hypothesis.settings.load_profile("hitchpost")
 # A file is one worker's work. The longest come first, so that no worker begins with one when others are done.
 LONGEST = (
     "agents/",
+    "browser/test_answers.py",
     "runtimes/test_docker_engines.py",
     "runtimes/test_docker.py",
     "runtimes/test_docker_hub.py",
@@ -53,6 +54,7 @@ LONGEST = (
     "cli/test_attach.py",
     "faults/test_process.py",
     "fuzz/",
+    "model/",
     "faults/test_hub.py",
     "cli/test_hub_commands.py",
     "hub/test_streams.py",
@@ -68,8 +70,18 @@ LONGEST = (
 )
 
 
+ON_DISK = ("agents", "browser", "runtimes", "security", "store", "system")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-agents", action="store_true", help="also test the agents that most runs leave out")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None):  # no worker has it
+        from tests.warm import share
+
+        share()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -94,9 +106,13 @@ def base_temp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def scratch_place() -> str:
-    """Where the test has its temp folder."""
-    return "/tmp"
+def scratch_place(request: pytest.FixtureRequest) -> str:
+    """Where the test has its temp folder: in memory, unless its folder is about files, mounts or whole programs.
+
+    A session writes twenty files through to the disk when it starts, and the disk is everybody's.
+    """
+    folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    return "/tmp" if folder in ON_DISK else place_in_memory()
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,8 @@ from hitchpost.hub import client as hub_client
 from hitchpost.hub.http.tokens import create_bearer
 from hitchpost.system.shortpath import ShortPath
 from tests.ground import Ground
-from tests.support import Hitch, eventually
-from tests.warm import Process, spawn
+from tests.support import Answer, Hitch, eventually
+from tests.warm import Process, call, spawn
 
 SNAPSHOT, OUTPUT, GAP = 0, 1, 2
 
@@ -50,8 +50,8 @@ class HubProcess:
 
         ``reach`` are a certificate and its key, or two empty texts, and public URLs.
 
-        ``wrapper`` is a command that becomes the one behind it. With one, with ``env``, or when it is not to be
-        ``warm``, the hub starts from nothing.
+        ``wrapper`` is a command that becomes the one behind it. With one, or when it is not to be ``warm``, the hub
+        starts from nothing.
         """
         with open(os.path.join(self.home, "hub.log"), "ab") as log, open(os.devnull) as nothing:
             self.process = spawn(
@@ -61,7 +61,7 @@ class HubProcess:
                 (nothing.fileno(), log.fileno(), log.fileno()),
                 session=True,
                 wrapper=wrapper,
-                warm=warm and not env,
+                warm=warm,
             )
         eventually(self._answers, 30, what="the hub to answer")
         with open(os.path.join(self.home, "hub.json")) as file:
@@ -177,6 +177,12 @@ class Socket:
         while text not in self.shown(channel):
             await self.read(timeout_s)
         return self.shown(channel)
+
+
+def refused(host: str = "127.0.0.1", port: str = "0") -> Answer:
+    """What the hub's process says and ends with where it must not serve."""
+    code, out, err = call([host, port], b"", Hitch.environment(), os.curdir, 30, module="hitchpost.hub")
+    return Answer((host, port), code, out.decode(), err.decode())
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Hubs and commands that are there at once: a process that has imported everything forks one whenever a test wants one.
 
-A hub takes a second of a core to start, its emulator half a second, a command a tenth, nearly all of it for importing.
+A hub takes a second of a core to start, its emulator a third of one, a command a tenth, nearly all of it for importing.
 What runs in the fork is the same code, in a process of its own. Starts with another loader, locale or wrapper, and
 those whose cost is looked at, are made from nothing; so are the hubs of ``hitch up``.
 """
@@ -16,6 +16,7 @@ import os
 import pkgutil
 import resource
 import runpy
+import secrets
 import select
 import signal
 import socket
@@ -31,6 +32,7 @@ from typing import Any
 
 from tests.support import BEFORE, LASTING
 
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLD = ("PYTHON", "LD_", "LC_", "LANG", "TZ")
 """Variables that a process reads only when it starts begin with these."""
 LATER = (
@@ -99,27 +101,47 @@ Process = WarmProcess | subprocess.Popen[bytes]
 Standard = tuple[int, int, int]
 
 
+START_ENV = {name: value for name, value in BEFORE.items() if name.startswith(COLD)}
+SHARED = "PYTEST_WARM"
+"""Names the process that all workers of a run share: each would take two seconds of a core for its own."""
+_begun: list[subprocess.Popen[bytes]] = []
+
+
+def share() -> None:
+    """Begin the process for the workers that this one starts. It ends with this one."""
+    os.environ[SHARED] = _begin()
+
+
+def _begin() -> str:
+    name = f"hitchpost-tests-{secrets.token_hex(8)}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        door.bind(f"\0{name}")
+        door.listen(64)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.warm", str(door.fileno())],
+            pass_fds=[door.fileno()],
+            cwd=ROOT,
+            env={"PATH": BEFORE["PATH"], **START_ENV},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+    _begun.append(process)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    LASTING.update((process.stdin.fileno(), process.stdout.fileno()))
+    return name
+
+
 class Stable:
-    """Where the forks come from: one process for each test process, for as long as that lives."""
+    """Where the forks come from."""
 
     def __init__(self) -> None:
-        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.start_env = {name: value for name, value in BEFORE.items() if name.startswith(COLD)}
-        with theirs:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tests.warm", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env={"PATH": BEFORE["PATH"], **self.start_env},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-            )
-        self._process = process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        LASTING.update((self._ours.fileno(), process.stdin.fileno(), process.stdout.fileno()))
+        self._ours = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        LASTING.add(self._ours.fileno())
+        self._ours.connect(f"\0{BEFORE.get(SHARED) or _begin()}")
 
     def takes(self, env: dict[str, str]) -> bool:
-        return {name: value for name, value in env.items() if name.startswith(COLD)} == self.start_env
+        return {name: value for name, value in env.items() if name.startswith(COLD)} == START_ENV
 
     def start(
         self, module: str, argv: list[str], env: dict[str, str], cwd: str, standard: Standard, session: bool
@@ -172,16 +194,21 @@ def spawn(
 
 
 def call(
-    argv: Sequence[str], stdin: bytes, env: dict[str, str], cwd: str | os.PathLike[str], timeout_s: float
+    argv: Sequence[str],
+    stdin: bytes,
+    env: dict[str, str],
+    cwd: str | os.PathLike[str],
+    timeout_s: float,
+    module: str = "hitchpost",
 ) -> tuple[int, bytes, bytes]:
-    """``hitch ARGV`` to its end, and until nobody holds its output any more: exit code, output and errors.
+    """``python -m MODULE ARGV`` to its end, and until nobody holds its output any more: exit code, output and errors.
 
     Raises ``subprocess.TimeoutExpired``.
     """
     (theirs_in, feed), (out, theirs_out), (err, theirs_err) = (os.pipe() for _ in range(3))
     try:
         os.write(feed, stdin)
-        process = spawn("hitchpost", argv, env, (theirs_in, theirs_out, theirs_err), cwd=cwd)
+        process = spawn(module, argv, env, (theirs_in, theirs_out, theirs_err), cwd=cwd)
     finally:
         for fd in (theirs_in, feed, theirs_out, theirs_err):
             os.close(fd)
@@ -193,7 +220,7 @@ def call(
             ready = select.select(still, [], [], max(0, deadline - time.monotonic()))[0]
             if not ready:
                 process.kill()
-                raise subprocess.TimeoutExpired("hitch", timeout_s, texts[out], texts[err])
+                raise subprocess.TimeoutExpired(module, timeout_s, texts[out], texts[err])
             for fd in ready:
                 part = os.read(fd, 1 << 20)
                 texts[fd] += part
@@ -236,16 +263,25 @@ def _import_all() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Fork until the test process is gone."""
+    """Fork until the process that has begun this one is gone."""
     gc.disable()
     entries = _import_all()
     gc.freeze()
-    orders = socket.socket(fileno=int(sys.argv[1]))
+    door = socket.socket(fileno=int(sys.argv[1]))
+    callers: dict[int, socket.socket] = {}
     children: dict[int, tuple[int, int]] = {}
     poll = select.poll()
-    poll.register(orders, select.POLLIN)
+    poll.register(0, select.POLLIN)
+    poll.register(door, select.POLLIN)
     while True:
         for fd, _ in poll.poll():
+            if fd == 0:
+                os._exit(0)
+            if fd == door.fileno():
+                caller, _ = door.accept()
+                callers[caller.fileno()] = caller
+                poll.register(caller, select.POLLIN)
+                continue
             if fd in children:
                 poll.unregister(fd)
                 pid, tell = children.pop(fd)
@@ -254,9 +290,11 @@ def main() -> None:
                 os.close(tell)
                 os.close(fd)
                 continue
-            order, descriptors, _, _ = socket.recv_fds(orders, 1 << 20, 4)
+            order, descriptors, _, _ = socket.recv_fds(callers[fd], 1 << 20, 4)
             if not order:
-                os._exit(0)
+                poll.unregister(fd)
+                callers.pop(fd).close()
+                continue
             pid = os.fork()
             if pid == 0:
                 _become(entries, json.loads(order), descriptors)

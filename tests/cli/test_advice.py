@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ from tests.cli.live import live
 from tests.cli.own_agents import own_agent
 from tests.cli.places import new_session
 from tests.ground import Ground, Truth, alive
-from tests.hubs import HubProcess
+from tests.hubs import HubProcess, refused
 from tests.repos import Repo
 from tests.support import Answer, eventually
 from tests.tmuxes import Panes
@@ -555,8 +554,7 @@ def hub_of_nobody(stage: Stage) -> str:
 
 def second_hub(stage: Stage) -> str:
     assert stage.hub.process is not None
-    argv = [sys.executable, "-m", "hitchpost.hub", "127.0.0.1", "0"]
-    return subprocess.run(argv, capture_output=True, text=True, check=False).stderr
+    return refused().err
 
 
 def up_twice(stage: Stage) -> str:

@@ -253,8 +253,8 @@ def test_an_older_schema_is_a_note(ground: Ground) -> None:
 
 
 @pytest.mark.ids("S11")
-def test_a_planted_link_in_place_of_a_session_is_a_problem_and_not_followed(ground: Ground, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
+def test_a_planted_link_in_place_of_a_session_is_a_problem_and_not_followed(ground: Ground) -> None:
+    outside = ground.watch.scratch / "outside"
     session_of(ground, id="abcdefghijkl").rename(outside)
     (ground.home / "sessions" / "abcdefghijkl").symlink_to(outside)
     before = tree(outside)

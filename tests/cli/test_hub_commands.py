@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,6 +15,7 @@ import pytest
 
 from hitchpost.hub import client as hub_client
 from tests.ground import Ground, Truth, alive
+from tests.hubs import refused
 from tests.signing import launched
 from tests.support import eventually
 
@@ -86,11 +85,9 @@ def test_a_hub_whose_files_are_deleted_stays_the_only_one_and_is_found(ground: G
     pid = hub_file(ground)["pid"]
     for name in names:
         (ground.home / name).unlink()
-    second = subprocess.run(
-        [sys.executable, "-m", "hitchpost.hub", "127.0.0.1", "0"], capture_output=True, text=True, check=False
-    )
-    assert second.returncode == 4
-    assert "another hub serves this home" in second.stderr
+    second = refused()
+    assert second.code == 4
+    assert "another hub serves this home" in second.err
     ground.hitch("up")
     assert ground.hitch("status", "--json").json()["hub"]["pid"] == pid
     assert ground.hitch("down").out == "the hub is down\n"

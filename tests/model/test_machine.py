@@ -81,6 +81,12 @@ def test_what_runs_already_cannot_fail_to_start() -> None:
     assert fed(RUNNING, StartFailed("too late")) == (RUNNING, [])
 
 
+def test_a_terminal_closes_once() -> None:
+    life, effects = fed(RUNNING, STOP, TerminalClosed(101.0))
+    assert effects[-1] == LookAtTree()
+    assert fed(life, TerminalClosed(102.0)) == (life, [])
+
+
 def test_an_end_is_counted_once() -> None:
     life, effects = fed(RUNNING, STOP, TerminalClosed(101.0), TreeSeen(0, 101.0), Forced(0, 101.0), TreeSeen(0, 102.0))
     assert effects.count(CountEnd()) == 1
@@ -95,6 +101,17 @@ def test_who_asked_is_on_disk_before_any_signal() -> None:
         AskAgent(),
     ]
     assert (life.ask_tree_at, life.force_at) == (103.0, 110.0)
+
+
+def test_who_asks_before_the_agent_runs_is_written_down_and_no_state_is() -> None:
+    life, effects = fed(NEW, STOP)
+    assert effects == [WriteIntent("user", "enough", 10.0), AskAgent()]
+    assert life.state == run.STARTING
+
+
+def test_a_deadline_that_has_not_come_changes_nothing() -> None:
+    life, _ = fed(RUNNING, STOP)
+    assert fed(life, DeadlinePassed(102.9)) == (life, [])
 
 
 def test_an_end_without_grace_is_forced_at_once() -> None:

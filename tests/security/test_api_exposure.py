@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import pytest
 
 from hitchpost.hub.http.static import A_DAY
 from tests.ground import Ground
-from tests.hubs import HubProcess
+from tests.hubs import HubProcess, refused
 from tests.security.attacks import JSON, PAGES, SIGN_IN, Reply, ask, bearer, host_of, knock, raw, walk, ways
 from tests.security.test_files import NOBODY, as_root
-from tests.support import Hitch
 
 CARRIED = {
     "X-Content-Type-Options": "nosniff",
@@ -26,19 +24,12 @@ CARRIED = {
 ESCAPES = "a\x1b[2J\x1b]0;pwned\x07\r\x9b31m\u202eb"
 
 
-def served(host: str, port: str = "0", **env: str) -> subprocess.CompletedProcess[str]:
-    """The hub's process, for an address that it must not serve at."""
-    argv = [sys.executable, "-m", "hitchpost.hub", host, port]
-    environment = {**Hitch.environment(), **env}
-    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=30, check=False)
-
-
 @pytest.mark.ids("S13")
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1", "*", "127.0.0.1.", "example.com", "0"])
 def test_S13_an_address_that_others_can_reach_is_refused(ground: Ground, host: str) -> None:
-    done = served(host)
-    assert done.returncode == 2
-    assert json.loads(done.stderr)["event"].startswith(f"will not listen on {host}")
+    done = refused(host)
+    assert done.code == 2
+    assert json.loads(done.err)["event"].startswith(f"will not listen on {host}")
     assert not (ground.home / "hub.sock").exists()
     assert not (ground.home / "hub.json").exists()
 
@@ -99,8 +90,8 @@ def test_S11_a_planted_link_is_not_followed(ground: Ground, name: str) -> None:
     victim.write_text("precious\n")
     (ground.home / name).symlink_to(victim)
     if name == "hub.lock":
-        done = served("127.0.0.1")
-        assert (done.returncode, json.loads(done.stderr)["event"]) == (
+        done = refused()
+        assert (done.code, json.loads(done.err)["event"]) == (
             4,
             f"cannot use {ground.home}/hub.lock: too many levels of symbolic links",
         )
@@ -136,9 +127,9 @@ def test_S11_a_link_to_somebody_elses_tokens_lets_nobody_in(ground: Ground, hub:
 @pytest.mark.ids("S11")
 def test_S11_a_home_that_others_may_write_to_is_refused(ground: Ground) -> None:
     ground.home.chmod(0o777)
-    done = served("127.0.0.1")
+    done = refused()
     ground.home.chmod(0o700)
-    assert (done.returncode, "others may write to it (mode 0777)" in done.stderr) == (4, True)
+    assert (done.code, "others may write to it (mode 0777)" in done.err) == (4, True)
 
 
 @pytest.mark.ids("S2", "S5")

@@ -26,7 +26,7 @@ ANSWERS: dict[bytes, Callable[[GhosttyScreen, bytes], bytes]] = {
 
 
 def warm_up() -> None:
-    """Ask an empty screen everything: what is called first takes a third of a second more than what follows."""
+    """Ask an empty screen everything: what is called first takes longer than what follows."""
     screen = GhosttyScreen(80, 24, HISTORY_LINES)
     screen.feed(b"\n" * 30 + b"\x1b]2;x\x1b\\\x1b[?1049hx\x1b[")
     screen.resize(81, 24)

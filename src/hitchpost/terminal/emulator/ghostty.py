@@ -23,8 +23,22 @@ LEFT_OUT = {b"3", b"40", b"66", b"1048", b"2026", *(str(mode).encode() for mode 
 ENTER_ALTERNATE = b"\x1b[?1049h\x1b[0m\x1b[2J"
 CURSOR_SHAPES = {0: 5, 1: 1, 2: 3}
 
-ffi.cdef("int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);")
+POINTERS = (
+    *("bool*", "size_t*", "uint8_t*", "uint8_t**", "uint16_t*", "uint64_t*"),
+    *("GhosttyFormatter*", "GhosttyFormatterTerminalOptions*", "GhosttyGridRef*", "GhosttyPointS*"),
+    *("GhosttyRenderState*", "GhosttyRenderStateCursorVisualStyle*", "GhosttySelection*", "GhosttySnapshotDecoder*"),
+    *("GhosttyString*", "GhosttyTerminal*", "GhosttyTerminalModeConfig*", "GhosttyTerminalScreen*"),
+    "GhosttyTerminalSelectionFormatOptions*",
+)
+"""What this module and pyghostty ask for by name. For each new name, cffi would go through all names of the library."""
+
+ffi.cdef(
+    "int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);"
+    f"struct pointers {{ {' '.join(f'{name} p{place};' for place, name in enumerate(POINTERS))} }};"
+)
 libc = ffi.dlopen(None)
+for _name, (_, _field) in zip(POINTERS, ffi.typeof("struct pointers").fields, strict=True):
+    ffi._parsed_types[_name] = (_field.type, False)
 
 
 class GhosttyScreen:
