@@ -70,6 +70,7 @@ LONGEST = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-agents", action="store_true", help="also test the agents that most runs leave out")
+    parser.addoption("--table", action="store_true", help="write what is proven of agents, also of a selection")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

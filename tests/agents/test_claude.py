@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.driving import LONG_S, Driven
+from tests.agents.driving import LONG_S, Driven, SilentTool
+from tests.agents.everywhere import everywhere
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
 from tests.ground import Ground
@@ -33,54 +34,86 @@ def transcript(claude: Driven, conversation: str) -> str:
 
 
 @pytest.mark.timeout(300)
-def test_every_state_is_told_with_its_reason(claude: Driven, model: ModelServer) -> None:
-    claude.becomes("waiting")
+@pytest.mark.proves("started", "working", "long silent tool", "permission asked", "question", "refused with Esc")
+@pytest.mark.proves("interrupted with Esc", "interrupted with Ctrl-C", "turn finished", "API error", "usage limit")
+@pytest.mark.proves("background work", "cleared", "prompt refused", "exit: quit")
+def test_every_state_is_told_with_its_reason(ground: Ground, agent_home: Homes, model: ModelServer) -> None:
+    with everywhere(ground, agent_home("claude")) as told:
+        told.becomes("waiting")
 
-    # a turn: the model thinks, answers, and is done
-    receipt = claude.send("one [[hold think]] [[say first line]]")
-    assert receipt["proof"] == "UserPromptSubmit"
-    assert claude.shown()["attention"] == "working"
-    model_waits(model, "think")
-    claude.becomes("working")
-    model.release("think")
-    eventually(lambda: "first line" in str(claude.becomes("done")["message"]), LONG_S)
+        # a turn: the model thinks, answers, and is done
+        receipt = told.send("one [[hold think]] [[say first line]]")
+        assert receipt["proof"] == "UserPromptSubmit"
+        assert told.driven.shown()["attention"] == "working"
+        model_waits(model, "think")
+        told.becomes("working")
+        model.release("think")
+        told.becomes("done", message="first line")
 
-    # a permission: refused with Esc in the terminal, then asked and answered from outside
-    claude.send("[[bash touch asked]]")
-    report = claude.asks()
-    assert "touch asked" in report["message"]
-    assert report["options"] == ["yes", "no"]
-    assert "waiting for a permission: " in claude.refused("do not type this")
-    claude.leaves("blocked", ESC)
-    claude.becomes("waiting")
-    assert not (claude.home.place / "asked").exists()
-    assert "nothing is asked" in claude.answer("yes", check=4).err
+        # a tool that says nothing for as long as it runs
+        tool = SilentTool(told.driven.home.place, "silent")
+        told.send(f"[[bash {tool.command}]]")
+        tool.begins()
+        told.becomes("working")
+        tool.end()
+        told.becomes("done")
 
-    # interrupted while it works, with Esc and with Ctrl-C
-    for number, key in enumerate((ESC, CTRL_C)):
-        claude.send(f"wait [[hold stop{number}]]")
-        model_waits(model, f"stop{number}")
-        claude.becomes("working")
-        claude.leaves("working", key)
-        claude.becomes("waiting")
-        model.release(f"stop{number}")
+        # a permission: refused with Esc in the terminal
+        told.send("[[bash touch asked]]")
+        told.becomes("blocked", "permission", message="touch asked", options=["yes", "no"])
+        assert "waiting for a permission: " in told.driven.refused("do not type this")
+        told.leaves("blocked", ESC)
+        told.becomes("waiting")
+        assert not (told.driven.home.place / "asked").exists()
+        assert "nothing is asked" in told.driven.answer("yes", check=4).err
 
-    # an error of the API, with its text
-    claude.send("[[error 400 out of order]]")
-    eventually(lambda: "400" in str(claude.becomes("error")["message"]), LONG_S)
+        # a question
+        told.send("[[question Which colour?|Red|Blue]]")
+        told.becomes("blocked", "question", message="Which colour?")
+        assert "asking a question" in told.driven.refused("do not type this")
+        told.leaves("blocked", ESC)
+        told.becomes("waiting")
 
-    # a dialog of its own: what is sent would be typed into it
-    claude.send("/config", "--force")
-    claude.becomes("blocked")
-    assert "not sent" in claude.refused("do not type this either")
-    claude.leaves("blocked", ESC)
-    claude.becomes("error")  # as before: the turn's end is still the last word
+        # interrupted while it works, with Esc and with Ctrl-C
+        for number, key in enumerate((ESC, CTRL_C)):
+            told.send(f"wait [[hold stop{number}]]")
+            model_waits(model, f"stop{number}")
+            told.becomes("working")
+            told.leaves("working", key)
+            told.becomes("waiting")
+            model.release(f"stop{number}")
 
-    told = claude.told()
-    for state in (("working", ""), ("blocked", "permission"), ("done", ""), ("error", ""), ("idle", "")):
-        assert state in told
-    claude.end()
-    assert claude.shown()["label"] == "stopped"
+        # errors of the API, with their text
+        told.send("[[error 400 out of order]]")
+        told.becomes("error", message="400")
+        told.send("[[usage-limit come back later]]")
+        told.becomes("error", "limit", message="come back later")
+
+        # a dialog of its own: what is sent would be typed into it
+        told.send("/config", "--force")
+        told.becomes("blocked")
+        assert "not sent" in told.driven.refused("do not type this either")
+        told.leaves("blocked", ESC)
+        told.since = 0
+        told.becomes("error")  # as before: the turn's end is still the last word
+
+        # a task that goes on after the turn
+        behind = SilentTool(told.driven.home.place, "behind")
+        told.send(f"[[background {behind.command}]]")
+        behind.begins()
+        told.becomes("done", background=1, message="as the test wants")
+        behind.end()
+        told.becomes("done", background=0)
+
+        # another conversation, begun in the terminal
+        before = told.driven.shown()["conversation"]
+        told.send("/clear", "--force")
+        told.becomes("waiting")
+        eventually(lambda: told.driven.shown()["conversation"] != before, LONG_S)
+        assert told.driven.shown()["supports_resume"] is False
+
+        told.send("/quit", "--force")
+        told.ends("completed", code=0)
 
 
 @pytest.mark.timeout(300)
