@@ -15,6 +15,8 @@ FILE = "session file"
 ALLOW, DENY = "yes", "no"
 MOST_FILE_BYTES = 1 << 16
 FILE_AGAIN_S = 1.0
+OWN_PROMPT = "<task-notification>"
+CHANGED = "but not byte for byte"
 LIMIT_WORDS = ("usage limit", "limit reached", "rate limit", "rate_limit", "out of extra usage")
 
 
@@ -35,7 +37,7 @@ class Claude(Adapter):
         elif name == "UserPromptSubmit":
             self.watching.conversation(session, begun=True)
             self.watching.put(HOOKS, WORKING)
-            self.prompted(str(told.get("prompt", "")), name)
+            self._on_prompt(str(told.get("prompt", "")), name)
         elif name == "Stop":
             tasks = [task for task in _objects(told.get("background_tasks")) if task.get("status") in (None, "running")]
             names = ", ".join(str(task.get("description") or task.get("command") or "") for task in tasks)
@@ -46,6 +48,11 @@ class Claude(Adapter):
         elif name == "PermissionRequest":
             return await self._permission(told)
         return None
+
+    def _on_prompt(self, text: str, by: str) -> None:
+        """It tells the text that its model gets. What a task of its own has to say comes the same way."""
+        if not text.startswith(OWN_PROMPT):
+            self.prompted(text, by if text == self.typed else f"{by}, {CHANGED}")
 
     async def _permission(self, told: dict[str, Any]) -> dict[str, Any] | None:
         """Hold the hook until somebody answers here, or the question is gone because somebody pressed a key."""
