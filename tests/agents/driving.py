@@ -141,3 +141,21 @@ class SilentTool:
             return os.open(self._fifo, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
             return None  # nobody reads
+
+
+TEXTS = (
+    "two\nlines\n\nand a gap",
+    "\n".join(f"line {number} of a long prompt" for number in range(400)),
+    "one line of ten thousand bytes: " + "0123456789" * 1000,
+    "☃ naïve 漢字 👩‍💻",
+    "/etc/hosts is a path",
+    "!touch shell",
+    "!touch shell\nand more",
+    "# remember",
+    "@nobody",
+    "-h",
+    "ends with \\",
+)
+"""Prompts that must reach the model as they are."""
+COMMAND = "/nothing of this name"
+"""One that most agents would take for a command of their own."""

@@ -7,8 +7,8 @@
         told.signals(signal.SIGTERM)
         told.ends("failed", code=143)
 
-A client of the hub listens all the time, so waiting costs next to nothing. When it has heard what is awaited, the others
-must say the same within ``SOON_S`` of the moment at which the keeper wrote it down.
+A client of the hub listens all the time, so waiting costs next to nothing. It must hear what is awaited within
+``SOON_S`` of the moment at which the keeper has learned it, and within ``SOON_S`` of that the others must say the same.
 """
 
 from __future__ import annotations

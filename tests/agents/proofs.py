@@ -43,6 +43,7 @@ WORDS = (
     "exit: KILL",
     "no tool left",
     "prompt byte-exact",
+    "prompt byte-exact: /word",
     "prompt refused",
     "answered from the API",
     "answered from the terminal",
@@ -52,8 +53,10 @@ WORDS = (
     "restarted afresh",
     "forked",
 )
-"""One line of the table each. The events are told alike by ps, API, WebSocket and story: ``tests.agents.everywhere``."""
-NOT_POSSIBLE: dict[tuple[str, str], str] = {}
+"""One line of the table each. Events are told alike by ps, API, WebSocket and story: ``tests.agents.everywhere``."""
+NOT_POSSIBLE: dict[tuple[str, str], str] = {
+    ("claude", "prompt byte-exact: /word"): "it would be a command; a space is put before it, and the receipt says so",
+}
 """(agent, word) → why there is no such thing."""
 YES, NO = "yes", "no"
 VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -164,6 +167,7 @@ class Collecting:
         ):
             return
         reporter = config.pluginmanager.get_plugin("terminalreporter")
+        assert isinstance(reporter, pytest.TerminalReporter)
         if self.lost:
             reporter.write_line(f"\n{PAGE.name} was not written: {self.lost[0]} failed before its agent was known")
             return

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.agents.driving import LONG_S, Driven, SilentTool
+from tests.agents.driving import COMMAND, LONG_S, TEXTS, Driven, SilentTool
 from tests.agents.everywhere import everywhere
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
 from tests.ground import Ground
 from tests.support import eventually
 
-ESC, CTRL_C, ENTER = b"\x1b", b"\x03", b"\r"
+ESC, CTRL_C, CTRL_D, ENTER = b"\x1b", b"\x03", b"\x04", b"\r"
 Homes = Callable[[str], AgentHome]
-
-
-@pytest.fixture
-def claude(ground: Ground, agent_home: Homes) -> Driven:
-    return Driven.begin(ground, agent_home("claude"))
 
 
 def model_waits(model: ModelServer, name: str) -> None:
@@ -117,73 +112,105 @@ def test_every_state_is_told_with_its_reason(ground: Ground, agent_home: Homes, 
 
 
 @pytest.mark.timeout(300)
-def test_answers_count_once_and_conversations_come_back(claude: Driven, model: ModelServer) -> None:
-    place: Path = claude.home.place
-    claude.becomes("waiting")
-    assert claude.shown()["supports_resume"] is False
+@pytest.mark.proves("answered from the API", "answered from the terminal", "restarted afresh", "no tool left")
+@pytest.mark.proves("after kill: mid-stream", "after kill: at a permission", "after kill: mid-tool")
+@pytest.mark.proves("exit: KILL", "exit: TERM", "exit: HUP", "exit: Ctrl-C")
+def test_answers_count_once_and_conversations_come_back(ground: Ground, agent_home: Homes, model: ModelServer) -> None:
+    with everywhere(ground, agent_home("claude")) as told:
+        claude, place = told.driven, told.driven.home.place
+        told.becomes("waiting")
+        assert claude.shown()["supports_resume"] is False
 
-    claude.send("first [[bash touch yes]]")
-    claude.asks()
-    claude.answer("yes")
-    claude.becomes("done")
-    assert (place / "yes").exists()
-    claude.answer("yes", check=4)
-    claude.send("second [[bash touch no]]")
-    claude.asks()
-    claude.answer("no", "--message", "not that one")
-    claude.becomes("done")
-    assert not (place / "no").exists()
+        told.send("first [[bash touch yes]]")
+        request = told.becomes("blocked", "permission", options=["yes", "no"])["request"]
+        told.answer("yes", request=request)
+        told.becomes("done")
+        assert (place / "yes").exists()
+        claude.answer("yes", check=4)
+        told.send("second [[bash touch no]]")
+        told.becomes("blocked", "permission", options=["yes", "no"])
+        told.answer("no", message="not that one")
+        told.becomes("done")
+        assert not (place / "no").exists()
+        told.send("third [[bash touch key]]")
+        request = told.becomes("blocked", "permission", options=["yes", "no"])["request"]
+        told.leaves("blocked", ENTER)
+        told.becomes("done")
+        assert (place / "key").exists()
+        assert "nothing is asked" in claude.answer("no", "--request", str(request), check=4).err
 
-    # killed in the middle of a stream, then at a permission: the same conversation goes on
-    conversation = claude.shown()["conversation"]
-    claude.send("third [[hold stream]]")
-    model_waits(model, "stream")
-    eventually(lambda: "third" in transcript(claude, conversation), LONG_S)  # it writes a little later
-    claude.kill()
-    assert claude.shown()["supports_resume"] is True
-    assert "goes on with its conversation" in claude.resume()
-    model.release("stream")
-    claude.becomes("waiting")
-    assert claude.shown()["conversation"] == conversation
-    claude.send("fourth [[bash touch never]]")
-    claude.becomes("blocked", "permission")
-    eventually(lambda: "fourth" in transcript(claude, conversation), LONG_S)
-    claude.kill()
-    claude.resume()
-    claude.becomes("waiting")
-    claude.send("fifth [[say here]]")
-    claude.becomes("done")
-    history = model.history()
-    assert [prompt.split()[0] for prompt in history] == ["first", "second", "third", "fourth", "fifth"]
-    assert not (place / "never").exists()
+        # killed in the middle of a stream, at a permission, and in a tool: the same conversation goes on
+        conversation = claude.shown()["conversation"]
+        told.send("fourth [[hold stream]]")
+        model_waits(model, "stream")
+        eventually(lambda: "fourth" in transcript(claude, conversation), LONG_S)  # it writes a little later
+        told.signals(signal.SIGKILL)
+        told.ends("failed", signal="SIGKILL")
+        assert claude.shown()["supports_resume"] is True
+        assert "goes on with its conversation" in claude.resume()
+        model.release("stream")
+        told.becomes("waiting")
+        assert claude.shown()["conversation"] == conversation
+        told.send("fifth [[bash touch never]]")
+        told.becomes("blocked", "permission", options=["yes", "no"])
+        eventually(lambda: "fifth" in transcript(claude, conversation), LONG_S)
+        told.signals(signal.SIGKILL)
+        told.ends("failed", signal="SIGKILL")
+        claude.resume()
+        for number, (sent, end) in enumerate(
+            ((signal.SIGKILL, {"signal": "SIGKILL"}), (signal.SIGTERM, {"code": 143}), (signal.SIGHUP, {"code": 129}))
+        ):
+            told.becomes("waiting")
+            tool = SilentTool(place, f"tool{number}")
+            told.send(f"tool{number} [[bash {tool.command}]]")
+            tool.begins()
+            told.signals(sent)
+            told.ends("failed", **end)
+            assert not tool.runs
+            tool.end()
+            claude.resume()
+        told.becomes("waiting")
+        told.send("last [[say here]]")
+        told.becomes("done")
+        history = [prompt.split()[0] for prompt in model.history()]
+        assert history == ["first", "second", "third", "fourth", "fifth", "tool0", "tool1", "tool2", "last"]
+        assert [prompt.text.split()[0] for prompt in model.prompts()].count("first") == 1
+        assert not (place / "never").exists()
+        assert claude.shown()["conversation"] == conversation
 
-    # a restart begins anew, and sends nothing by itself
-    assert "a new conversation" in claude.restart()
-    claude.becomes("waiting")
-    assert claude.shown()["conversation"] != conversation
-    claude.send("alone")
-    claude.becomes("done")
-    assert model.history() == ["alone"]
-    claude.end()
+        # a restart begins anew, and sends nothing by itself
+        assert "a new conversation" in claude.restart()
+        told.becomes("waiting")
+        assert claude.shown()["conversation"] != conversation
+        told.send("alone")
+        told.becomes("done")
+        assert model.history() == ["alone"]
+        told.keys(CTRL_C, CTRL_C)
+        told.ends("completed", code=0)
 
 
 @pytest.mark.timeout(300)
-def test_prompts_arrive_as_they_are(claude: Driven, model: ModelServer) -> None:
-    claude.becomes("waiting")
-    long = "\n".join(f"line {number} of a long prompt" for number in range(400))
-    for text in ("two\nlines\n\nand a gap", long, "☃ naïve 漢字", "@nobody", "-h", "ends with \\"):
-        assert claude.send(text)["proof"] == "UserPromptSubmit"
-        claude.becomes("done")
-        assert model.history()[-1].rstrip() == text
-    for text in ("/nothing", "!touch shell", "# remember"):
-        assert claude.send(text)["proof"] == "UserPromptSubmit"
-        claude.becomes("done")
-        assert model.history()[-1].strip() == text
-    assert not (claude.home.place / "shell").exists()
-    claude.end()
+@pytest.mark.proves("prompt byte-exact", "exit: Ctrl-D")
+def test_prompts_arrive_as_they_are(ground: Ground, agent_home: Homes, model: ModelServer) -> None:
+    with everywhere(ground, agent_home("claude")) as told:
+        told.becomes("waiting")
+        for text in TEXTS:
+            receipt = told.send(text)
+            assert (receipt["proof"], receipt["confirmed"]) == ("UserPromptSubmit", True)
+            told.becomes("done")
+            assert model.history()[-1] == text
+        assert not (told.driven.home.place / "shell").exists()
+        # what cannot be exact is told
+        for text, taken in ((COMMAND, f" {COMMAND}"), ("a\ttab", "a    tab")):
+            assert told.send(text)["proof"] == "UserPromptSubmit, but not byte for byte"
+            told.becomes("done")
+            assert model.history()[-1] == taken
+        told.keys(CTRL_D, CTRL_D)
+        told.ends("completed", code=0)
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.proves("start-up dialog", "prompt refused")
 def test_a_start_dialog_is_told_and_never_answered_by_accident(ground: Ground, agent_home: Homes) -> None:
     home = agent_home("claude")
     settings = home.home / ".claude.json"
