@@ -157,15 +157,13 @@ def test_answers_count_once_and_conversations_come_back(ground: Ground, agent_ho
         told.signals(signal.SIGKILL)
         told.ends("failed", signal="SIGKILL")
         claude.resume()
-        for number, (sent, end) in enumerate(
-            ((signal.SIGKILL, {"signal": "SIGKILL"}), (signal.SIGTERM, {"code": 143}), (signal.SIGHUP, {"code": 129}))
-        ):
+        for number, (sent, code) in enumerate(((signal.SIGKILL, None), (signal.SIGTERM, 143), (signal.SIGHUP, 129))):
             told.becomes("waiting")
             tool = SilentTool(place, f"tool{number}")
             told.send(f"tool{number} [[bash {tool.command}]]")
             tool.begins()
             told.signals(sent)
-            told.ends("failed", **end)
+            told.ends("failed", code=code, signal="SIGKILL" if code is None else None)
             assert not tool.runs
             tool.end()
             claude.resume()

@@ -39,7 +39,7 @@ def test_every_state_is_told_with_its_reason(ground: Ground, lodging: AgentHome,
     settings.write_text(settings.read_text() + "[features]\ndefault_mode_request_user_input = true\n")
     with everywhere(ground, lodging) as told:
         codex = told.driven
-        assert told.becomes("waiting")["source"] == "app-server"
+        told.becomes("waiting", source="app-server")
 
         # a turn: the model thinks, answers, and is done
         receipt = told.send("one [[hold think]] [[say first line]]")
