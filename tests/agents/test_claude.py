@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -208,17 +210,29 @@ def test_prompts_arrive_as_they_are(ground: Ground, agent_home: Homes, model: Mo
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.proves("usage limit")
+def test_the_limit_of_a_subscription_is_told_with_its_end(ground: Ground, agent_home: Homes) -> None:
+    home = agent_home("claude")
+    env = {name: text for name, text in home.env.items() if name != "ANTHROPIC_API_KEY"}
+    with everywhere(ground, replace(home, env={**env, "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-scripted"})) as told:
+        told.becomes("waiting")
+        told.send("[[usage-limit of the plan]]")
+        report = told.becomes("error", "limit", message="You've hit your limit")
+        assert report["message"].endswith(f"resets {report['until']}")
+        assert re.fullmatch(r"\d+(:\d\d)?[ap]m \(UTC\)", report["until"])
+        told.driven.end()
+
+
+@pytest.mark.timeout(120)
 @pytest.mark.proves("start-up dialog", "prompt refused")
 def test_a_start_dialog_is_told_and_never_answered_by_accident(ground: Ground, agent_home: Homes) -> None:
     home = agent_home("claude")
     settings = home.home / ".claude.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "projects": {}}))
-    claude = Driven.begin(ground, home)
-    report = claude.becomes("blocked", "dialog")
-    assert "trust this folder" in report["message"]
-    assert "trust this folder" in claude.refused("this would press Enter")
-    assert claude.shown()["state"] == "running"
-    claude.end()
-    assert (
-        json.loads(settings.read_text())["projects"].get(str(home.place), {}).get("hasTrustDialogAccepted") is not True
-    )
+    with everywhere(ground, home) as told:
+        told.becomes("blocked", "dialog", message="trust this folder")
+        assert "trust this folder" in told.driven.refused("this would press Enter")
+        assert told.driven.shown()["state"] == "running"
+        told.driven.end()
+    trusted = json.loads(settings.read_text())["projects"].get(str(home.place), {}).get("hasTrustDialogAccepted")
+    assert trusted is not True

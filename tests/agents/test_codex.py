@@ -255,12 +255,11 @@ def test_a_start_dialog_is_told_and_never_answered_by_accident(ground: Ground, l
     settings = lodging.home / ".codex/config.toml"
     hook = '[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ntype = "command"\ncommand = "/bin/true"\n'
     settings.write_text(settings.read_text() + hook)
-    codex = Driven.begin(ground, lodging)
-    report = codex.becomes("blocked", "dialog")
-    assert "hooks" in report["message"]
-    assert "hooks" in codex.refused("this would press Enter")
-    assert "trusted_hash" not in settings.read_text()
-    codex.end()
+    with everywhere(ground, lodging) as told:
+        told.becomes("blocked", "dialog", message="hooks")
+        assert "hooks" in told.driven.refused("this would press Enter")
+        assert "trusted_hash" not in settings.read_text()
+        told.driven.end()
 
 
 @pytest.mark.timeout(120)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from typing import Any
 
 from hitchpost.errors import NOT_READ
@@ -15,6 +16,7 @@ FILE = "session file"
 ALLOW, DENY = "yes", "no"
 MOST_FILE_BYTES = 1 << 16
 FILE_AGAIN_S = 1.0
+UNTIL = re.compile(r"resets (?:at |on )?(?P<text>[^·\n]{1,80})")
 OWN_PROMPT = "<task-notification>"
 CHANGED = "but not byte for byte"
 LIMIT_WORDS = ("usage limit", "limit reached", "rate limit", "rate_limit", "out of extra usage")
@@ -44,7 +46,9 @@ class Claude(Adapter):
             self.watching.put(HOOKS, DONE, background=len(tasks), message=names or first_line(told))
         elif name == "StopFailure":
             text = str(told.get("last_assistant_message") or told.get("error") or "")
-            self.watching.put(HOOKS, ERROR, message=text, kind=is_limit(told, text))
+            kind, resets = is_limit(told, text), UNTIL.search(text)
+            until = resets["text"].strip() if kind and resets else ""
+            self.watching.put(HOOKS, ERROR, message=text, kind=kind, until=until)
         elif name == "PermissionRequest":
             return await self._permission(told)
         return None
