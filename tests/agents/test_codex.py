@@ -273,7 +273,8 @@ def test_a_watcher_that_dies_comes_back_and_knows_as_much(
     kill_watcher(codex)
     after = asks(codex)
     assert (after["message"], after["options"]) == (before["message"], before["options"])
-    codex.answer("yes")
+    kill_watcher(codex)
+    codex.answer("yes")  # it waits until the new one knows what is asked
     codex.becomes("done")
     assert (lodging.place / "asked").exists()
     kill_watcher(codex)
