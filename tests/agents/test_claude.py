@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -25,9 +26,10 @@ def model_waits(model: ModelServer, name: str) -> None:
     eventually(lambda: model.waiting(name), LONG_S)
 
 
-def transcript(claude: Driven, conversation: str) -> str:
+def is_written(claude: Driven, conversation: str, text: str) -> bool:
+    """Whether it is in the file of the conversation, which Claude writes a little later. Killed before, it is lost."""
     (file,) = claude.home.home.glob(f".claude/projects/*/{conversation}.jsonl")
-    return file.read_text()
+    return text in file.read_text()
 
 
 @pytest.mark.timeout(300)
@@ -145,7 +147,7 @@ def test_answers_count_once_and_conversations_come_back(ground: Ground, agent_ho
         conversation = claude.shown()["conversation"]
         told.send("fourth [[hold stream]]")
         model_waits(model, "stream")
-        eventually(lambda: "fourth" in transcript(claude, conversation), LONG_S)  # it writes a little later
+        eventually(partial(is_written, claude, conversation, "fourth"), LONG_S)
         told.signals(signal.SIGKILL)
         told.ends("failed", signal="SIGKILL")
         assert claude.shown()["supports_resume"] is True
@@ -155,7 +157,7 @@ def test_answers_count_once_and_conversations_come_back(ground: Ground, agent_ho
         assert claude.shown()["conversation"] == conversation
         told.send("fifth [[bash touch never]]")
         told.becomes("blocked", "permission", options=["yes", "no"])
-        eventually(lambda: "fifth" in transcript(claude, conversation), LONG_S)
+        eventually(partial(is_written, claude, conversation, "fifth"), LONG_S)
         told.signals(signal.SIGKILL)
         told.ends("failed", signal="SIGKILL")
         claude.resume()
@@ -164,6 +166,7 @@ def test_answers_count_once_and_conversations_come_back(ground: Ground, agent_ho
             tool = SilentTool(place, f"tool{number}")
             told.send(f"tool{number} [[bash {tool.command}]]")
             tool.begins()
+            eventually(partial(is_written, claude, conversation, f"tool{number} [[bash"), LONG_S)
             told.signals(sent)
             told.ends("failed", code=code, signal="SIGKILL" if code is None else None)
             assert not tool.runs
