@@ -75,6 +75,7 @@ ON_DISK = ("agents", "browser", "runtimes", "security", "store", "system")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-agents", action="store_true", help="also test the agents that most runs leave out")
+    parser.addoption("--table", action="store_true", help="write what is proven of agents, also of a selection")
 
 
 def pytest_configure(config: pytest.Config) -> None:

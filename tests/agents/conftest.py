@@ -6,13 +6,21 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.agents import homes, installed
+from tests.agents import homes, installed, proofs
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
 from tests.support import LeakWatch
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--all-agents") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(proofs.Collecting(config))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if words := proofs.claimed(item):
+            item.user_properties.append(("proves", words))
     if config.getoption("--all-agents"):
         return
     for item in items:
@@ -28,10 +36,14 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def agent_home(model: ModelServer, leak_watch: LeakWatch) -> Callable[[str], AgentHome]:
-    """Makes the home of an agent for the test's model: ``agent_home("claude")``. Skips when it is not installed."""
+def agent_home(model: ModelServer, leak_watch: LeakWatch, request: pytest.FixtureRequest) -> Callable[[str], AgentHome]:
+    """Makes the home of an agent for the test's model: ``agent_home("claude")``. Skips when it is not installed.
+
+    What the test proves, it proves of this agent.
+    """
 
     def make(name: str) -> AgentHome:
+        request.node.user_properties.append(("agent", name))
         return homes.make(name, installed.command(name), leak_watch.scratch / name, model)
 
     return make

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hitchpost import wire
@@ -92,9 +95,6 @@ class Driven:
 
     def kill(self, condition: Callable[[], bool] = lambda: True) -> None:
         """kill -9 of the agent itself."""
-        import os
-        import signal
-
         assert condition()
         os.kill(self.truth.agent_pid(self.run_number), signal.SIGKILL)
         self.truth.ended(self.run_number)
@@ -111,3 +111,51 @@ class Driven:
 
     def end(self) -> None:
         self.ground.stop(self.truth)
+
+
+class SilentTool:
+    """A tool that says nothing until the test ends it: it reads a fifo in the agent's folder."""
+
+    def __init__(self, place: Path, name: str) -> None:
+        self.command = f"cat {name}"
+        self._fifo, self._writer = place / name, -1
+        os.mkfifo(self._fifo)
+
+    def begins(self) -> None:
+        """Wait until the agent has started it."""
+        self._writer = eventually(self._opened, LONG_S, what=f"the tool: {self.command}")
+
+    @property
+    def runs(self) -> bool:
+        """Whether anybody reads, still or again."""
+        if (opened := self._opened()) is None:
+            return False
+        os.close(opened)
+        return True
+
+    def end(self) -> None:
+        os.close(self._writer)
+
+    def _opened(self) -> int | None:
+        try:
+            return os.open(self._fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return None  # nobody reads
+
+
+TEXTS = (
+    "two\nlines\n\nand a gap",
+    "\n".join(f"line {number} of a long prompt" for number in range(400)),
+    "one line of ten thousand bytes: " + "0123456789" * 1000,
+    "☃ naïve 漢字 👩‍💻",
+    "/etc/hosts is a path",
+    "!touch shell",
+    "!touch shell\nand more",
+    "# remember",
+    "@nobody",
+    "-h",
+    "ends with \\",
+)
+"""Prompts that must reach the model as they are."""
+COMMAND = "/nothing of this name"
+"""One that most agents would take for a command of their own."""

@@ -3,164 +3,239 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from tests.agents.driving import LONG_S, Driven
+from tests.agents.driving import COMMAND, LONG_S, TEXTS, Driven, SilentTool
+from tests.agents.everywhere import everywhere
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
 from tests.ground import Ground
 from tests.support import eventually
 
-ESC, CTRL_C, ENTER = b"\x1b", b"\x03", b"\r"
+ESC, CTRL_C, CTRL_D, ENTER = b"\x1b", b"\x03", b"\x04", b"\r"
 Homes = Callable[[str], AgentHome]
-
-
-@pytest.fixture
-def claude(ground: Ground, agent_home: Homes) -> Driven:
-    return Driven.begin(ground, agent_home("claude"))
 
 
 def model_waits(model: ModelServer, name: str) -> None:
     eventually(lambda: model.waiting(name), LONG_S)
 
 
-def transcript(claude: Driven, conversation: str) -> str:
+def is_written(claude: Driven, conversation: str, text: str) -> bool:
+    """Whether it is in the file of the conversation, which Claude writes a little later. Killed before, it is lost."""
     (file,) = claude.home.home.glob(f".claude/projects/*/{conversation}.jsonl")
-    return file.read_text()
+    return text in file.read_text()
 
 
 @pytest.mark.timeout(300)
-def test_every_state_is_told_with_its_reason(claude: Driven, model: ModelServer) -> None:
-    claude.becomes("waiting")
+@pytest.mark.proves("started", "working", "long silent tool", "permission asked", "question", "refused with Esc")
+@pytest.mark.proves("interrupted with Esc", "interrupted with Ctrl-C", "turn finished", "API error", "usage limit")
+@pytest.mark.proves("background work", "cleared", "prompt refused", "exit: quit")
+def test_every_state_is_told_with_its_reason(ground: Ground, agent_home: Homes, model: ModelServer) -> None:
+    with everywhere(ground, agent_home("claude")) as told:
+        told.becomes("waiting")
 
-    # a turn: the model thinks, answers, and is done
-    receipt = claude.send("one [[hold think]] [[say first line]]")
-    assert receipt["proof"] == "UserPromptSubmit"
-    assert claude.shown()["attention"] == "working"
-    model_waits(model, "think")
-    claude.becomes("working")
-    model.release("think")
-    eventually(lambda: "first line" in str(claude.becomes("done")["message"]), LONG_S)
+        # a turn: the model thinks, answers, and is done
+        receipt = told.send("one [[hold think]] [[say first line]]")
+        assert receipt["proof"] == "UserPromptSubmit"
+        assert told.driven.shown()["attention"] == "working"
+        model_waits(model, "think")
+        told.becomes("working")
+        model.release("think")
+        told.becomes("done", message="first line")
 
-    # a permission: refused with Esc in the terminal, then asked and answered from outside
-    claude.send("[[bash touch asked]]")
-    report = claude.asks()
-    assert "touch asked" in report["message"]
-    assert report["options"] == ["yes", "no"]
-    assert "waiting for a permission: " in claude.refused("do not type this")
-    claude.leaves("blocked", ESC)
-    claude.becomes("waiting")
-    assert not (claude.home.place / "asked").exists()
-    assert "nothing is asked" in claude.answer("yes", check=4).err
+        # a tool that says nothing for as long as it runs
+        tool = SilentTool(told.driven.home.place, "silent")
+        told.send(f"[[bash {tool.command}]]")
+        tool.begins()
+        told.becomes("working")
+        tool.end()
+        told.becomes("done")
 
-    # interrupted while it works, with Esc and with Ctrl-C
-    for number, key in enumerate((ESC, CTRL_C)):
-        claude.send(f"wait [[hold stop{number}]]")
-        model_waits(model, f"stop{number}")
-        claude.becomes("working")
-        claude.leaves("working", key)
-        claude.becomes("waiting")
-        model.release(f"stop{number}")
+        # a permission: refused with Esc in the terminal
+        told.send("[[bash touch asked]]")
+        told.becomes("blocked", "permission", message="touch asked", options=["yes", "no"])
+        assert "waiting for a permission: " in told.driven.refused("do not type this")
+        told.leaves("blocked", ESC)
+        told.becomes("waiting")
+        assert not (told.driven.home.place / "asked").exists()
+        assert "nothing is asked" in told.driven.answer("yes", check=4).err
 
-    # an error of the API, with its text
-    claude.send("[[error 400 out of order]]")
-    eventually(lambda: "400" in str(claude.becomes("error")["message"]), LONG_S)
+        # a question
+        told.send("[[question Which colour?|Red|Blue]]")
+        told.becomes("blocked", "question", message="Which colour?")
+        assert "asking a question" in told.driven.refused("do not type this")
+        told.leaves("blocked", ESC)
+        told.becomes("waiting")
 
-    # a dialog of its own: what is sent would be typed into it
-    claude.send("/config", "--force")
-    claude.becomes("blocked")
-    assert "not sent" in claude.refused("do not type this either")
-    claude.leaves("blocked", ESC)
-    claude.becomes("error")  # as before: the turn's end is still the last word
+        # interrupted while it works, with Esc and with Ctrl-C
+        for number, key in enumerate((ESC, CTRL_C)):
+            told.send(f"wait [[hold stop{number}]]")
+            model_waits(model, f"stop{number}")
+            told.becomes("working")
+            told.leaves("working", key)
+            told.becomes("waiting")
+            model.release(f"stop{number}")
 
-    told = claude.told()
-    for state in (("working", ""), ("blocked", "permission"), ("done", ""), ("error", ""), ("idle", "")):
-        assert state in told
-    claude.end()
-    assert claude.shown()["label"] == "stopped"
+        # errors of the API, with their text
+        told.send("[[error 400 out of order]]")
+        told.becomes("error", message="400")
+        told.send("[[usage-limit come back later]]")
+        told.becomes("error", "limit", message="come back later")
 
+        # a dialog of its own: what is sent would be typed into it
+        told.send("/config", "--force")
+        told.becomes("blocked")
+        assert "not sent" in told.driven.refused("do not type this either")
+        told.leaves("blocked", ESC)
+        told.since = 0
+        told.becomes("error")  # as before: the turn's end is still the last word
 
-@pytest.mark.timeout(300)
-def test_answers_count_once_and_conversations_come_back(claude: Driven, model: ModelServer) -> None:
-    place: Path = claude.home.place
-    claude.becomes("waiting")
-    assert claude.shown()["supports_resume"] is False
+        # a task that goes on after the turn
+        behind = SilentTool(told.driven.home.place, "behind")
+        told.send(f"[[background {behind.command}]]")
+        behind.begins()
+        told.becomes("done", background=1, message="as the test wants")
+        behind.end()
+        told.becomes("done", background=0)
 
-    claude.send("first [[bash touch yes]]")
-    claude.asks()
-    claude.answer("yes")
-    claude.becomes("done")
-    assert (place / "yes").exists()
-    claude.answer("yes", check=4)
-    claude.send("second [[bash touch no]]")
-    claude.asks()
-    claude.answer("no", "--message", "not that one")
-    claude.becomes("done")
-    assert not (place / "no").exists()
+        # another conversation, begun in the terminal
+        before = told.driven.shown()["conversation"]
+        told.send("/clear", "--force")
+        told.becomes("waiting")
+        eventually(lambda: told.driven.shown()["conversation"] != before, LONG_S)
+        assert told.driven.shown()["supports_resume"] is False
 
-    # killed in the middle of a stream, then at a permission: the same conversation goes on
-    conversation = claude.shown()["conversation"]
-    claude.send("third [[hold stream]]")
-    model_waits(model, "stream")
-    eventually(lambda: "third" in transcript(claude, conversation), LONG_S)  # it writes a little later
-    claude.kill()
-    assert claude.shown()["supports_resume"] is True
-    assert "goes on with its conversation" in claude.resume()
-    model.release("stream")
-    claude.becomes("waiting")
-    assert claude.shown()["conversation"] == conversation
-    claude.send("fourth [[bash touch never]]")
-    claude.becomes("blocked", "permission")
-    eventually(lambda: "fourth" in transcript(claude, conversation), LONG_S)
-    claude.kill()
-    claude.resume()
-    claude.becomes("waiting")
-    claude.send("fifth [[say here]]")
-    claude.becomes("done")
-    history = model.history()
-    assert [prompt.split()[0] for prompt in history] == ["first", "second", "third", "fourth", "fifth"]
-    assert not (place / "never").exists()
-
-    # a restart begins anew, and sends nothing by itself
-    assert "a new conversation" in claude.restart()
-    claude.becomes("waiting")
-    assert claude.shown()["conversation"] != conversation
-    claude.send("alone")
-    claude.becomes("done")
-    assert model.history() == ["alone"]
-    claude.end()
+        told.send("/quit", "--force")
+        told.ends("completed", code=0)
 
 
 @pytest.mark.timeout(300)
-def test_prompts_arrive_as_they_are(claude: Driven, model: ModelServer) -> None:
-    claude.becomes("waiting")
-    long = "\n".join(f"line {number} of a long prompt" for number in range(400))
-    for text in ("two\nlines\n\nand a gap", long, "☃ naïve 漢字", "@nobody", "-h", "ends with \\"):
-        assert claude.send(text)["proof"] == "UserPromptSubmit"
-        claude.becomes("done")
-        assert model.history()[-1].rstrip() == text
-    for text in ("/nothing", "!touch shell", "# remember"):
-        assert claude.send(text)["proof"] == "UserPromptSubmit"
-        claude.becomes("done")
-        assert model.history()[-1].strip() == text
-    assert not (claude.home.place / "shell").exists()
-    claude.end()
+@pytest.mark.proves("answered from the API", "answered from the terminal", "restarted afresh", "no tool left")
+@pytest.mark.proves("after kill: mid-stream", "after kill: at a permission", "after kill: mid-tool")
+@pytest.mark.proves("exit: KILL", "exit: TERM", "exit: HUP", "exit: Ctrl-C")
+def test_answers_count_once_and_conversations_come_back(ground: Ground, agent_home: Homes, model: ModelServer) -> None:
+    with everywhere(ground, agent_home("claude")) as told:
+        claude, place = told.driven, told.driven.home.place
+        told.becomes("waiting")
+        assert claude.shown()["supports_resume"] is False
+
+        told.send("first [[bash touch yes]]")
+        request = told.becomes("blocked", "permission", options=["yes", "no"])["request"]
+        told.answer("yes", request=request)
+        told.becomes("done")
+        assert (place / "yes").exists()
+        claude.answer("yes", check=4)
+        told.send("second [[bash touch no]]")
+        told.becomes("blocked", "permission", options=["yes", "no"])
+        told.answer("no", message="not that one")
+        told.becomes("done")
+        assert not (place / "no").exists()
+        told.send("third [[bash touch key]]")
+        request = told.becomes("blocked", "permission", options=["yes", "no"])["request"]
+        told.leaves("blocked", ENTER)
+        told.becomes("done")
+        assert (place / "key").exists()
+        assert "nothing is asked" in claude.answer("no", "--request", str(request), check=4).err
+
+        # killed in the middle of a stream, at a permission, and in a tool: the same conversation goes on
+        conversation = claude.shown()["conversation"]
+        told.send("fourth [[hold stream]]")
+        model_waits(model, "stream")
+        eventually(partial(is_written, claude, conversation, "fourth"), LONG_S)
+        told.signals(signal.SIGKILL)
+        told.ends("failed", signal="SIGKILL")
+        assert claude.shown()["supports_resume"] is True
+        assert "goes on with its conversation" in claude.resume()
+        model.release("stream")
+        told.becomes("waiting")
+        assert claude.shown()["conversation"] == conversation
+        told.send("fifth [[bash touch never]]")
+        told.becomes("blocked", "permission", options=["yes", "no"])
+        eventually(partial(is_written, claude, conversation, "fifth"), LONG_S)
+        told.signals(signal.SIGKILL)
+        told.ends("failed", signal="SIGKILL")
+        claude.resume()
+        for number, (sent, code) in enumerate(((signal.SIGKILL, None), (signal.SIGTERM, 143), (signal.SIGHUP, 129))):
+            told.becomes("waiting")
+            tool = SilentTool(place, f"tool{number}")
+            told.send(f"tool{number} [[bash {tool.command}]]")
+            tool.begins()
+            eventually(partial(is_written, claude, conversation, f"tool{number} [[bash"), LONG_S)
+            told.signals(sent)
+            told.ends("failed", code=code, signal="SIGKILL" if code is None else None)
+            assert not tool.runs
+            tool.end()
+            claude.resume()
+        told.becomes("waiting")
+        told.send("last [[say here]]")
+        told.becomes("done")
+        history = [prompt.split()[0] for prompt in model.history()]
+        assert history == ["first", "second", "third", "fourth", "fifth", "tool0", "tool1", "tool2", "last"]
+        assert [prompt.text.split()[0] for prompt in model.prompts()].count("first") == 1
+        assert not (place / "never").exists()
+        assert claude.shown()["conversation"] == conversation
+
+        # a restart begins anew, and sends nothing by itself
+        assert "a new conversation" in claude.restart()
+        told.becomes("waiting")
+        assert claude.shown()["conversation"] != conversation
+        told.send("alone")
+        told.becomes("done")
+        assert model.history() == ["alone"]
+        told.keys(CTRL_C, CTRL_C)
+        told.ends("completed", code=0)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.proves("prompt byte-exact", "exit: Ctrl-D")
+def test_prompts_arrive_as_they_are(ground: Ground, agent_home: Homes, model: ModelServer) -> None:
+    with everywhere(ground, agent_home("claude")) as told:
+        told.becomes("waiting")
+        for text in TEXTS:
+            receipt = told.send(text)
+            assert (receipt["proof"], receipt["confirmed"]) == ("UserPromptSubmit", True)
+            told.becomes("done")
+            assert model.history()[-1] == text
+        assert not (told.driven.home.place / "shell").exists()
+        # what cannot be exact is told
+        for text, taken in ((COMMAND, f" {COMMAND}"), ("a\ttab", "a    tab")):
+            assert told.send(text)["proof"] == "UserPromptSubmit, but not byte for byte"
+            told.becomes("done")
+            assert model.history()[-1] == taken
+        told.keys(CTRL_D, CTRL_D)
+        told.ends("completed", code=0)
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.proves("usage limit")
+def test_the_limit_of_a_subscription_is_told_with_its_end(ground: Ground, agent_home: Homes) -> None:
+    home = agent_home("claude")
+    env = {name: text for name, text in home.env.items() if name != "ANTHROPIC_API_KEY"}
+    with everywhere(ground, replace(home, env={**env, "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-scripted"})) as told:
+        told.becomes("waiting")
+        told.send("[[usage-limit of the plan]]")
+        report = told.becomes("error", "limit", message="You've hit your limit")
+        assert report["message"].endswith(f"resets {report['until']}")
+        assert re.fullmatch(r"\d+(:\d\d)?[ap]m \(UTC\)", report["until"])
+        told.driven.end()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.proves("start-up dialog", "prompt refused")
 def test_a_start_dialog_is_told_and_never_answered_by_accident(ground: Ground, agent_home: Homes) -> None:
     home = agent_home("claude")
     settings = home.home / ".claude.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "projects": {}}))
-    claude = Driven.begin(ground, home)
-    report = claude.becomes("blocked", "dialog")
-    assert "trust this folder" in report["message"]
-    assert "trust this folder" in claude.refused("this would press Enter")
-    assert claude.shown()["state"] == "running"
-    claude.end()
-    assert (
-        json.loads(settings.read_text())["projects"].get(str(home.place), {}).get("hasTrustDialogAccepted") is not True
-    )
+    with everywhere(ground, home) as told:
+        told.becomes("blocked", "dialog", message="trust this folder")
+        assert "trust this folder" in told.driven.refused("this would press Enter")
+        assert told.driven.shown()["state"] == "running"
+        told.driven.end()
+    trusted = json.loads(settings.read_text())["projects"].get(str(home.place), {}).get("hasTrustDialogAccepted")
+    assert trusted is not True

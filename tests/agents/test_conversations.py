@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from hitchpost.model import run as runs
 from hitchpost.ops.sessions.stop import stop
 from tests.agents.driving import LONG_S, Driven
+from tests.agents.everywhere import hub_with
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
 from tests.ground import Ground, Truth
@@ -20,17 +20,6 @@ from tests.hubs import HubProcess
 from tests.repos import Repo
 
 Homes = Callable[[str], AgentHome]
-
-
-@contextmanager
-def hub_with(ground: Ground, home: AgentHome) -> Iterator[HubProcess]:
-    """A hub whose sessions find the agent and its home."""
-    hub = HubProcess(ground)
-    hub.start("env", *(f"{name}={text}" for name, text in home.env.items()))
-    try:
-        yield hub
-    finally:
-        hub.stop()
 
 
 @pytest.mark.timeout(300)
@@ -67,6 +56,7 @@ def test_a_prompt_and_a_click_bring_the_conversation_back(
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.proves("forked")
 def test_a_fork_has_the_history_and_the_work_and_leaves_the_original_alone(
     ground: Ground, agent_home: Homes, model: ModelServer, repo: Repo
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hitchpost.model import machine, run
 from hitchpost.model.machine import (
     NEVER,
+    ORPHANS_S,
     AgentExited,
     AgentStarted,
     AskAgent,
@@ -37,6 +38,7 @@ from hitchpost.model.machine import (
     WriteState,
     handle,
 )
+from hitchpost.values import replace
 
 NEW, RUNNING = Run(), Run(state=run.RUNNING)
 UNSEEN = EndCounted()
@@ -174,6 +176,15 @@ def test_a_lost_source_ends_the_agent_and_is_no_stop() -> None:
     assert fed(fed(RUNNING, STOP)[0], SourceLost(1.0, now=101.0))[1] == []
     _, effects = fed(life, AgentExited(), TerminalClosed(51.0), TreeSeen(0, 51.0), EndCounted(error=run.TMUX_GONE))
     assert written(effects) == [run.FAILED]
+
+
+def test_what_a_killed_agent_has_started_is_ended_with_it_where_that_is_wished() -> None:
+    watched = replace(RUNNING, ends_orphans=True)
+    life, effects = fed(watched, AgentExited(), TerminalClosed(5.0, killed=True), TreeSeen(1, 5.0))
+    assert (effects, life.force_at) == ([LookAtTree(), AskTree()], 5.0 + ORPHANS_S)
+    for run_before, killed in ((watched, False), (RUNNING, True)):
+        _, effects = fed(run_before, AgentExited(), TerminalClosed(5.0, killed=killed))
+        assert effects == [CountEnd()]
 
 
 def test_a_deleted_workspace_is_told_once_and_ends_nothing() -> None:

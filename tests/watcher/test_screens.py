@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.agents import rules
+from hitchpost.agents.rules import Guarded
 
 SHARE = "it asks whether to share usage data: hitch attach, and answer"
 TRUST = "it asks whether you trust this folder: hitch attach, and answer"
@@ -97,8 +98,19 @@ def test_text_that_was_not_sent_is_seen(screen: str, left: str | None):
 def test_a_text_that_would_be_a_command_is_refused_even_behind_spaces():
     prompt = rules.load("copilot").prompt
     assert rules.guarded(prompt, " \n!rm x") is None
-    assert rules.guarded(prompt, "/word") == " /word"
-    assert rules.guarded(prompt, "ends \\") == "ends \\ "
+    assert rules.guarded(prompt, "/word") == Guarded(" /word")
+    assert rules.guarded(prompt, "ends \\") == Guarded("ends \\ ")
+
+
+def test_a_text_is_changed_only_where_it_must_be():
+    prompt = rules.load("claude").prompt
+    for text in ("/etc/hosts: what is it?", "# remember", "@nobody", " /word", "/etc/hosts\n/word"):
+        assert rules.guarded(prompt, text) == Guarded(text)
+    for text in ("/word", "/", "/word and\nmore", "/mcp:tool it"):
+        assert rules.guarded(prompt, text) == Guarded(f" {text}")
+    guarded = rules.guarded(prompt, "!touch it \\")
+    assert guarded is not None
+    assert (guarded.before, guarded.text) == (" !", "touch it \\ ")
 
 
 @pytest.mark.parametrize("agent", ["aider", "goose"])

@@ -6,7 +6,7 @@ A new version of an agent that looks different is a change of that file. ``hitch
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hitchpost.agents import catalog
@@ -50,11 +50,34 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptRules:
-    """How a text reaches the agent as it is. ``guards`` maps a beginning to what is put before it; None refuses."""
+class Guard:
+    """For texts that begin, or end, with ``text``, and have ``only``: ``adds`` is put there; None refuses them.
 
-    guards: tuple[tuple[str, str | None], ...] = ()
-    end_guards: tuple[tuple[str, str | None], ...] = ()
+    With ``press``, ``adds`` and ``text`` are typed first, then these keys are pressed, which take ``adds`` away again,
+    and then the rest is typed.
+    """
+
+    text: str
+    adds: str | None
+    only: re.Pattern[str] | None = None
+    press: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A text as it must be typed: first ``before``, then the keys ``press``, then ``text``."""
+
+    text: str
+    before: str = ""
+    press: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRules:
+    """How a text reaches the agent as it is, or nearly so."""
+
+    guards: tuple[Guard, ...] = ()
+    end_guards: tuple[Guard, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +145,15 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
     return None if text is None else re.compile(text, re.MULTILINE)
 
 
-def _guards(found: dict[str, Any]) -> tuple[tuple[str, str | None], ...]:
-    """``false`` in the file refuses such a text."""
-    return tuple((text, None if guard is False else str(guard)) for text, guard in found.items())
+def _guards(found: dict[str, Any]) -> tuple[Guard, ...]:
+    """A text is what is added, ``false`` refuses, and a table has all that a guard can have."""
+    return tuple(_guard(text, guard) for text, guard in found.items())
+
+
+def _guard(text: str, found: Any) -> Guard:
+    if isinstance(found, dict):
+        return Guard(text, str(found["adds"]), _pattern(found.get("only")), str(found.get("press", "")))
+    return Guard(text, None if found is False else str(found))
 
 
 def first_match(rules: tuple[Rule, ...], text: str, *, reading: bool | None = None, printed: str = "") -> Match | None:
@@ -157,18 +186,20 @@ def composed(composer: re.Pattern[str], screen: str) -> str | None:
     return found[-1] if found else None  # what is above the last one was said before
 
 
-def guarded(rules: PromptRules, text: str) -> str | None:
-    """``text`` as it must be typed to arrive as it is; None when it cannot."""
-    for begin, guard in rules.guards:
-        if (text.lstrip() if guard is None else text).startswith(begin):  # a space does not help where it is refused
-            if guard is None:
+def guarded(rules: PromptRules, text: str) -> Guarded | None:
+    """``text`` as it must be typed to be taken as a prompt; None when it cannot."""
+    typed = Guarded(text)
+    for guard in rules.guards:
+        # a space does not help where it is refused
+        begins = (text.lstrip() if guard.adds is None else text).startswith(guard.text)
+        if begins and (guard.only is None or guard.only.search(text)):
+            if guard.adds is None:
                 return None
-            text = guard + text
+            typed = Guarded(guard.adds + text)
+            if guard.press:
+                typed = Guarded(text.removeprefix(guard.text), guard.adds + guard.text, guard.press)
             break
-    for end, guard in rules.end_guards:
-        if text.endswith(end):
-            if guard is None:
-                return None
-            text += guard
-            break
-    return text
+    for guard in rules.end_guards:
+        if text.endswith(guard.text):
+            return None if guard.adds is None else replace(typed, text=typed.text + guard.adds)
+    return typed

@@ -61,7 +61,9 @@ class Keeper:
     def __init__(self, spec: RunSpec, run_folder: str) -> None:
         self.spec, self.run_folder = spec, run_folder
         self.cols, self.rows = spec.cols, spec.rows
-        self.run = machine.Run(grace_s=spec.grace_s, ends_survivors=spec.survivors == "kill")
+        self.run = machine.Run(
+            grace_s=spec.grace_s, ends_survivors=spec.survivors == "kill", ends_orphans=bool(spec.watcher.argv)
+        )
         self.pane: Pane | None = None
         self.last_words = ""
         self.done = False
@@ -262,7 +264,9 @@ class Keeper:
         """The agent has ended, and all of its output has been told."""
         self.checks.end()
         self.timers.cancel("activity")
-        self.feed(machine.TerminalClosed(time.monotonic()))
+        status = self.source.wait_status
+        killed = status is not None and os.WIFSIGNALED(status)
+        self.feed(machine.TerminalClosed(time.monotonic(), killed))
 
     def lost(self, grace_s: float) -> None:
         """The agent has lost what it ran in."""

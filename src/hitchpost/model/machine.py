@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 POLITE_S = 3.0
 """How long the agent alone has to end, before everything below it is asked to."""
 ROUND_S, LONGEST_ROUND_S = 0.02, 1.0
+ORPHANS_S = 1.0
+"""How long what a killed agent has left behind has to end."""
 NEVER = float("inf")
 
 
@@ -39,13 +41,15 @@ NEVER = float("inf")
 class Run:
     """One run, as far as its end is concerned. Times without a value are ``NEVER``.
 
-    ``ends_survivors``: what the agent leaves behind is ended with it. ``exited``: the agent is gone. ``closed``: so is
-    its terminal, and all of its output is read. ``counting``: its end is being worked out. ``over``: nothing follows.
+    ``ends_survivors``: what the agent leaves behind is ended with it; ``ends_orphans``: if it was killed. ``exited``:
+    the agent is gone. ``closed``: so is its terminal, and all of its output is read. ``counting``: its end is being
+    worked out. ``over``: nothing follows.
     """
 
     state: str = STARTING
     grace_s: float = 10.0
     ends_survivors: bool = False
+    ends_orphans: bool = False
     intent: str | None = None
     exited: bool = False
     closed: bool = False
@@ -109,9 +113,10 @@ class AgentExited(Event):
 
 @value
 class TerminalClosed(Event):
-    """The agent has ended, and all of its output is read."""
+    """The agent has ended, and all of its output is read. ``killed``: by a signal."""
 
     now: float
+    killed: bool = False
 
 
 @value
@@ -285,6 +290,8 @@ def _on_closed(run: Run, event: TerminalClosed) -> tuple[Run, Effects]:
     if run.closed:
         return run, ()
     run = replace(run, exited=True, closed=True)
+    if event.killed and run.ends_orphans and run.intent is None:
+        run = replace(run, ends_survivors=True, grace_s=min(run.grace_s, ORPHANS_S))
     if run.intent is None and not run.ends_survivors:
         return _count(run)
     return run, (LookAtTree(),)

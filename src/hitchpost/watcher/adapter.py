@@ -31,6 +31,8 @@ class Adapter:
         self.rules = rules.load(self.agent.name)
         self._waiting: list[asyncio.Event] = []
         self._proof: tuple[str, str] | None = None
+        self.typed = ""
+        """The prompt that was typed last."""
         self._busy_at = (0.0, "")
         self._looks = Looks(watching.start, self._take_look, self._after_looks)
         self._title = TitlePrompt(self)
@@ -181,8 +183,9 @@ class Adapter:
         self._proof = (text, by)
         self.on_verdict()
 
-    def forget_proof(self) -> None:
-        self._proof = None
+    def forget_proof(self, text: str) -> None:
+        """``text`` is typed next: what was proven before counts no more."""
+        self._proof, self.typed = None, text
 
     def proof_since(self, began: float) -> str | None:
         """What shows that the agent has the prompt: its own word, else that it began to work just then."""

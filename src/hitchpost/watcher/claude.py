@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from typing import Any
 
 from hitchpost.errors import NOT_READ
@@ -15,6 +16,9 @@ FILE = "session file"
 ALLOW, DENY = "yes", "no"
 MOST_FILE_BYTES = 1 << 16
 FILE_AGAIN_S = 1.0
+UNTIL = re.compile(r"resets (?:at |on )?(?P<text>[^·\n]{1,80})")
+OWN_PROMPT = "<task-notification>"
+CHANGED = "but not byte for byte"
 LIMIT_WORDS = ("usage limit", "limit reached", "rate limit", "rate_limit", "out of extra usage")
 
 
@@ -35,17 +39,24 @@ class Claude(Adapter):
         elif name == "UserPromptSubmit":
             self.watching.conversation(session, begun=True)
             self.watching.put(HOOKS, WORKING)
-            self.prompted(str(told.get("prompt", "")), name)
+            self._on_prompt(str(told.get("prompt", "")), name)
         elif name == "Stop":
             tasks = [task for task in _objects(told.get("background_tasks")) if task.get("status") in (None, "running")]
             names = ", ".join(str(task.get("description") or task.get("command") or "") for task in tasks)
             self.watching.put(HOOKS, DONE, background=len(tasks), message=names or first_line(told))
         elif name == "StopFailure":
             text = str(told.get("last_assistant_message") or told.get("error") or "")
-            self.watching.put(HOOKS, ERROR, message=text, kind=is_limit(told, text))
+            kind, resets = is_limit(told, text), UNTIL.search(text)
+            until = resets["text"].strip() if kind and resets else ""
+            self.watching.put(HOOKS, ERROR, message=text, kind=kind, until=until)
         elif name == "PermissionRequest":
             return await self._permission(told)
         return None
+
+    def _on_prompt(self, text: str, by: str) -> None:
+        """It tells the text that its model gets. What a task of its own has to say comes the same way."""
+        if not text.startswith(OWN_PROMPT):
+            self.prompted(text, by if text == self.typed else f"{by}, {CHANGED}")
 
     async def _permission(self, told: dict[str, Any]) -> dict[str, Any] | None:
         """Hold the hook until somebody answers here, or the question is gone because somebody pressed a key."""

@@ -310,6 +310,7 @@ class Codex(Adapter):
         self._say(BLOCKED, asked.text, kind=asked.kind, request=request, options=tuple(asked.answers))
 
     async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
+        await self.until(lambda: self._alone or SERVER in self.watching.evidence, READY_S)  # we may be new here
         if self._server is None:
             return await super().answer(request, choice, message)
         shown = self.watching.verdict.request if self.watching.verdict is not None else ""

@@ -77,11 +77,14 @@ class Prompts:
 
     # typing -------------------------------------------------------------------------------------------------------
 
-    async def _type(self, text: str, guarded: str, *, enter: bool) -> dict[str, Any]:
+    async def _type(self, text: str, guarded: rules.Guarded, *, enter: bool) -> dict[str, Any]:
         began = time.monotonic()
-        self._adapter.forget_proof()
+        self._adapter.forget_proof(text)
         careful = enter and self._careful
-        offset = await self._watching.link.type(guarded, enter=enter and not careful)
+        if guarded.press:
+            await self._watching.link.type(guarded.before, enter=False)
+            await self._watching.link.press(guarded.press)
+        offset = await self._watching.link.type(guarded.text, enter=enter and not careful)
         if careful and (why := await self._press_enter(text, began)) is not None:
             return {"ok": False, "why": why}
         answer: dict[str, Any] = {"ok": True, "offset": offset, "proof": ""}

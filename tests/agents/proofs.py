@@ -1,0 +1,176 @@
+"""What is proven of each real agent: ``docs/agents.md`` has a table of it, made from the results of a run.
+
+A test says with ``@pytest.mark.proves("working", "turn finished")`` what it proves, in the words of ``WORDS``; of which
+agent, it says by asking for the agent's home. ``script/test --all-agents`` writes the table. With a selection (``-k``,
+or a file) it is written only if ``--table`` is given, and then only for the agents that ran. What a run has not
+proven is not in it.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from script.agents import AGENTS
+
+PAGE = Path(__file__).parents[2] / "docs/agents.md"
+BEGIN, END = "<!-- what is proven: made by script/test --all-agents -->", "<!-- end of what is proven -->"
+WORDS = (
+    "started",
+    "start-up dialog",
+    "working",
+    "long silent tool",
+    "permission asked",
+    "question",
+    "refused with Esc",
+    "interrupted with Esc",
+    "interrupted with Ctrl-C",
+    "turn finished",
+    "API error",
+    "usage limit",
+    "background work",
+    "cleared",
+    "exit: quit",
+    "exit: Ctrl-C",
+    "exit: Ctrl-D",
+    "exit: TERM",
+    "exit: HUP",
+    "exit: KILL",
+    "no tool left",
+    "prompt byte-exact",
+    "prompt byte-exact: /word",
+    "prompt refused",
+    "answered from the API",
+    "answered from the terminal",
+    "after kill: mid-stream",
+    "after kill: at a permission",
+    "after kill: mid-tool",
+    "restarted afresh",
+    "forked",
+)
+"""One line of the table each. Events are told alike by ps, API, WebSocket and story: ``tests.agents.everywhere``."""
+NOT_POSSIBLE: dict[tuple[str, str], str] = {
+    ("claude", "prompt byte-exact: /word"): "it would be a command; a space is put before it, and the receipt says so",
+}
+"""(agent, word) → why there is no such thing."""
+YES, NO = "yes", "no"
+VERSION = re.compile(r"\d+(?:\.\d+)+")
+
+Results = dict[str, dict[str, bool]]
+"""For each agent and word: whether all tests that claim it have passed."""
+
+
+def claimed(item: pytest.Item) -> list[str]:
+    words = [word for mark in item.iter_markers("proves") for word in mark.args]
+    unknown = [word for word in words if word not in WORDS]
+    if unknown:
+        raise pytest.UsageError(f"{item.nodeid}: expected a word of tests/agents/proofs.py, got {unknown[0]!r}")
+    return words
+
+
+# the table --------------------------------------------------------------------------------------------------------
+
+
+def rows(page: str) -> list[list[str]]:
+    """The cells of the table, its line of dashes left out. The first column has the words."""
+    table = page.partition(BEGIN)[2].partition(END)[0].strip().splitlines()
+    lines = [line for line in table if line.startswith("|") and not line.startswith("|---")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def columns(page: str) -> dict[str, list[str]]:
+    """For each agent what stands below its name: its version, then a cell for each word."""
+    table = rows(page)
+    heads = table[0][1:] if table else []
+    return {agent: [row[number] for row in table[1:]] for number, agent in enumerate(heads, 1)}
+
+
+def updated(page: str, results: Results, versions: dict[str, str]) -> str:
+    """``page`` with new columns for the agents of ``results``; those of the others stay."""
+    before = columns(page)
+    table = {}
+    for agent in AGENTS:
+        if agent in results:
+            table[agent] = [versions[agent], *(cell(agent, word, results[agent]) for word in WORDS)]
+        else:
+            table[agent] = before.get(agent, [""] * (1 + len(WORDS)))
+    below = [[word, *(column[number] for column in table.values())] for number, word in enumerate(("version", *WORDS))]
+    head, *lines = (f"| {' | '.join(line)} |" for line in ([" ", *table], *below))
+    made = "\n".join((head, "|---" * (1 + len(table)) + "|", *lines))
+    return f"{page.partition(BEGIN)[0]}{BEGIN}\n{made}\n{END}{page.partition(END)[2]}"
+
+
+def cell(agent: str, word: str, proven: dict[str, bool]) -> str:
+    if word in proven:
+        return YES if proven[word] else NO
+    why = NOT_POSSIBLE.get((agent, word))
+    return f"not possible: {why}" if why else ""
+
+
+def version(name: str) -> str:
+    """As it is locked; and as the program says it, where that is another."""
+    agent = AGENTS[name]
+    done = subprocess.run([agent.path, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    said = VERSION.search(done.stdout)
+    locked = agent.version()
+    return locked if said is None or said[0] == locked else f"{said[0]} (locked as {locked})"
+
+
+def problems(page: str) -> Iterator[str]:
+    """Why the table is not one of today's words and versions."""
+    table = columns(page)
+    if tuple(row[0] for row in rows(page)[2:]) != WORDS:
+        yield "its lines are not the words of tests/agents/proofs.py"
+    if tuple(table) != tuple(AGENTS):
+        yield "its columns are not the agents of script/agents"
+    for agent, (said, *cells) in table.items():
+        if any(cells) and agent in AGENTS and AGENTS[agent].version() not in VERSION.findall(said):
+            yield f"{agent} is {said} there, and {AGENTS[agent].version()} is tested"
+        if any(text not in (YES, NO, "") and not text.startswith("not possible: ") for text in cells):
+            yield f"{agent} has a cell that is neither {YES} nor {NO}"
+
+
+# the run ----------------------------------------------------------------------------------------------------------
+
+
+class Collecting:
+    """Of the process that all results come to. ``lost`` are failures of which no agent is known."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.results: Results = {}
+        self.lost: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        told: dict[str, Any] = dict(report.user_properties)
+        words, agent = told.get("proves"), told.get("agent")
+        if not words or (report.when == "setup" and report.passed):
+            return
+        if agent is None:
+            self.lost += [report.nodeid] if report.failed else []
+            return
+        proven = self.results.setdefault(agent, {})
+        for word in words:
+            proven[word] = proven.get(word, True) and report.passed
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        config = self.config
+        selected = bool(config.option.keyword or config.option.markexpr or len(config.args) != 1)
+        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or (
+            selected and not config.option.table
+        ):
+            return
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        assert isinstance(reporter, pytest.TerminalReporter)
+        if self.lost:
+            reporter.write_line(f"\n{PAGE.name} was not written: {self.lost[0]} failed before its agent was known")
+            return
+        versions = {agent: version(agent) for agent in self.results}
+        PAGE.write_text(updated(PAGE.read_text(), self.results, versions))
+        reporter.write_line(f"\n{PAGE.name}: what is proven of {', '.join(self.results)} was written")
