@@ -55,7 +55,7 @@ WORDS = (
 )
 """One line of the table each. Events are told alike by ps, API, WebSocket and story: ``tests.agents.everywhere``."""
 NOT_POSSIBLE: dict[tuple[str, str], str] = {
-    ("claude", "prompt byte-exact: /word"): "it would be a command; a space is put before it, and the receipt says so",
+    ("claude", "prompt byte-exact: /word"): "it would be a command, so it is refused",
 }
 """(agent, word) → why there is no such thing."""
 YES, NO = "yes", "no"

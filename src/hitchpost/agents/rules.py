@@ -152,7 +152,8 @@ def _guards(found: dict[str, Any]) -> tuple[Guard, ...]:
 
 def _guard(text: str, found: Any) -> Guard:
     if isinstance(found, dict):
-        return Guard(text, str(found["adds"]), _pattern(found.get("only")), str(found.get("press", "")))
+        adds = None if found.get("refuse") is True else str(found["adds"])
+        return Guard(text, adds, _pattern(found.get("only")), str(found.get("press", "")))
     return Guard(text, None if found is False else str(found))
 
 
@@ -190,9 +191,8 @@ def guarded(rules: PromptRules, text: str) -> Guarded | None:
     """``text`` as it must be typed to be taken as a prompt; None when it cannot."""
     typed = Guarded(text)
     for guard in rules.guards:
-        # a space does not help where it is refused
-        begins = (text.lstrip() if guard.adds is None else text).startswith(guard.text)
-        if begins and (guard.only is None or guard.only.search(text)):
+        shown = text.lstrip() if guard.adds is None else text  # a space does not help where it is refused
+        if shown.startswith(guard.text) and (guard.only is None or guard.only.search(shown)):
             if guard.adds is None:
                 return None
             typed = Guarded(guard.adds + text)

@@ -174,9 +174,9 @@ class Adapter:
         """Why the agent takes no prompt now. One that has just been started gets time to become ready."""
         return await self._prompts.refusal()
 
-    async def unsent(self, *, working: bool) -> str | None:
+    async def unsent(self) -> str | None:
         """Why a text must not be typed, as far as only the screen knows: there is another text, or no prompt."""
-        return await self._prompts.unsent(working=working)
+        return await self._prompts.unsent()
 
     def prompted(self, text: str, by: str) -> None:
         """The agent has shown that it has a prompt."""

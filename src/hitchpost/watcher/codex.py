@@ -349,11 +349,11 @@ class Codex(Adapter):
     def _is_blocked(self) -> bool:
         return self.watching.verdict is not None and self.watching.verdict.state == BLOCKED
 
-    async def unsent(self, *, working: bool) -> str | None:
+    async def unsent(self) -> str | None:
         """Neither a dialog nor what is typed and not sent matters to a prompt that goes to the server."""
         if self._server is not None:
             return None
         dialog = self.match(await self.watching.screen.text())
         if dialog is not None and dialog.state == BLOCKED:
             return attention.refusal({"state": BLOCKED, **dialog.details})
-        return await super().unsent(working=working)
+        return await super().unsent()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hitchpost.agents import rules
 from hitchpost.model import attention
-from hitchpost.model.attention import HOOKS, UNKNOWN, WORKING
+from hitchpost.model.attention import HOOKS, UNKNOWN
 from hitchpost.values import asdict
 from hitchpost.watcher.looks import LOOK_S, SHOWN_S
 from hitchpost.watcher.title_prompt import NO_PROMPT
@@ -31,6 +31,9 @@ class Prompts:
         self._adapter, self._watching = adapter, adapter.watching
         self._rules = adapter.rules
         self._careful = self._rules.enter_after_s > 0
+        self._delivered = ""
+        """The first line of the last text that the agent has shown to have. An emulator that draws it otherwise than the
+        agent thinks, such as a letter made of several, can leave it on the screen."""
 
     async def send(self, text: str, *, enter: bool) -> dict[str, Any]:
         """One at a time: the proof of one must not be taken for that of another."""
@@ -51,10 +54,10 @@ class Prompts:
             return NOT_READY.format(READY_S)
         if (why := self._blocked()) is not None:
             return why
-        return await self._adapter.unsent(working=watching.verdict.state == WORKING)
+        return await self._adapter.unsent()
 
-    async def unsent(self, *, working: bool) -> str | None:
-        if self._rules.composer is not None and (self._careful or not working):
+    async def unsent(self) -> str | None:
+        if self._rules.composer is not None:
             left, deadline = await self._composed(), time.monotonic() + SHOWN_S
             while left is None and self._careful and self._blocked() is None:
                 if time.monotonic() > deadline:
@@ -63,7 +66,7 @@ class Prompts:
                 left = await self._composed()
             if self._rules.only_at_start:
                 self._watching.screen.close()
-            if left:
+            if left and left != self._delivered:
                 return f"there is unsent text in the agent's prompt: {left[:80]!r}"
         return self._blocked()
 
@@ -92,7 +95,9 @@ class Prompts:
             return answer
         self._watching.delivered(began)
         await self._proven(began, PROOF_S)
-        return {**answer, "proof": self._adapter.proof_since(began) or ""}
+        proof = self._adapter.proof_since(began) or ""
+        self._delivered = text.partition("\n")[0].rstrip() if proof else ""
+        return {**answer, "proof": proof}
 
     async def _press_enter(self, text: str, began: float) -> str | None:
         """When the text stands in the agent's prompt, and nothing else came up meanwhile. Why not, if so.
