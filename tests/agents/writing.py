@@ -328,7 +328,8 @@ class Gemini:
             "@type": "type.googleapis.com/google.rpc.QuotaFailure",
             "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel", "quotaMetric": "requests"}],
         }
-        error = {"code": 429, "message": text, "status": "RESOURCE_EXHAUSTED", "details": [quota]}
+        retry = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{RESETS_IN_S}s"}
+        error = {"code": 429, "message": text, "status": "RESOURCE_EXHAUSTED", "details": [quota, retry]}
         return Refusal(429, {"error": error}, {})
 
     def _answer(self, own: list[Mapping[str, Any]], why: str | None = None) -> Mapping[str, Any]:

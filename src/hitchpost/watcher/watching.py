@@ -12,10 +12,11 @@ from hitchpost.agents.catalog import Agent
 from hitchpost.agents.prepare import is_conversation_id
 from hitchpost.errors import FAILURES, HitchpostError
 from hitchpost.model import attention
-from hitchpost.model.attention import DELIVERED_S, WORKING, Evidence
+from hitchpost.model.attention import DELIVERED_S, LIMIT, WORKING, Evidence
 from hitchpost.store.session import Session
 from hitchpost.values import asdict
 from hitchpost.watcher.adapter import OSC, Adapter
+from hitchpost.watcher.limits import ends_at
 from hitchpost.watcher.link import KeeperLink
 from hitchpost.watcher.screen import LogScreen
 from hitchpost.watcher.titles import LogTitle
@@ -113,6 +114,8 @@ class Watching:
         said: dict[str, Any] = {
             name: attention.plain(item) if isinstance(item, str) else item for name, item in more.items()
         }
+        if said.get("kind") == LIMIT and not said.get("until"):
+            said["until"] = ends_at(said.get("message", ""))
         self.evidence[source] = Evidence(source, state, time.monotonic(), **said)
         self._judge()
 
