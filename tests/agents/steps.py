@@ -147,7 +147,7 @@ def begin_tool(walk: Walk, tool: SilentTool) -> None:
     else:
         # one that only reads may need no permission
         walk.told.send(f"tool [[bash {tool.command} > read]]")
-        walk.told.becomes("blocked", "permission", message=tool.command)
+        walk.told.becomes("blocked", "permission", message=tool.command, options=list(walk.ways.options))
         walk.told.answer("yes")
     tool.begins()
     walk.told.becomes("working")
@@ -188,29 +188,36 @@ def api_error(walk: Walk) -> None:
 
 def usage_limit(walk: Walk) -> None:
     """With its text, and when it ends, as far as the agent shows that."""
-    state, text = walk.ways.limit
+    state, text, reason = walk.ways.limit
     before = len(walk.model.requests())
-    walk.told.send("[[usage-limit no credits are left. Try again at 18:30.]]")
+    walk.told.send(f"[[usage-limit {reason}]]")
     if walk.told.driven.home.name == "aider":
         walk.told.becomes("working", message=text)
         eventually(lambda: len(walk.model.requests()) - before > 6, LONG_S, what="aider to try again")
-    walk.told.becomes(state, "limit", message=text, until="18:30" if "18:30" in text else None)
+    report = walk.told.becomes(state, "limit", message=text)
+    assert report["until"] == "18:30" if "18:30" in text else report["until"]
     if state == "blocked":
         assert "usage limit" in walk.told.driven.refused("1")
+    if report["options"]:
         walk.told.answer("stop")
         walk.told.becomes("error", "limit")
+    elif state == "blocked":
+        walk.press(*walk.ways.interrupts["Esc"])
+        walk.told.becomes("waiting")
     walk.tidy()
 
 
 def cleared(walk: Walk) -> None:
     """What was said before is gone, and does not come back."""
-    before = walk.told.driven.shown()["conversation"]
     walk.press(walk.ways.clear.encode(), b"\r")
-    walk.told.becomes("waiting")
-    walk.told.send("afresh [[say yes]]")
+    walk.settles()
+    if walk.ways.exact:  # which conversation it is in is known when it has a prompt
+        walk.press(b"afresh [[say yes]]", b"\r")
+    else:
+        walk.told.send("afresh [[say yes]]")
     walk.told.becomes("done")
     assert walk.model.history() == ["afresh [[say yes]]"]
-    assert before
+    assert (walk.told.driven.shown()["conversation"] is not None) == walk.ways.tells_cleared
 
 
 STEPS: tuple[Callable[[Walk], None], ...] = (

@@ -49,6 +49,18 @@ LIMITED = """
 │                                                                              │
 ╰──────────────────────────────────────────────────────────────────────────────╯
 """
+QUESTION = """
+╭──────────────────────────────────────────────────────────────────────────────╮
+│ Answer Questions                                                             │
+│                                                                              │
+│ Which colour?                                                                │
+│                                                                              │
+│ ● 1.  Red                                                                    │
+│   2.  Enter a custom value                                                   │
+│                                                                              │
+│ Enter to select · ↑/↓ to navigate · Esc to cancel                            │
+╰──────────────────────────────────────────────────────────────────────────────╯
+"""
 QWEN = f"""\
   > three
 
@@ -73,12 +85,24 @@ QWEN_ASKED = """\
 
   ⠏ Waiting for user confirmation...
 """
+QWEN_QUESTION = """\
+  ? AskUserQuestion Ask user 1 question ←
+     Question
+     Which colour?
+     ❯ 1. Red
+       2. Type something...
+     ↑/↓: Navigate | Enter: Select | Esc: Cancel
+  ⠏ Waiting for user confirmation...
+"""
 
 
 @pytest.mark.parametrize(
     ("agent", "screen", "expected"),
     [
         ("gemini", gemini(), None),
+        ("gemini", said("one") + QUESTION, ("blocked", "question", "Which colour?", ())),
+        ("gemini", gemini(said("one"), QUESTION, "\n✦ Blue, then.\n"), None),
+        ("qwen", QWEN_QUESTION, ("blocked", "question", "", ())),
         ("gemini", said("one") + ASKED, ("blocked", "permission", "Shell touch q1", ("yes", "no"))),
         ("gemini", gemini(said("one"), ASKED, "\n✦ Allowed.\n"), None),
         (

@@ -32,13 +32,16 @@ class Ways:
     """Whether the end of a turn comes with the first line of the answer."""
     question: bool | None = None
     """Whether a question can be answered from outside; None where the agent asks none."""
-    limit: tuple[str, str] = ("error", LIMIT)
+    limit: tuple[str, str, str] = ("error", LIMIT, LIMIT)
+    """What it is at a usage limit, with which text, when the model says what."""
     interrupts: Mapping[str, Keys] = field(default_factory=lambda: {"Esc": (ESC,), "Ctrl-C": (CTRL_C,)})
     tidy: bytes = b""
     """Pressed after a turn that got no answer, where the agent would send its prompt again."""
     joins: bool = False
     """Whether a prompt that got no answer comes again with the next, as one text."""
     clear: str = "/clear"
+    tells_cleared: bool = True
+    """Whether it can be known which conversation it begins then."""
     quits: Mapping[str, Keys] = field(default_factory=dict)
     term: Mapping[str, object] = field(default_factory=lambda: {"signal": "SIGTERM"})
     hup: Mapping[str, object] = field(default_factory=lambda: {"signal": "SIGHUP"})
@@ -59,7 +62,8 @@ WAYS = {
         asks="Shell touch {}",
         says=False,
         question=False,
-        limit=("blocked", "Usage limit reached"),
+        limit=("blocked", "Usage limit reached", LIMIT),
+        tells_cleared=False,
         quits={"quit": (b"/quit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D, CTRL_D)},
         term={"code": 0},
         hup={"code": 0},
@@ -72,6 +76,7 @@ WAYS = {
         asks="bash: touch {}",
         options=("yes", "no", "always"),
         question=True,
+        limit=("blocked", "no credits", "no credits are left. Try again in 3600 s."),
         interrupts={"Esc": (ESC, ESC)},
         clear="/new",
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C,), "Ctrl-D": (CTRL_D,)},
@@ -81,7 +86,7 @@ WAYS = {
     ),
     "qwen": Ways(
         proofs=("UserPromptSubmit",),
-        asks="run_shell_command: touch {}",
+        asks="touch {}",
         says=False,
         question=False,
         tidy=CTRL_U,

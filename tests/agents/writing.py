@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -279,7 +280,8 @@ class Chat:
     @staticmethod
     def limit(text: str) -> Refusal:
         error = {"type": "insufficient_quota", "code": "insufficient_quota", "param": None, "message": text}
-        return Refusal(429, {"error": error}, {"x-should-retry": "false"})
+        wait = re.search(r"again in (\d+) s", text)
+        return Refusal(429, {"error": error}, {"retry-after": wait[1]} if wait else {"x-should-retry": "false"})
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": int(time.time()), "model": self.model}

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLDER = os.path.join(os.path.dirname(__file__), "catalog")
-RULES = "rules"
-"""The adapter that reads the screen, for an agent whose file names none and has rules for it."""
+RULES, LINES = "rules", "lines"
+"""The adapters that read the screen: of any agent whose file has rules and names none, and of one that reads lines."""
 REPL, COMPILE = "repl", "compile"
 """The kinds of program: one that answers a person, and one that works in silence for minutes."""
 SHAPES = (
@@ -181,7 +181,7 @@ def _check_watched(agent: Agent, found: dict[str, Any]) -> None:
 
     from hitchpost.agents import rules
 
-    known = {RULES}
+    known = {RULES, LINES}
     for file_name in os.listdir(FOLDER):
         with open(os.path.join(FOLDER, file_name), "rb") as file:
             known.add(tomllib.load(file).get("adapter", RULES))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -204,9 +205,10 @@ class Opencode(Adapter):
         return self._proof[1] if self._proof is not None and self._proof[0] == text else ""
 
     async def _show(self, session: str) -> None:
-        """Whoever attaches sees the conversation that the prompt goes to."""
+        """Whoever attaches sees the conversation that the prompt goes to, unless its screen is too slow to be asked."""
         assert self.server is not None
-        await self.server.ask("POST", "/tui/select-session", {"sessionID": session})
+        with suppress(ServerSilent):
+            await self.server.ask("POST", "/tui/select-session", {"sessionID": session})
 
     # answers ------------------------------------------------------------------------------------------------------
 

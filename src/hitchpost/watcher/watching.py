@@ -185,15 +185,20 @@ class Watching:
         if not conversation_id or is_conversation_id(conversation_id):
             self.start(self._write_conversation(conversation_id, begun))
 
-    async def _write_conversation(self, conversation_id: str, begun: bool) -> None:
+    def forget_conversation(self) -> None:
+        """The agent has begun another, and its id is not known: none can be resumed."""
+        self.start(self._write_conversation(None, False))
+
+    async def _write_conversation(self, conversation_id: str | None, begun: bool) -> None:
         async with self._writing:  # one after the other, as they came
             await asyncio.to_thread(self._save_conversation, conversation_id, begun)
 
-    def _save_conversation(self, conversation_id: str, begun: bool) -> None:
+    def _save_conversation(self, conversation_id: str | None, begun: bool) -> None:
         session = Session(self.session_folder, actor="agent")
         try:
             with session.lock():
-                if chosen := conversation_id or session.record().conversation_id:
+                chosen = session.record().conversation_id if conversation_id == "" else conversation_id
+                if chosen or conversation_id is None:
                     session.set_conversation(chosen, begun=begun, run=self.run_number)
         except FAILURES as error:
             self._note(error)
