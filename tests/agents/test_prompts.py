@@ -32,7 +32,7 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize("name", every("prompt byte-exact", "prompt refused"))
+@pytest.mark.parametrize("name", every("prompt byte-exact", "prompt byte-exact: /word", "prompt refused"))
 def test_prompts_arrive_as_they_are(name: str, ground: Ground, agent_home: Homes, model: ModelServer) -> None:
     ways = WAYS[name]
     with everywhere(ground, agent_home(name)) as told, screen_shown(told.driven):

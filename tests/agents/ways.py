@@ -54,6 +54,8 @@ class Ways:
 
 NO_QUESTION = {"question": "it has no tool that asks"}
 NO_FORK = "its command line has no way to branch off"
+NO_WORD = {"prompt byte-exact: /word": "it would be a command; it is refused"}
+SPACE = {"prompt byte-exact: /word": "it would be a command; a space is put before it"}
 GOES_ON = {"background work": "it ends its turn when its tools have ended"}
 
 WAYS = {
@@ -68,7 +70,7 @@ WAYS = {
         term={"code": 0},
         hup={"code": 0},
         refused=("/nothing",),
-        cannot={"forked": NO_FORK},
+        cannot={"forked": NO_FORK, **NO_WORD},
     ),
     "opencode": Ways(
         proofs=("message",),
@@ -92,6 +94,7 @@ WAYS = {
         tidy=CTRL_U,
         quits={"quit": (b"/quit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D, CTRL_D)},
         refused=("/nothing",),
+        cannot=NO_WORD,
     ),
     "copilot": Ways(
         proofs=("userPromptSubmitted",),
@@ -100,7 +103,7 @@ WAYS = {
         question=False,
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("!touch shell",),
-        cannot={"forked": NO_FORK},
+        cannot={"forked": NO_FORK, **SPACE},
     ),
     "goose": Ways(
         proofs=("prompt",),
@@ -111,7 +114,7 @@ WAYS = {
         joins=True,
         quits={"quit": (b"/exit\r",), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("/nothing",),
-        cannot={"interrupted with Esc": "it does not hear Esc", **NO_QUESTION, **GOES_ON},
+        cannot={"interrupted with Esc": "it does not hear Esc", **NO_QUESTION, **GOES_ON, **NO_WORD},
     ),
     "aider": Ways(
         proofs=("prompt",),
@@ -127,9 +130,13 @@ WAYS = {
             "forked": "its conversation is a file of the folder that it works in",
             **NO_QUESTION,
             **GOES_ON,
+            **SPACE,
         },
     ),
 }
+
+
+NOT_POSSIBLE = {(name, word): why for name, ways in WAYS.items() for word, why in ways.cannot.items()}
 
 
 def every(*words: str) -> list[object]:

@@ -328,7 +328,7 @@ class Gemini:
     def limit(text: str) -> Refusal:
         quota = {
             "@type": "type.googleapis.com/google.rpc.QuotaFailure",
-            "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel", "quotaMetric": "requests"}],
+            "violations": [{"quotaId": "GenerateRequestsPerHourPerProjectPerModel", "quotaMetric": "requests"}],
         }
         retry = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{RESETS_IN_S}s"}
         error = {"code": 429, "message": text, "status": "RESOURCE_EXHAUSTED", "details": [quota, retry]}
