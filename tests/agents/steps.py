@@ -58,12 +58,15 @@ class Walk:
 
     def press(self, *keys: bytes) -> None:
         """Keys of a person who waits until the agent has shown the effect of each."""
-        for number, key in enumerate(keys):
-            before = self.printed
-            self.told.keys(key)
-            if number < len(keys) - 1:
-                eventually(lambda: self.printed > before, LONG_S, what=f"an effect of {key!r}")
-                self.settles()
+        for key in keys[:-1]:
+            self.effect(key)
+        self.told.keys(keys[-1])
+
+    def effect(self, key: bytes) -> None:
+        before = self.printed
+        self.told.keys(key)
+        eventually(lambda: self.printed > before, LONG_S, what=f"an effect of {key!r}")
+        self.settles()
 
     @property
     def printed(self) -> int:
@@ -73,7 +76,9 @@ class Walk:
         """Wait until it has stopped printing; one that moves something on its screen all the time never does."""
         logs = self.told.driven.truth.run(self.told.driven.run_number) / "output"
         with suppress(AssertionError):
-            eventually(lambda: time.time() - max(log.stat().st_mtime for log in logs.glob("*.log")) > STILL_S, 10 * STILL_S)
+            eventually(
+                lambda: time.time() - max(log.stat().st_mtime for log in logs.glob("*.log")) > STILL_S, 10 * STILL_S
+            )
 
     def tidy(self) -> None:
         """What a person does after a turn that got no answer."""

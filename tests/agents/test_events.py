@@ -37,9 +37,7 @@ Homes = Callable[[str], AgentHome]
         "cleared",
     ),
 )
-def test_every_event_is_told_with_its_reason(
-    name: str, ground: Ground, agent_home: Homes, model: ModelServer
-) -> None:
+def test_every_event_is_told_with_its_reason(name: str, ground: Ground, agent_home: Homes, model: ModelServer) -> None:
     with everywhere(ground, agent_home(name)) as told, screen_shown(told.driven):
         walk = Walk(told, model, WAYS[name])
         for step in STEPS:

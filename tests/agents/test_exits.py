@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.ground import Ground
 
 pytestmark = pytest.mark.timeout(600)
 Homes = Callable[[str], AgentHome]
+KILLED: dict[str, Any] = {"signal": "SIGKILL"}
 
 
 @pytest.mark.parametrize("name", every("exit: quit", "exit: Ctrl-C", "exit: Ctrl-D"))
@@ -46,6 +48,3 @@ def test_a_signal_ends_it_while_a_tool_runs(name: str, ground: Ground, agent_hom
             told.ends("completed" if end.get("code") == 0 else "failed", **end)
             assert not tool.runs
             tool.end()
-
-
-KILLED = {"signal": "SIGKILL"}

@@ -1,4 +1,4 @@
-"""What a real agent asks when it starts is told, and never answered by accident; a missing sign-in comes with advice."""
+"""What a real agent asks when it starts is told, and never answered by accident."""
 
 from __future__ import annotations
 
@@ -25,16 +25,28 @@ class Start:
     without: str
     instead: str
     shows: str
-    never: str
-    """What Enter would have made: a file of the home, or a text in the settings."""
+    writes: str = ""
+    """What Enter would have written into the settings."""
+    makes: str = ""
+    """The file that Enter would have made."""
 
 
 STARTS = {
-    "gemini": Start(".gemini/settings.json", TRUST + "false", TRUST + "true", "trust this folder", ".gemini/trustedFolders.json"),
-    "qwen": Start(".qwen/settings.json", TRUST + "false", TRUST + "true", "trust this folder", ".qwen/trustedFolders.json"),
-    "copilot": Start(".copilot/config.json", "{place}", "/nowhere", "trust this folder", "{place}"),
-    "goose": Start("goose/config/config.yaml", "GOOSE_TELEMETRY_ENABLED: false\n", "", "usage data", "TELEMETRY"),
-    "aider": Start(".aider.conf.yml", "git: false\n", "", "No git repo found", "../place/.git"),
+    "gemini": Start(
+        ".gemini/settings.json",
+        TRUST + "false",
+        TRUST + "true",
+        "trust this folder",
+        makes=".gemini/trustedFolders.json",
+    ),
+    "qwen": Start(
+        ".qwen/settings.json", TRUST + "false", TRUST + "true", "trust this folder", makes=".qwen/trustedFolders.json"
+    ),
+    "copilot": Start(".copilot/config.json", "{place}", "/nowhere", "trust this folder", writes="{place}"),
+    "goose": Start(
+        "goose/config/config.yaml", "GOOSE_TELEMETRY_ENABLED: false\n", "", "usage data", writes="TELEMETRY"
+    ),
+    "aider": Start(".aider.conf.yml", "git: false\n", "", "No git repo found", makes="../place/.git"),
 }
 KEYS = {
     "copilot": ("COPILOT_", "/login"),
@@ -48,7 +60,7 @@ KEYS = {
 def test_a_start_dialog_is_told_and_never_answered_by_accident(name: str, ground: Ground, agent_home: Homes) -> None:
     home, start = agent_home(name), STARTS[name]
     settings = home.home / start.settings
-    without, never = (text.replace("{place}", str(home.place)) for text in (start.without, start.never))
+    without, written = (text.replace("{place}", str(home.place)) for text in (start.without, start.writes))
     assert without in settings.read_text()
     settings.write_text(settings.read_text().replace(without, start.instead))
     with everywhere(ground, home) as told:
@@ -56,8 +68,8 @@ def test_a_start_dialog_is_told_and_never_answered_by_accident(name: str, ground
         assert start.shows in told.driven.refused("y")
         assert told.driven.shown()["state"] == "running"
         told.driven.end()
-    assert never not in settings.read_text()
-    assert not (home.home / never).exists()
+    assert not written or written not in settings.read_text()
+    assert not start.makes or not (home.home / start.makes).exists()
 
 
 @pytest.mark.proves("start-up dialog")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -43,8 +44,8 @@ class Ways:
     tells_cleared: bool = True
     """Whether it can be known which conversation it begins then."""
     quits: Mapping[str, Keys] = field(default_factory=dict)
-    term: Mapping[str, object] = field(default_factory=lambda: {"signal": "SIGTERM"})
-    hup: Mapping[str, object] = field(default_factory=lambda: {"signal": "SIGHUP"})
+    term: Mapping[str, Any] = field(default_factory=lambda: {"signal": "SIGTERM"})
+    hup: Mapping[str, Any] = field(default_factory=lambda: {"signal": "SIGHUP"})
     exact: bool = False
     """Whether prompts go through a protocol: nothing is typed, and nothing protected."""
     refused: tuple[str, ...] = ()

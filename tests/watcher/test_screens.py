@@ -15,7 +15,9 @@ TRUST = "it asks whether you trust this folder: hitch attach, and answer"
 GIT = "No git repo found, create one to track aider's changes (recommended)?"
 SLOW = "litellm.RateLimitError: slow down"
 WRAPPED = "litellm.RateLimitError: RateLimitError: OpenAIException - no credits are left. Try\nagain at 18:30."
-RETRIED = f"   ░{WRAPPED}\nThe API provider has rate limited you.\nRetrying in 8.0 seconds...\n░█\n █░ Waiting for openai/x"
+RETRIED = (
+    f"   ░{WRAPPED}\nThe API provider has rate limited you.\nRetrying in 8.0 seconds...\n░█\n █░ Waiting for openai/x"
+)
 MOVES = "WARNING: The original working directory of this session was set to /place. Do you want to switch back?"
 YES_NO = ("yes", "no")
 FOLDER = Path(__file__).parent / "screens"
@@ -125,7 +127,15 @@ def test_a_text_is_changed_only_where_it_must_be():
 def test_much_output_is_read_fast(agent: str):
     """An agent writes what it likes: no rule may take long over it."""
     long = "litellm." + "a" * 70 + "\n"
-    for line in (long, "x", "a" * 79 + "\n", " " * 79 + "\n", "a b " * 20 + "\n", "litellm.\n", "Ran into this error: \n"):
+    for line in (
+        long,
+        "x",
+        "a" * 79 + "\n",
+        " " * 79 + "\n",
+        "a b " * 20 + "\n",
+        "litellm.\n",
+        "Ran into this error: \n",
+    ):
         printed = line * (32768 // len(line))
         began = time.process_time()
         for reading in (True, False):

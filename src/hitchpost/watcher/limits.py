@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _WHEN = re.compile(
-    r"\b(?:try again|retry|resets?|renews?|available(?: again)?) (?:at|in|on|after) (?P<when>[^.,;()]*(?:\.\d[^.,;()]*)*)",
+    r"\b(?:try again|retry|resets?|renews?|available(?: again)?) (?:at|in|on|after) "
+    r"(?P<when>[^.,;()]*(?:\.\d[^.,;()]*)*)",
     re.IGNORECASE,
 )
 
