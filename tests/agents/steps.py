@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hitchpost.agents import rules
 from hitchpost.watcher.screen import LogScreen
 from tests.agents.driving import LONG_S, Driven, SilentTool
 from tests.agents.everywhere import Everywhere
@@ -27,10 +28,16 @@ def screen_shown(*agents: Driven) -> Iterator[None]:
         yield
     except AssertionError as error:
         for agent in agents:
-            screen = LogScreen(str(agent.truth.run(agent.run_number)))
-            error.add_note("\n".join(line for line in asyncio.run(screen.text()).splitlines() if line.strip()))
-            screen.close()
+            error.add_note("\n".join(line for line in screen_of(agent).splitlines() if line.strip()))
         raise
+
+
+def screen_of(agent: Driven) -> str:
+    screen = LogScreen(str(agent.truth.run(agent.run_number)))
+    try:
+        return asyncio.run(screen.text())
+    finally:
+        screen.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +93,17 @@ class Walk:
             self.told.keys(self.ways.tidy)
             self.told.becomes("waiting")
         elif self.ways.tidy:
-            self.told.driven.keys(self.ways.tidy)
-            self.settles()
+            empty = 0
+            while empty < 2:  # it may put the text back a moment later
+                self.told.driven.keys(self.ways.tidy)
+                self.settles()
+                empty = 0 if self.composed() else empty + 1
+
+    def composed(self) -> str | None:
+        """What stands in the agent's prompt."""
+        composer = rules.load(self.told.driven.home.name).composer
+        assert composer is not None
+        return rules.composed(composer, screen_of(self.told.driven))
 
 
 def started(walk: Walk) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hitchpost.model.attention import BLOCKED, WORKING
+from hitchpost.model.attention import AT_PROMPT, BLOCKED, WORKING
 from hitchpost.store.session import Session
 from hitchpost.watcher.adapter import SCREEN, TITLE, Adapter
 
@@ -26,7 +26,8 @@ class Gemini(Adapter):
         dialog = found is not None and found.state == BLOCKED
         self.sources = (SCREEN, TITLE) if dialog else (TITLE, SCREEN)
         super().on_screen(text)
-        if self._has_begun and self._at_prompt is None and _BARE.search(text):
+        title = self.watching.evidence.get(TITLE)
+        if self._has_begun and title is not None and title.state in AT_PROMPT and _BARE.search(text):
             self._has_begun = False
             self.watching.forget_conversation()
 
