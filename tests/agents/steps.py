@@ -186,7 +186,7 @@ def question(walk: Walk) -> None:
         walk.told.becomes("done", message="chosen")
     else:
         walk.told.leaves("blocked", walk.ways.refuse)
-        walk.told.becomes("waiting")
+        walk.told.becomes(walk.ways.cancelled)
         walk.tidy()
 
 

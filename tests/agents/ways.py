@@ -33,6 +33,8 @@ class Ways:
     """Whether the end of a turn comes with the first line of the answer."""
     question: bool | None = None
     """Whether a question can be answered from outside; None where the agent asks none."""
+    cancelled: str = "waiting"
+    """What it is when a question was cancelled in the terminal."""
     limit: tuple[str, str, str] = ("error", LIMIT, LIMIT)
     """What it is at a usage limit, with which text, when the model says what."""
     interrupts: Mapping[str, Keys] = field(default_factory=lambda: {"Esc": (ESC,), "Ctrl-C": (CTRL_C,)})
@@ -102,6 +104,7 @@ WAYS = {
         queues=False,
         says=False,
         question=False,
+        cancelled="done",
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("!touch shell",),
         cannot={"forked": NO_FORK, **SPACE},

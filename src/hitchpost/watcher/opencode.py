@@ -100,7 +100,9 @@ class Opencode(Adapter):
 
     def _on_status(self, session: str, status: dict[str, Any]) -> None:
         if status.get("type") == "idle":
-            self._busy.pop(session, None)
+            before = self._busy.pop(session, {})
+            if before.get("type") == "retry" and self._ended == DONE:  # interrupted while it waited to try again
+                self._ended = IDLE
             return
         if session not in self._busy or status.get("type") == "busy":
             self._ended = DONE
