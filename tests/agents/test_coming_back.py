@@ -41,6 +41,7 @@ def killed(walk: Walk) -> Iterator[None]:
     assert told.driven.shown()["supports_resume"] is True
     assert "goes on with its conversation" in told.driven.resume()
     told.becomes("waiting")
+    walk.settles()
     assert told.driven.shown()["conversation"] == conversation
 
 
