@@ -69,6 +69,16 @@ class Walk:
             self.effect(key)
         self.told.keys(keys[-1])
 
+    def interrupt(self, *keys: bytes) -> None:
+        """Again, until it is heard: two keys may come too late one after the other, or at once."""
+        before = self.told.driven.shown()["attention"]
+        for _ in range(5):
+            self.told.keys(*keys)
+            with suppress(AssertionError):
+                eventually(lambda: self.told.driven.shown()["attention"] != before, 6)
+                return
+        raise AssertionError(f"{self.told.driven.home.name} is still {before}")
+
     def effect(self, key: bytes) -> None:
         before = self.printed
         self.told.keys(key)
@@ -193,7 +203,7 @@ def question(walk: Walk) -> None:
 def interrupted(walk: Walk) -> None:
     for name, keys in walk.ways.interrupts.items():
         walk.holds(name)
-        walk.press(*keys)
+        walk.interrupt(*keys)
         walk.told.becomes("waiting")
         walk.model.release(name)
         walk.tidy()
@@ -223,7 +233,7 @@ def usage_limit(walk: Walk) -> None:
         walk.told.answer("stop")
         walk.told.becomes("error", "limit")
     elif state == "blocked":
-        walk.press(*walk.ways.interrupts["Esc"])
+        walk.interrupt(*walk.ways.interrupts["Esc"])
         walk.told.becomes("waiting")
     walk.tidy()
 
@@ -232,6 +242,8 @@ def cleared(walk: Walk) -> None:
     """What was said before is gone, and does not come back."""
     walk.press(walk.ways.clear.encode(), b"\r")
     walk.settles()
+    if not walk.ways.exact:
+        eventually(lambda: walk.composed() == "", LONG_S, what="an empty prompt")
     if walk.ways.exact:  # which conversation it is in is known when it has a prompt
         walk.press(b"afresh [[say yes]]", b"\r")
     else:
