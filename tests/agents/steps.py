@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hitchpost.agents import rules
+from hitchpost.errors import HitchpostError
 from hitchpost.watcher.screen import LogScreen
 from tests.agents.driving import LONG_S, Driven, SilentTool
 from tests.agents.everywhere import Everywhere
@@ -68,6 +69,15 @@ class Walk:
         for key in keys[:-1]:
             self.effect(key)
         self.told.keys(keys[-1])
+
+    def press_until_ended(self, key: bytes) -> None:
+        """A command that is being completed takes another Enter."""
+        for _ in range(3):
+            with suppress(AssertionError):
+                eventually(lambda: not self.told.driven.shown()["live"], 8)
+                return
+            with suppress(OSError, HitchpostError):  # it has just ended
+                self.told.keys(key)
 
     def interrupt(self, *keys: bytes) -> None:
         """Again, until it is heard: two keys may come too late one after the other, or at once."""

@@ -9,7 +9,9 @@ from hitchpost.model.attention import AT_PROMPT, BLOCKED, WORKING
 from hitchpost.store.session import Session
 from hitchpost.watcher.adapter import SCREEN, TITLE, Adapter
 
-_BARE = re.compile(r"\A\s*▝▜▄ +Gemini CLI v[^\n]*\n(?:[^\n>✦✕ℹ╭▀]*\n){1,8}?[^\n]*\? for shortcuts\n─{10,}\n")
+_BARE = re.compile(
+    r"\A\s*▝▜▄ +Gemini CLI v[^\n]*\n(?:(?! >|[✦✕ℹ╭]|▄{10}|▀{10})[^\n]*\n){1,12}?[^\n]*\? for shortcuts\n─{10,}\n"
+)
 """As it starts, or when its conversation was cleared. What it calls the next one, it does not say."""
 
 
