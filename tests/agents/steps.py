@@ -83,7 +83,8 @@ class Walk:
         """Again, until it is heard: two keys may come too late one after the other, or at once."""
         before = self.told.driven.shown()["attention"]
         for _ in range(5):
-            self.told.keys(*keys)
+            for key in keys:
+                self.told.keys(key)
             with suppress(AssertionError):
                 eventually(lambda: self.told.driven.shown()["attention"] != before, 6)
                 return
