@@ -53,6 +53,8 @@ class Ways:
     refused: tuple[str, ...] = ()
     """Texts that it would take for commands, and that nothing protects."""
     cannot: Mapping[str, str] = field(default_factory=dict)
+    unproven: tuple[str, ...] = ()
+    """What it can, as it says itself, and no test has seen."""
 
 
 NO_QUESTION = {"question": "it has no tool that asks"}
@@ -97,7 +99,7 @@ WAYS = {
         tidy=CTRL_U,
         quits={"quit": (b"/quit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D, CTRL_D)},
         refused=("/nothing",),
-        cannot=NO_WORD,
+        cannot={"forked": "it finds a conversation only in the folder that it began in", **NO_WORD},
     ),
     "copilot": Ways(
         proofs=("userPromptSubmitted",),
@@ -105,7 +107,8 @@ WAYS = {
         says=False,
         question=False,
         cancelled="done",
-        interrupts={"Esc": (ESC, ESC), "Ctrl-C": (CTRL_C,)},
+        interrupts={"Ctrl-C": (CTRL_C,)},
+        unproven=("interrupted with Esc",),
         tidy=CTRL_U,
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("!touch shell",),
@@ -150,7 +153,10 @@ def every(*words: str) -> list[object]:
     return [
         pytest.param(
             name,
-            marks=(pytest.mark.all_agents, pytest.mark.proves(*(word for word in words if word not in ways.cannot))),
+            marks=(
+                pytest.mark.all_agents,
+                pytest.mark.proves(*(word for word in words if word not in (*ways.cannot, *ways.unproven))),
+            ),
         )
         for name, ways in WAYS.items()
     ]
