@@ -230,6 +230,8 @@ def api_error(walk: Walk) -> None:
 
 def usage_limit(walk: Walk) -> None:
     """With its text, and when it ends, as far as the agent shows that."""
+    if "usage limit" in walk.ways.unproven:
+        return
     state, text, reason = walk.ways.limit
     before = len(walk.model.requests())
     walk.told.send(f"[[usage-limit {reason}]]")

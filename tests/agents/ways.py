@@ -96,6 +96,7 @@ WAYS = {
         asks="touch {}",
         says=False,
         question=False,
+        unproven=("usage limit",),  # it tries again for more than a minute, and says nothing of it
         tidy=CTRL_U,
         quits={"quit": (b"/quit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D, CTRL_D)},
         refused=("/nothing",),
