@@ -32,7 +32,8 @@ class Opencode(Adapter):
         super().__init__(watching)
         port = int(os.environ.get(PORT) or 0)
         self.server = LocalServer(port, os.environ.get(USER, ""), os.environ.get(PASSWORD, "")) if port else None
-        self._conversation = Session(watching.session_folder, actor="agent").record().conversation_id or ""
+        record = Session(watching.session_folder, actor="agent").record()
+        self._conversation, self._fork_of = record.conversation_id or "", record.fork_of
         self._busy: dict[str, dict[str, Any]] = {}
         self._asked: dict[str, dict[str, Any]] = {}
         self._parents: dict[str, str] = {}
@@ -185,7 +186,9 @@ class Opencode(Adapter):
         assert self.server is not None
         fresh = not self._conversation
         if fresh:
-            status, made = await self.server.ask("POST", "/session", {})
+            # what its screen has forked by itself may have been said before we listened
+            path = f"/session/{self._fork_of}/fork" if self._fork_of else "/session"
+            status, made = await self.server.ask("POST", path, {})
             if status != 200:
                 return {"ok": False, "why": f"expected a new conversation from its server, but got status {status}"}
             self._converse(str(made["id"]), begun=False)
