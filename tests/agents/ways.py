@@ -85,6 +85,7 @@ WAYS = {
         question=True,
         limit=("blocked", "no credits", "no credits are left. Try again in 3600 s."),
         interrupts={"Esc": (ESC, ESC)},
+        unproven=("forked",),
         clear="/new",
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C,), "Ctrl-D": (CTRL_D,)},
         term={"code": 0},
