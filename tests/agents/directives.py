@@ -172,6 +172,12 @@ def _harmless(schema: Schema) -> Any:
 def _question(question: str, answers: list[str], tools: Mapping[str, Schema]) -> Call:
     # Claude offers some of its tools only by name, so the absence of a schema says nothing.
     name = next((name for name in QUESTIONS if name in tools), QUESTIONS[0])
+    if "requestedSchema" in (tools.get(name, {}).get("properties") or {}):  # Copilot shows a form
+        form = {"properties": {"answer": {"type": "string", "enum": answers}}, "required": ["answer"]}
+        return Call(name, {"message": question, "requestedSchema": form})
     options = [{"label": answer, "description": answer} for answer in answers]
     one = {"id": "question", "question": question, "header": "Question", "options": options, "multiSelect": False}
+    items = ((tools.get(name, {}).get("properties") or {}).get("questions") or {}).get("items") or {}
+    if "type" in (items.get("properties") or {}):  # of Gemini's
+        one |= {"type": "choice"}
     return Call(name, {"questions": [one]})

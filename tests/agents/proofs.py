@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from script.agents import AGENTS
+from tests.agents import ways
 
 PAGE = Path(__file__).parents[2] / "docs/agents.md"
 BEGIN, END = "<!-- what is proven: made by script/test --all-agents -->", "<!-- end of what is proven -->"
@@ -56,6 +57,7 @@ WORDS = (
 """One line of the table each. Events are told alike by ps, API, WebSocket and story: ``tests.agents.everywhere``."""
 NOT_POSSIBLE: dict[tuple[str, str], str] = {
     ("claude", "prompt byte-exact: /word"): "it would be a command, so it is refused",
+    **ways.NOT_POSSIBLE,
 }
 """(agent, word) → why there is no such thing."""
 YES, NO = "yes", "no"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hitchpost.agents import rules
+from hitchpost.watcher.gemini import _BARE
 
 RULE, TOP, BOTTOM = "─" * 80, "▄" * 80, "▀" * 80
 
@@ -49,6 +50,18 @@ LIMITED = """
 │                                                                              │
 ╰──────────────────────────────────────────────────────────────────────────────╯
 """
+QUESTION = """
+╭──────────────────────────────────────────────────────────────────────────────╮
+│ Answer Questions                                                             │
+│                                                                              │
+│ Which colour?                                                                │
+│                                                                              │
+│ ● 1.  Red                                                                    │
+│   2.  Enter a custom value                                                   │
+│                                                                              │
+│ Enter to select · ↑/↓ to navigate · Esc to cancel                            │
+╰──────────────────────────────────────────────────────────────────────────────╯
+"""
 QWEN = f"""\
   > three
 
@@ -73,12 +86,24 @@ QWEN_ASKED = """\
 
   ⠏ Waiting for user confirmation...
 """
+QWEN_QUESTION = """\
+  ? AskUserQuestion Ask user 1 question ←
+     Question
+     Which colour?
+     ❯ 1. Red
+       2. Type something...
+     ↑/↓: Navigate | Enter: Select | Esc: Cancel
+  ⠏ Waiting for user confirmation...
+"""
 
 
 @pytest.mark.parametrize(
     ("agent", "screen", "expected"),
     [
         ("gemini", gemini(), None),
+        ("gemini", said("one") + QUESTION, ("blocked", "question", "Which colour?", ())),
+        ("gemini", gemini(said("one"), QUESTION, "\n✦ Blue, then.\n"), None),
+        ("qwen", QWEN_QUESTION, ("blocked", "question", "", ())),
         ("gemini", said("one") + ASKED, ("blocked", "permission", "Shell touch q1", ("yes", "no"))),
         ("gemini", gemini(said("one"), ASKED, "\n✦ Allowed.\n"), None),
         (
@@ -146,3 +171,20 @@ def test_what_stands_in_the_prompt(agent: str, screen: str, expected: str | None
 def test_a_title_says(agent: str, title: str, state: str | None) -> None:
     found = rules.first_match(rules.load(agent).title, title)
     assert (found.state if found else None) == state
+
+
+BANNER = "\n ▝▜▄     Gemini CLI v0.61.0\n   ▝▜▄\n  ▗▟▀    Authenticated with gemini-api-key /auth\n ▝▀\n\n"
+
+
+@pytest.mark.parametrize(
+    ("screen", "bare"),
+    [
+        (gemini(BANNER), True),
+        (gemini(BANNER, said("one"), "✦ Better.\n"), False),
+        (gemini(BANNER, "ℹ Session saved.\n"), False),
+        (gemini("✦ Better.\n"), False),
+        (said("one") + ASKED, False),
+    ],
+)
+def test_a_cleared_screen_of_gemini_is_known(screen: str, bare: bool) -> None:
+    assert bool(_BARE.search(screen)) == bare

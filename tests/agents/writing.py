@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -279,7 +280,8 @@ class Chat:
     @staticmethod
     def limit(text: str) -> Refusal:
         error = {"type": "insufficient_quota", "code": "insufficient_quota", "param": None, "message": text}
-        return Refusal(429, {"error": error}, {"x-should-retry": "false"})
+        wait = re.search(r"again in (\d+) s", text)
+        return Refusal(429, {"error": error}, {"retry-after": wait[1]} if wait else {"x-should-retry": "false"})
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": int(time.time()), "model": self.model}
@@ -326,9 +328,10 @@ class Gemini:
     def limit(text: str) -> Refusal:
         quota = {
             "@type": "type.googleapis.com/google.rpc.QuotaFailure",
-            "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel", "quotaMetric": "requests"}],
+            "violations": [{"quotaId": "GenerateRequestsPerHourPerProjectPerModel", "quotaMetric": "requests"}],
         }
-        error = {"code": 429, "message": text, "status": "RESOURCE_EXHAUSTED", "details": [quota]}
+        retry = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{RESETS_IN_S}s"}
+        error = {"code": 429, "message": text, "status": "RESOURCE_EXHAUSTED", "details": [quota, retry]}
         return Refusal(429, {"error": error}, {})
 
     def _answer(self, own: list[Mapping[str, Any]], why: str | None = None) -> Mapping[str, Any]:

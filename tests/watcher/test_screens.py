@@ -14,6 +14,11 @@ SHARE = "it asks whether to share usage data: hitch attach, and answer"
 TRUST = "it asks whether you trust this folder: hitch attach, and answer"
 GIT = "No git repo found, create one to track aider's changes (recommended)?"
 SLOW = "litellm.RateLimitError: slow down"
+WRAPPED = "litellm.RateLimitError: RateLimitError: OpenAIException - no credits are left. Try\nagain at 18:30."
+RETRIED = (
+    f"   ░{WRAPPED}\nThe API provider has rate limited you.\nRetrying in 8.0 seconds...\n░█\n █░ Waiting for openai/x"
+)
+MOVES = "WARNING: The original working directory of this session was set to /place. Do you want to switch back?"
 YES_NO = ("yes", "no")
 FOLDER = Path(__file__).parent / "screens"
 TURN = "◒  Thinking\n◐  Thinking\nall is well\n  ⏱ 2.13s\n  ╌╌╌ 0% 120/128k\n"
@@ -33,6 +38,7 @@ SCREENS = [
     ("goose-permission", False, "", ("blocked", "permission", "shell command: touch q1", YES_NO)),
     ("goose-permission-moved", False, "", ("blocked", "permission", "shell command: touch q1", ())),
     ("goose-telemetry", None, "", ("blocked", "dialog", SHARE, ())),
+    ("goose-moves", None, "", ("blocked", "dialog", MOVES, YES_NO)),
     ("goose-prompt", True, "\nTool call cancelled. Returning to chat...\n\n  ⏱ 2s\n", ("idle", "", "", ())),
     ("goose-prompt", True, TURN, ("done", "", "all is well", ())),
     ("goose-prompt", True, FAILED, ("error", "", "Bad request (400): out of order.", ())),
@@ -54,6 +60,10 @@ SCREENS = [
     ("aider-prompt", None, "", None),
     ("aider-permission", True, "\n\nnew.txt\n", ("blocked", "permission", "Create new file? new.txt", YES_NO)),
     ("aider-permission-begun", True, "\nnew.txt\n", ("blocked", "permission", "Create new file?", ())),
+    ("aider-permission", True, "", ("blocked", "permission", "Create new file?", YES_NO)),
+    ("aider-prompt", True, f"{WRAPPED}\n\n", ("error", "limit", WRAPPED.replace("\n", " "), ())),
+    ("aider-working", False, RETRIED, ("working", "", WRAPPED.replace("\n", " "), ())),
+    ("aider-working", False, f"{RETRIED}\nHello\n", ("working", "", "", ())),
     ("aider-git", True, "", ("blocked", "dialog", GIT, YES_NO)),
     ("aider-working", False, "", ("working", "", "", ())),
     ("aider-typed", True, "", ("idle", "", "", ())),
@@ -116,9 +126,19 @@ def test_a_text_is_changed_only_where_it_must_be():
 @pytest.mark.parametrize("agent", ["aider", "goose"])
 def test_much_output_is_read_fast(agent: str):
     """An agent writes what it likes: no rule may take long over it."""
-    for line in ("x", "a" * 79 + "\n", " " * 79 + "\n", "a b " * 20 + "\n", "litellm.\n", "Ran into this error: \n"):
+    long = "litellm." + "a" * 70 + "\n"
+    for line in (
+        long,
+        "x",
+        "a" * 79 + "\n",
+        " " * 79 + "\n",
+        "a b " * 20 + "\n",
+        "litellm.\n",
+        "Ran into this error: \n",
+    ):
         printed = line * (32768 // len(line))
         began = time.process_time()
-        rules.first_match(rules.load(agent).screen, shown(f"{agent}-prompt"), reading=True, printed=printed)
+        for reading in (True, False):
+            rules.first_match(rules.load(agent).screen, shown(f"{agent}-prompt"), reading=reading, printed=printed)
         rules.first_match(rules.load(agent).screen, shown(f"{agent}-permission"), reading=True, printed=printed)
         assert time.process_time() - began < 1

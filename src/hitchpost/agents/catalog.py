@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLDER = os.path.join(os.path.dirname(__file__), "catalog")
-RULES = "rules"
-"""The adapter that reads the screen, for an agent whose file names none and has rules for it."""
+RULES, LINES = "rules", "lines"
+"""The adapters that read the screen: of any agent whose file has rules and names none, and of one that reads lines."""
 REPL, COMPILE = "repl", "compile"
 """The kinds of program: one that answers a person, and one that works in silence for minutes."""
 SHAPES = (
     (("title", "kind", "install", "adapter"), str, "a text"),
     (("argv", "prompt_args", "env_read", "env_watched"), list, "a list of texts"),
-    (("quit", "env_flags", "options", "conversation"), dict, "a table"),
+    (("quit", "env_flags", "options", "conversation", "cannot"), dict, "a table"),
     (("ready_after_s",), (int, float), "a number"),
     (("shows_prompt",), bool, "true or false"),
 )
@@ -40,8 +40,8 @@ class Agent:
     ``env_flags`` are variables and the option that takes the value of each: the agent itself does not know them.
     ``env_read`` are those that it signs in with, or finds its own files by; of these the watcher gets ``env_watched``.
     ``adapter`` names what watches it; empty for none. ``conversation`` has the arguments that begin (``new``), go on
-    with (``resume``) or branch off (``fork``) a conversation; ``mints``: its id is ours to choose. ``options`` are the
-    arguments for what a session chooses, such as the model.
+    with (``resume``) or branch off (``fork``) a conversation; ``mints``: its id is ours to choose. ``cannot`` says why
+    one of these is missing. ``options`` are the arguments for what a session chooses, such as the model.
     It is ready when it has printed something, or is alive ``ready_after_s`` after its start. One that ``shows_prompt``
     turns bracketed paste on, or reports that it is idle, when it reads prompts.
     """
@@ -62,6 +62,7 @@ class Agent:
     adapter: str = ""
     mints: bool = False
     conversation: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    cannot: tuple[tuple[str, str], ...] = ()
     options: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def command(self, extra: tuple[str, ...] = (), prompt: str | None = None) -> tuple[str, ...]:
@@ -161,6 +162,7 @@ def load(name: str) -> Agent:
             adapter=found.get("adapter", RULES if rules else ""),
             mints=conversation.get("mints", False),
             conversation=_words(conversation, ("new", "resume", "fork")),
+            cannot=tuple((str(what), str(why)) for what, why in found.get("cannot", {}).items()),
             options=_words(found.get("options", {}), ("permission_mode", "model")),
         )
         getattr(_signal, agent.quit_signal)
@@ -179,7 +181,7 @@ def _check_watched(agent: Agent, found: dict[str, Any]) -> None:
 
     from hitchpost.agents import rules
 
-    known = {RULES}
+    known = {RULES, LINES}
     for file_name in os.listdir(FOLDER):
         with open(os.path.join(FOLDER, file_name), "rb") as file:
             known.add(tomllib.load(file).get("adapter", RULES))

@@ -202,10 +202,10 @@ class Session:
         self.save(changed)
         return changed
 
-    def set_conversation(self, conversation_id: str, *, begun: bool, run: int) -> None:
-        """The agent is in this conversation now. The caller holds the lock."""
+    def set_conversation(self, conversation_id: str | None, *, begun: bool, run: int) -> None:
+        """The agent is in this conversation now; None: which one is not known. The caller holds the lock."""
         record = self.record()
-        begun = begun or (record.conversation_begun and record.conversation_id == conversation_id)
+        begun = begun or (record.conversation_begun and record.conversation_id == conversation_id is not None)
         if (record.conversation_id, record.conversation_begun) == (conversation_id, begun):
             return
         if record.conversation_id != conversation_id:

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 ADAPTERS = {
     "rules": "hitchpost.watcher.adapter:Adapter",
     "lines": "hitchpost.watcher.lines:Lines",
+    "aider": "hitchpost.watcher.aider:Aider",
     "copilot": "hitchpost.watcher.copilot:Copilot",
     "claude": "hitchpost.watcher.claude:Claude",
     "codex": "hitchpost.watcher.codex:Codex",
     "gemini": "hitchpost.watcher.gemini:Gemini",
+    "goose": "hitchpost.watcher.goose:Goose",
     "opencode": "hitchpost.watcher.opencode:Opencode",
     "qwen": "hitchpost.watcher.qwen:Qwen",
 }

@@ -14,6 +14,7 @@ from hitchpost.watcher.shown import Shown
 if TYPE_CHECKING:
     from hitchpost.watcher.watching import Watching
 
+TOO_MANY = 429
 LIMIT_WORDS = ("rate limit", "rate_limit", "quota", "usage limit", "premium request")
 
 
@@ -37,8 +38,7 @@ class Copilot(Shown):
             self._ended = (DONE, {})
             self.look()
         elif name == "errorOccurred":
-            text = _error(told.get("error"))
-            limit = any(word in text.lower() for word in LIMIT_WORDS)
+            text, limit = _error(told.get("error"))
             self._ended = (ERROR, {"message": text, "kind": LIMIT if limit else ""})
             self.look()
         return None
@@ -51,11 +51,13 @@ class Copilot(Shown):
         return replace(found, state=state, message=more.get("message", ""), details={**found.details, **more})
 
 
-def _error(error: object) -> str:
-    """The text of an error, which may be JSON in JSON."""
-    text = str(error.get("message") or "") if isinstance(error, dict) else str(error or "")
+def _error(error: object) -> tuple[str, bool]:
+    """The text of an error, which may be JSON in JSON, and whether it is a usage limit."""
+    raw = str(error.get("message") or "") if isinstance(error, dict) else str(error or "")
     try:
-        inner = json.loads(text)
+        inner = json.loads(raw)
     except ValueError:
-        return text
-    return str(inner.get("message") or text) if isinstance(inner, dict) else text
+        inner = {}
+    inner = inner if isinstance(inner, dict) else {}
+    limit = inner.get("code") == TOO_MANY or any(word in raw.lower() for word in LIMIT_WORDS)
+    return str(inner.get("message") or raw), limit

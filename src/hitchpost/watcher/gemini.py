@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from hitchpost.model.attention import BLOCKED, WORKING
+from hitchpost.model.attention import AT_PROMPT, BLOCKED, WORKING
 from hitchpost.store.session import Session
 from hitchpost.watcher.adapter import SCREEN, TITLE, Adapter
+
+_BARE = re.compile(
+    r"\A\s*▝▜▄ +Gemini CLI v[^\n]*\n(?:(?! >|[✦✕ℹ╭]|▄{10}|▀{10})[^\n]*\n){1,12}?[^\n]*\? for shortcuts\n─{10,}\n"
+)
+"""As it starts, or when its conversation was cleared. What it calls the next one, it does not say."""
 
 
 class Gemini(Adapter):
@@ -22,6 +28,10 @@ class Gemini(Adapter):
         dialog = found is not None and found.state == BLOCKED
         self.sources = (SCREEN, TITLE) if dialog else (TITLE, SCREEN)
         super().on_screen(text)
+        title = self.watching.evidence.get(TITLE)
+        if self._has_begun and title is not None and title.state in AT_PROMPT and _BARE.search(text):
+            self._has_begun = False
+            self.watching.forget_conversation()
 
     def on_verdict(self) -> None:
         """What it works at, it has written down: the conversation can be resumed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,7 +32,8 @@ class Opencode(Adapter):
         super().__init__(watching)
         port = int(os.environ.get(PORT) or 0)
         self.server = LocalServer(port, os.environ.get(USER, ""), os.environ.get(PASSWORD, "")) if port else None
-        self._conversation = Session(watching.session_folder, actor="agent").record().conversation_id or ""
+        record = Session(watching.session_folder, actor="agent").record()
+        self._conversation, self._fork_of = record.conversation_id or "", record.fork_of
         self._busy: dict[str, dict[str, Any]] = {}
         self._asked: dict[str, dict[str, Any]] = {}
         self._parents: dict[str, str] = {}
@@ -99,7 +101,9 @@ class Opencode(Adapter):
 
     def _on_status(self, session: str, status: dict[str, Any]) -> None:
         if status.get("type") == "idle":
-            self._busy.pop(session, None)
+            before = self._busy.pop(session, {})
+            if before.get("type") == "retry" and self._ended == DONE:  # interrupted while it waited to try again
+                self._ended = IDLE
             return
         if session not in self._busy or status.get("type") == "busy":
             self._ended = DONE
@@ -182,7 +186,9 @@ class Opencode(Adapter):
         assert self.server is not None
         fresh = not self._conversation
         if fresh:
-            status, made = await self.server.ask("POST", "/session", {})
+            # what its screen has forked by itself may have been said before we listened
+            path = f"/session/{self._fork_of}/fork" if self._fork_of else "/session"
+            status, made = await self.server.ask("POST", path, {})
             if status != 200:
                 return {"ok": False, "why": f"expected a new conversation from its server, but got status {status}"}
             self._converse(str(made["id"]), begun=False)
@@ -204,9 +210,10 @@ class Opencode(Adapter):
         return self._proof[1] if self._proof is not None and self._proof[0] == text else ""
 
     async def _show(self, session: str) -> None:
-        """Whoever attaches sees the conversation that the prompt goes to."""
+        """Whoever attaches sees the conversation that the prompt goes to, unless its screen is too slow to be asked."""
         assert self.server is not None
-        await self.server.ask("POST", "/tui/select-session", {"sessionID": session})
+        with suppress(ServerSilent):
+            await self.server.ask("POST", "/tui/select-session", {"sessionID": session})
 
     # answers ------------------------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class Prompts:
         self._rules = adapter.rules
         self._careful = self._rules.enter_after_s > 0
         self._delivered = ""
-        """The first line of the last text that the agent has shown to have. An emulator that draws it otherwise than the
+        """The first line of the last text that the agent is known to have. An emulator that draws it otherwise than the
         agent thinks, such as a letter made of several, can leave it on the screen."""
 
     async def send(self, text: str, *, enter: bool) -> dict[str, Any]:

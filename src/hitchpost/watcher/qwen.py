@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, PERMISSION, WORKING
+from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, PERMISSION, QUESTION, WORKING
 from hitchpost.watcher.adapter import HOOKS, SCREEN, TITLE, Adapter
 from hitchpost.watcher.claude import asked, first_line, is_limit
+
+QUESTIONS = "ask_user_question"
+"""A tool that needs no permission, and asks the person."""
 
 
 class Qwen(Adapter):
@@ -23,8 +26,10 @@ class Qwen(Adapter):
                 self.prompted(str(told["prompt"]), name)
             self.watching.put(HOOKS, WORKING)
         elif name == "PermissionRequest":
+            tool, given = str(told.get("tool_name")), told.get("tool_input")
+            question = _question(given) if tool == QUESTIONS else ""
             self.watching.put(
-                HOOKS, BLOCKED, kind=PERMISSION, message=asked(str(told.get("tool_name")), told.get("tool_input"))
+                HOOKS, BLOCKED, kind=QUESTION if question else PERMISSION, message=question or asked(tool, given)
             )
         elif name == "Stop":
             tasks = [task for task in told.get("background_tasks") or () if task.get("status") in (None, "running")]
@@ -41,3 +46,9 @@ class Qwen(Adapter):
         """A turn that was interrupted, or whose tool was refused, has no hook of its end."""
         said = self.watching.evidence.get(HOOKS)
         return DONE if said is not None and said.state == DONE else IDLE
+
+
+def _question(given: object) -> str:
+    questions = given.get("questions") if isinstance(given, dict) else None
+    texts = (item.get("question") for item in questions or () if isinstance(item, dict))
+    return " / ".join(str(text) for text in texts if text)

@@ -12,10 +12,11 @@ from hitchpost.agents.catalog import Agent
 from hitchpost.agents.prepare import is_conversation_id
 from hitchpost.errors import FAILURES, HitchpostError
 from hitchpost.model import attention
-from hitchpost.model.attention import DELIVERED_S, WORKING, Evidence
+from hitchpost.model.attention import DELIVERED_S, LIMIT, WORKING, Evidence
 from hitchpost.store.session import Session
 from hitchpost.values import asdict
 from hitchpost.watcher.adapter import OSC, Adapter
+from hitchpost.watcher.limits import ends_at
 from hitchpost.watcher.link import KeeperLink
 from hitchpost.watcher.screen import LogScreen
 from hitchpost.watcher.titles import LogTitle
@@ -113,6 +114,8 @@ class Watching:
         said: dict[str, Any] = {
             name: attention.plain(item) if isinstance(item, str) else item for name, item in more.items()
         }
+        if said.get("kind") == LIMIT and not said.get("until"):
+            said["until"] = ends_at(said.get("message", ""))
         self.evidence[source] = Evidence(source, state, time.monotonic(), **said)
         self._judge()
 
@@ -182,15 +185,20 @@ class Watching:
         if not conversation_id or is_conversation_id(conversation_id):
             self.start(self._write_conversation(conversation_id, begun))
 
-    async def _write_conversation(self, conversation_id: str, begun: bool) -> None:
+    def forget_conversation(self) -> None:
+        """The agent has begun another, and its id is not known: none can be resumed."""
+        self.start(self._write_conversation(None, False))
+
+    async def _write_conversation(self, conversation_id: str | None, begun: bool) -> None:
         async with self._writing:  # one after the other, as they came
             await asyncio.to_thread(self._save_conversation, conversation_id, begun)
 
-    def _save_conversation(self, conversation_id: str, begun: bool) -> None:
+    def _save_conversation(self, conversation_id: str | None, begun: bool) -> None:
         session = Session(self.session_folder, actor="agent")
         try:
             with session.lock():
-                if chosen := conversation_id or session.record().conversation_id:
+                chosen = session.record().conversation_id if conversation_id == "" else conversation_id
+                if chosen or conversation_id is None:
                     session.set_conversation(chosen, begun=begun, run=self.run_number)
         except FAILURES as error:
             self._note(error)

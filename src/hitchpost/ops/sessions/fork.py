@@ -72,7 +72,9 @@ def fork(
 def _forkable(home: str, record: Record) -> tuple[catalog.Agent, Tree]:
     agent = catalog.agent_of(record.agent, record.argv)
     if agent is None or FORK not in dict(agent.conversation):
-        raise Refused(f"{record.agent} cannot branch off a conversation, so {record.name} cannot be forked")
+        reason = "" if agent is None else dict(agent.cannot).get(FORK, "")
+        why = f" ({reason})" if reason else ""
+        raise Refused(f"{record.agent} cannot branch off a conversation{why}, so {record.name} cannot be forked")
     if has_sandbox(record.runtime) or record.runtime not in base.RUNTIMES:
         raise Refused(
             f"{record.name} is on the {record.runtime} runtime, where its conversation stays; it cannot be forked"
