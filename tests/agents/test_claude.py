@@ -11,15 +11,31 @@ from functools import partial
 
 import pytest
 
+from hitchpost.agents.rules import composed, load
 from tests.agents.driving import COMMAND, LONG_S, TEXTS, Driven, SilentTool
-from tests.agents.everywhere import everywhere
+from tests.agents.everywhere import Everywhere, everywhere
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
 from tests.ground import Ground
 from tests.support import eventually
 
 ESC, CTRL_C, CTRL_D, ENTER = b"\x1b", b"\x03", b"\x04", b"\r"
+COMPOSER = load("claude").composer
+ZERO_WIDTH_JOINER = "\u200d"
 Homes = Callable[[str], AgentHome]
+
+
+def emptied(told: Everywhere, text: str) -> None:
+    """Take an unsent text out of the prompt: Claude puts one back there that it was interrupted at."""
+    assert COMPOSER is not None
+    session, composer = told.driven.truth.id, COMPOSER
+    eventually(lambda: text in told.driven.hitch("peek", session).out, what=f"{text!r} on the screen")
+
+    def is_gone() -> bool:
+        told.keys(b"\x15")
+        return not composed(composer, told.driven.hitch("peek", session).out)
+
+    eventually(is_gone, LONG_S, what="an empty prompt")
 
 
 def model_waits(model: ModelServer, name: str) -> None:
@@ -81,6 +97,7 @@ def test_every_state_is_told_with_its_reason(ground: Ground, agent_home: Homes, 
             told.leaves("working", key)
             told.becomes("waiting")
             model.release(f"stop{number}")
+            emptied(told, f"wait [[hold stop{number}]]")
 
         # errors of the API, with their text
         told.send("[[error 400 out of order]]")
@@ -197,12 +214,6 @@ def test_answers_count_once_and_conversations_come_back(ground: Ground, agent_ho
 def test_prompts_arrive_as_they_are(ground: Ground, agent_home: Homes, model: ModelServer) -> None:
     with everywhere(ground, agent_home("claude")) as told:
         told.becomes("waiting")
-        for text in TEXTS:
-            receipt = told.send(text)
-            assert (receipt["proof"], receipt["confirmed"]) == ("UserPromptSubmit", True)
-            told.becomes("done")
-            assert model.history()[-1] == text
-        assert not (told.driven.home.place / "shell").exists()
         # what cannot be exact is told
         assert told.send("a\ttab")["proof"] == "UserPromptSubmit, but not byte for byte"
         told.becomes("done")
@@ -213,7 +224,14 @@ def test_prompts_arrive_as_they_are(ground: Ground, agent_home: Homes, model: Mo
         told.keys(b"a draft")
         eventually(lambda: b"draft" in told.driven.truth.output(), what="the draft")
         eventually(lambda: "unsent text" in told.driven.refused("not this"), LONG_S, what="a refusal")
-        told.keys(b"\x15")
+        emptied(told, "a draft")
+        # last a letter made of several: an emulator counts its columns otherwise than Claude, which leaves it on screen
+        for text in sorted(TEXTS, key=lambda text: ZERO_WIDTH_JOINER in text):
+            receipt = told.send(text)
+            assert (receipt["proof"], receipt["confirmed"]) == ("UserPromptSubmit", True)
+            told.becomes("done")
+            assert model.history()[-1] == text
+        assert not (told.driven.home.place / "shell").exists()
         told.keys(CTRL_D, CTRL_D)
         told.ends("completed", code=0)
 

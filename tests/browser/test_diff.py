@@ -47,7 +47,7 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
     comment.fill("now block")
     page.keyboard.press("Enter")
     window.expect_shown("<now block>")
-    expect(window.label("dev")).to_contain_text("blocked")
+    expect(window.label("dev")).to_contain_text("needs you")
     comment.fill("one more")
     page.locator(".comment-box").get_by_role("button", name="Send").click()
     expect(said).to_contain_text("waiting for a permission")

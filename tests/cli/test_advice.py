@@ -245,7 +245,7 @@ def unknown_session(stage: Stage) -> str:
 def flooded_pane(stage: Stage) -> str:
     panes: Panes = stage.panes
     go = stage.ground.place / "go"
-    flood = "head -c 2200000 /dev/zero | tr '\\0' x; echo"
+    flood = "head -c 1300000 /dev/zero | tr '\\0' x; echo"  # once too much; what follows leaves it in tmux's history
     dev = panes.sh(f"until [ -e go ]; do sleep 0.01; done; {flood}; echo over $((1 + 1)); exec sleep 1000")
     stage.session = dev
     os.kill(panes.server(dev), signal.SIGSTOP)

@@ -114,10 +114,10 @@ def test_a_text_that_would_be_a_command_is_refused_even_behind_spaces():
 
 def test_a_text_is_changed_only_where_it_must_be():
     prompt = rules.load("claude").prompt
-    for text in ("/etc/hosts: what is it?", "# remember", "@nobody", " /word", "/etc/hosts\n/word"):
+    for text in ("/etc/hosts: what is it?", "# remember", "@nobody", "/etc/hosts\n/word"):
         assert rules.guarded(prompt, text) == Guarded(text)
-    for text in ("/word", "/", "/word and\nmore", "/mcp:tool it"):
-        assert rules.guarded(prompt, text) == Guarded(f" {text}")
+    for text in ("/word", "/", "/word and\nmore", "/mcp:tool it", "  /word"):
+        assert rules.guarded(prompt, text) is None
     guarded = rules.guarded(prompt, "!touch it \\")
     assert guarded is not None
     assert (guarded.before, guarded.text) == (" !", "touch it \\ ")

@@ -31,9 +31,6 @@ class Prompts:
         self._adapter, self._watching = adapter, adapter.watching
         self._rules = adapter.rules
         self._careful = self._rules.enter_after_s > 0
-        self._delivered = ""
-        """The first line of the last text that the agent is known to have. An emulator that draws it otherwise than the
-        agent thinks, such as a letter made of several, can leave it on the screen."""
 
     async def send(self, text: str, *, enter: bool) -> dict[str, Any]:
         """One at a time: the proof of one must not be taken for that of another."""
@@ -66,7 +63,7 @@ class Prompts:
                 left = await self._composed()
             if self._rules.only_at_start:
                 self._watching.screen.close()
-            if left and left != self._delivered:
+            if left:
                 return f"there is unsent text in the agent's prompt: {left[:80]!r}"
         return self._blocked()
 
@@ -95,9 +92,7 @@ class Prompts:
             return answer
         self._watching.delivered(began)
         await self._proven(began, PROOF_S)
-        proof = self._adapter.proof_since(began) or ""
-        self._delivered = text.partition("\n")[0].rstrip() if proof else ""
-        return {**answer, "proof": proof}
+        return {**answer, "proof": self._adapter.proof_since(began) or ""}
 
     async def _press_enter(self, text: str, began: float) -> str | None:
         """When the text stands in the agent's prompt, and nothing else came up meanwhile. Why not, if so.
