@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 POLITE_S = 3.0
 """How long the agent alone has to end, before everything below it is asked to."""
 ROUND_S, LONGEST_ROUND_S = 0.02, 1.0
-ORPHANS_S = 1.0
+ORPHANS_S = 0.25
 """How long what a killed agent has left behind has to end."""
 NEVER = float("inf")
 
