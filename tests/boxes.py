@@ -62,6 +62,10 @@ PROGRAMS = (
 )
 
 
+class EngineEnded(Exception):
+    """Raised when an engine ends while somebody waits for its answer."""
+
+
 @dataclass(slots=True)
 class Engine:
     """``dockerd`` with a data root and a socket of its own."""
@@ -82,7 +86,7 @@ class Engine:
     def start(self) -> None:
         self.begin([*self.words(), "--live-restore"])
 
-    def begin(self, argv: list[str]) -> None:
+    def begin(self, argv: list[str], tries: int = 3) -> None:
         """Start the engine as nobody's child: it outlives the test that needs it first."""
         with open(self.folder / "log", "ab") as log:
             said = subprocess.run(
@@ -97,11 +101,16 @@ class Engine:
                 check=True,
             )
         self.pid = int(said.stdout)
-        eventually(self._answers, 60, "the container engine")
+        try:
+            eventually(self._answers, 60, "the container engine")
+        except EngineEnded as ended:
+            if tries == 1 or "timeout waiting for containerd to start" not in str(ended):
+                raise
+            self.begin(argv, tries - 1)  # Docker gives its own containerd no more than 15 s
 
     def _answers(self) -> bool:
         if Process.read(self.pid) is None:
-            raise RuntimeError(f"the engine has ended: {(self.folder / 'log').read_text()[-2000:]}")
+            raise EngineEnded(f"the engine has ended: {(self.folder / 'log').read_text()[-2000:]}")
         socket = Path(self.url.removeprefix("unix://"))
         return socket.exists() and self.docker("version", check=False).returncode == 0
 
