@@ -23,10 +23,14 @@ LONGEST_S = 86400.0
 @click.option(
     "--session", "sessions", multiple=True, metavar="SESSION", help="Limit it to this session; can be repeated."
 )
-@click.option("--qr/--no-qr", default=None, help="Print a QR code; the default is to, in a terminal.")
+@click.option(
+    "--qr/--no-qr",
+    default=None,
+    help="Print a QR code. By default: in a terminal, if other machines can open the link.",
+)
 @json_option
 def command(lasts: str, role: str, sessions: tuple[str, ...], qr: bool | None, as_json: bool) -> None:
-    """Print a link that signs one browser in, and the same as a QR code for a phone's camera.
+    """Print a link that signs one browser in, also as a QR code for a phone's camera.
 
     It works once. A viewer can look but not change anything. The hub has to be reachable from where the link is opened:
     docs/remote.md has recipes for SSH, Tailscale and nginx.
