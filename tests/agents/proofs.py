@@ -2,8 +2,8 @@
 
 A test says with ``@pytest.mark.proves("working", "turn finished")`` what it proves, in the words of ``WORDS``; of which
 agent, it says by asking for the agent's home. ``script/test --all-agents`` writes the table, when every test of this
-folder has run. After a part of them (``-k``, a file, ``-x``) it is written only if ``--table`` is given, and then only for
-the agents that ran. What a run has not proven is not in it.
+folder has run. After a part of them (``-k``, a file, ``-x``) it is written only if ``--table`` is given, and then only
+for the agents that ran. What a run has not proven is not in it.
 """
 
 from __future__ import annotations

@@ -38,6 +38,8 @@ class Ways:
     limit: tuple[str, str, str] = ("error", LIMIT, LIMIT)
     """What it is at a usage limit, with which text, when the model says what."""
     interrupts: Mapping[str, Keys] = field(default_factory=lambda: {"Esc": (ESC,), "Ctrl-C": (CTRL_C,)})
+    interruptible: tuple[str, ...] = ()
+    """What its screen shows before it hears each of these keys."""
     tidy: bytes = b""
     """Pressed after a turn that got no answer, where the agent would send its prompt again."""
     joins: bool = False
@@ -85,7 +87,7 @@ WAYS = {
         question=True,
         limit=("blocked", "no credits", "no credits are left. Try again in 3600 s."),
         interrupts={"Esc": (ESC, ESC)},
-        unproven=("forked",),
+        interruptible=("interrupt", "again to"),
         clear="/new",
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C,), "Ctrl-D": (CTRL_D,)},
         term={"code": 0},
