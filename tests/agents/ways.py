@@ -47,6 +47,8 @@ class Ways:
     clear: str = "/clear"
     tells_cleared: bool = True
     """Whether it can be known which conversation it begins then."""
+    fork_stays: bool = True
+    """Whether the tools of a fork work in its own folder."""
     quits: Mapping[str, Keys] = field(default_factory=dict)
     term: Mapping[str, Any] = field(default_factory=lambda: {"signal": "SIGTERM"})
     hup: Mapping[str, Any] = field(default_factory=lambda: {"signal": "SIGHUP"})
@@ -125,6 +127,7 @@ WAYS = {
         interrupts={"Ctrl-C": (CTRL_C,)},
         tidy=b"/clear\r",
         joins=True,
+        fork_stays=False,
         quits={"quit": (b"/exit\r",), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("/nothing",),
         cannot={"interrupted with Esc": "it does not hear Esc", **NO_QUESTION, **GOES_ON, **NO_WORD},

@@ -14,7 +14,7 @@ from hitchpost.agents.opencode import PASSWORD, PORT, USER
 from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, QUESTION, UNKNOWN, WORKING
 from hitchpost.store import runfiles
 from hitchpost.store.session import Session
-from hitchpost.watcher.adapter import PROOF_S, SCREEN, Adapter
+from hitchpost.watcher.adapter import PROOF_S, READY_S, SCREEN, Adapter
 from hitchpost.watcher.http import LocalServer, ServerSilent
 from hitchpost.watcher.looks import LOOK_S, NothingSeen
 
@@ -83,6 +83,8 @@ class Opencode(Adapter):
         if self._fork_of and (why := await self._fork()) is not None:
             self.watching.put(SERVER, UNKNOWN, message=why)
             return
+        if self._conversation:
+            await self._show(self._conversation, SHOWN_S)
         self.watching.screen.close()
         self._begun = True
         self._tell()
@@ -105,7 +107,6 @@ class Opencode(Adapter):
             return f"its server keeps the copy of the conversation in {made.get('directory')} (status {status})"
         self._fork_of = ""
         self._converse(session, begun=True)
-        await self._show(session, SHOWN_S)
         return None
 
     async def _shows(self, condition: Any, within_s: float) -> bool:
@@ -126,6 +127,7 @@ class Opencode(Adapter):
         if kind == "server.connected":
             await self._catch_up()
             self._connected.set()
+            self.on_verdict()
         elif kind == "session.created":
             info = told.get("info") or {}
             self._parents[session] = str(info.get("parentID") or "")
@@ -255,8 +257,9 @@ class Opencode(Adapter):
                 return {"ok": False, "why": f"expected a new conversation from its server, but got status {status}"}
             self._converse(str(made["id"]), begun=False)
         session, offset = self._conversation, self.watching.end
-        await self._show(session, SHOWN_S if fresh else 0)
-        self.watching.screen.close()
+        if self._begun:  # else it is shown when there is a screen
+            await self._show(session, SHOWN_S if fresh else 0)
+            self.watching.screen.close()
         self._proof = None
         body = {"parts": [{"type": "text", "text": text}], **_spoken(self._as)}
         status, told = await self.server.ask("POST", f"/session/{session}/prompt_async", body)
@@ -267,6 +270,15 @@ class Opencode(Adapter):
             self._tell()
         await self.until(lambda: self._proof_of(text), PROOF_S)
         return {"ok": True, "offset": offset, "proof": self._proof_of(text)}
+
+    async def refusal(self) -> str | None:
+        """Its server takes a prompt before its screen is drawn, but a fork has none before it has its conversation."""
+        await self.until(lambda: self._is_listening or self.watching.verdict is not None, READY_S)
+        return None if self._is_listening and self.watching.verdict is None else await super().refusal()
+
+    @property
+    def _is_listening(self) -> bool:
+        return self._connected.is_set() and not self._fork_of
 
     def _proof_of(self, text: str) -> str:
         """What has shown that the agent has this very text; empty when nothing has yet."""
