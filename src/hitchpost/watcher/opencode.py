@@ -17,6 +17,7 @@ from hitchpost.store.session import Session
 from hitchpost.watcher.adapter import PROOF_S, READY_S, SCREEN, Adapter
 from hitchpost.watcher.http import LocalServer, ServerSilent
 from hitchpost.watcher.looks import LOOK_S, NothingSeen
+from hitchpost.watcher.prompts import NOT_READY
 
 SERVER = "server"
 REPLIES = {"yes": "once", "no": "reject", "always": "always"}
@@ -274,7 +275,9 @@ class Opencode(Adapter):
     async def refusal(self) -> str | None:
         """Its server takes a prompt before its screen is drawn, but a fork has none before it has its conversation."""
         await self.until(lambda: self._is_listening or self.watching.verdict is not None, READY_S)
-        return None if self._is_listening and self.watching.verdict is None else await super().refusal()
+        if self.watching.verdict is None:
+            return None if self._is_listening else NOT_READY.format(READY_S)
+        return await super().refusal()
 
     @property
     def _is_listening(self) -> bool:
