@@ -263,12 +263,19 @@ class Opencode(Adapter):
             self.watching.screen.close()
         self._proof = None
         body = {"parts": [{"type": "text", "text": text}], **_spoken(self._as)}
-        status, told = await self.server.ask("POST", f"/session/{session}/prompt_async", body)
+        before = self._ended
+        if session not in self._busy:  # its turn may be over before its answer to this is read
+            self._on_status(session, {"type": SENT})
+        status, told = 0, None
+        try:
+            status, told = await self.server.ask("POST", f"/session/{session}/prompt_async", body)
+        finally:
+            if status != 204 and self._busy.get(session, {}).get("type") == SENT:
+                del self._busy[session]
+                self._ended = before
         if status != 204:
             return {"ok": False, "why": f"its server did not take the prompt (status {status}): {told}"}
-        if session not in self._busy:
-            self._on_status(session, {"type": SENT})
-            self._tell()
+        self._tell()
         await self.until(lambda: self._proof_of(text), PROOF_S)
         return {"ok": True, "offset": offset, "proof": self._proof_of(text)}
 
