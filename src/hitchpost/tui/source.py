@@ -94,5 +94,5 @@ async def _from_files(home: str, for_s: float) -> AsyncIterator[Sessions]:
 
 def _look(home: str) -> tuple[dict[str, Session], float]:
     """Every session, and the processor time that it took to look."""
-    began = time.thread_time()
-    return {row.id: row.shape for row in listing(home, records=ALL, shapes=True)}, time.thread_time() - began
+    began = time.process_time()
+    return {row.id: row.shape for row in listing(home, records=ALL, shapes=True)}, time.process_time() - began
