@@ -451,6 +451,18 @@ def test_a_container_is_removed_from_the_engine_that_it_was_made_in(boxed: Boxed
     assert boxed.engine.containers() == []
 
 
+def test_the_engine_is_not_asked_for_its_version(boxed: Boxed):
+    """Podman takes most of a second for the answer."""
+    log = boxed.engine.folder / "log"
+    before = log.stat().st_size
+    boxed.run("sleep", "1000")
+    boxed.ground.hitch("rm", "--force", "dev")
+    asked = log.read_bytes()[before:].decode()
+    assert "Calling DELETE /v1." in asked
+    assert "/version" not in asked
+
+
+
 def test_what_was_written_down_about_an_older_container_does_not_end_the_newer_one(boxed: Boxed):
     dev = boxed.run("sh", "-c", ECHO)
     known = json.loads((dev.folder / "box.json").read_bytes())
