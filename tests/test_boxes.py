@@ -22,7 +22,9 @@ signal.pause()
 def test_an_engine_ends_with_the_worker_that_began_it_whatever_ended_that():
     if why := why_not(DOCKER):
         pytest.skip(f"no container engine: {why}")
-    with subprocess.Popen([sys.executable, "-c", NEEDS_AN_ENGINE], cwd=ROOT, stdout=subprocess.PIPE, text=True) as worker:
+    with subprocess.Popen(
+        [sys.executable, "-c", NEEDS_AN_ENGINE], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as worker:
         assert worker.stdout is not None
         engine = Engine(Path(worker.stdout.readline().strip()))
         try:

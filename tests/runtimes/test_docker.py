@@ -462,7 +462,6 @@ def test_the_engine_is_not_asked_for_its_version(boxed: Boxed):
     assert "/version" not in asked
 
 
-
 def test_what_was_written_down_about_an_older_container_does_not_end_the_newer_one(boxed: Boxed):
     dev = boxed.run("sh", "-c", ECHO)
     known = json.loads((dev.folder / "box.json").read_bytes())
