@@ -144,7 +144,7 @@ class Engine:
 
     def end(self) -> None:
         self.signal(signal.SIGTERM)
-        eventually(lambda: Process.read(self.pid) is None, 30, "the end of the engine")
+        eventually(lambda: Process.read(self.pid) is None, 60, "the end of the engine")
 
     def load(self, image: str) -> None:
         """Once each: it takes seconds."""

@@ -42,7 +42,7 @@ def place_in_memory() -> str:
     return MEMORY if usable and there.f_bavail * there.f_frsize >= LEAST_MEMORY_BYTES else "/tmp"
 
 
-def eventually(condition: Callable[[], T | None], timeout_s: float = 10, what: str = "") -> T:
+def eventually(condition: Callable[[], T | None], timeout_s: float = 60, what: str = "") -> T:
     """Call ``condition`` until it gives something true, and return that.
 
     An ``AssertionError`` from it means "not yet"; any other error ends the wait at once. After ``timeout_s`` the test

@@ -337,7 +337,7 @@ def test_every_way_to_list_is_the_same_with_and_without_a_hub(ground: Ground, hu
             with without(hub):
                 return told if listed() == told else None
 
-        return eventually(both, 20, what="the same")
+        return eventually(both, 60, what="the same")
 
     for words, count in (((), 7), (("--all",), 9)):
         table = same(lambda words=words: ground.hitch("ps", *words).out)  # type: ignore[misc]

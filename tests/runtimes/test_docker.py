@@ -22,7 +22,7 @@ from tests.repos import Repo
 from tests.support import Process, eventually
 
 
-def becomes(boxed: Boxed, session: Truth, label: str, timeout_s: float = 10) -> None:
+def becomes(boxed: Boxed, session: Truth, label: str, timeout_s: float = 60) -> None:
     eventually(lambda: boxed.label(session).startswith(label), timeout_s, f"{label}, not {boxed.label(session)}")
 
 
@@ -105,7 +105,7 @@ def test_a_long_paste_arrives_whole(boxed: Boxed):
     boxed.ground.hitch("send", "dev", "\n".join(lines))
     wanted = "".join(f"{line}\n" for line in lines)
     file = boxed.ground.place / "all"
-    eventually(lambda: file.exists() and len(file.read_text()) >= len(wanted), 30, "all of it")
+    eventually(lambda: file.exists() and len(file.read_text()) >= len(wanted), 60, "all of it")
     assert file.read_text() == wanted
 
 

@@ -138,7 +138,7 @@ def test_a_silent_agent_is_known_to_have_lived_until_its_keeper_s_last_sign(grou
     dev = ground.begin("sleep", "1000")
     lock = dev.run() / "keeper.lock"
     os.utime(lock, (0, 0))
-    eventually(lambda: lock.stat().st_mtime > 1e9, 30, what="the keeper to touch its lock")
+    eventually(lambda: lock.stat().st_mtime > 1e9, 60, what="the keeper to touch its lock")
     dev.kill_keeper()
     sign = lock.stat().st_mtime
     seen = recover(str(ground.home), dev.id, actor=RECOVERY)
