@@ -25,7 +25,7 @@ import pytest
 from hitchpost.cli.ps import from_hub, shapes_from_files
 from hitchpost.model.record import ALL
 from tests.ground import Ground, Truth
-from tests.support import BEFORE, LASTING, Answer, Hitch, Process, end, eventually
+from tests.support import BEFORE, LASTING, Answer, Hitch, Process, end, eventually, halt
 from tests.warm import WarmProcess, spawn
 
 SOMEBODY = 4321
@@ -515,7 +515,7 @@ def main() -> None:
 @contextmanager
 def stopped(pid: int) -> Iterator[None]:
     """A process that neither hears nor does anything meanwhile."""
-    os.kill(pid, signal.SIGSTOP)
+    halt(pid)
     try:
         yield
     finally:

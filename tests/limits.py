@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 import pytest
-import pytest_timeout
+import pytest_timeout  # type: ignore[import-untyped]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

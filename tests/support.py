@@ -287,6 +287,14 @@ def end(processes: Sequence[Process], grace_s: float = 5, at_once: Sequence[Proc
             os.close(descriptor)
 
 
+def halt(pid: int) -> None:
+    """SIGSTOP, and until it has taken effect: on a busy machine a process runs on for a moment."""
+    os.kill(pid, signal.SIGSTOP)
+    eventually(
+        lambda: (found := Process.read(pid)) is None or found.state in "TtZX", what=f"process {pid} to stand still"
+    )
+
+
 def _send(descriptor: int, number: signal.Signals) -> None:
     try:
         signal.pidfd_send_signal(descriptor, number)

@@ -20,7 +20,7 @@ from tests.boxes import ECHO, STALE, Boxed
 from tests.cli.live import live
 from tests.ground import Truth
 from tests.hubs import HubProcess
-from tests.support import eventually
+from tests.support import eventually, halt
 
 
 def agent_view(hub: HubProcess, session: Truth) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def test_services_and_status_have_the_words_of_ps(boxed: Boxed, hub: HubProcess)
         return {said, *((line.split()[1], " ".join(line.split()[2:])) for line in lines if "agent-dev" in line)}
 
     assert words() == {("running", "")}
-    os.kill(keeper, signal.SIGSTOP)
+    halt(keeper)
     eventually(lambda: words() == {("running", "(keeper stopped)")}, what="the stopped keeper")
     os.kill(keeper, signal.SIGCONT)
     eventually(lambda: words() == {("running", "")}, what="the keeper that goes on")
@@ -301,7 +301,7 @@ def test_the_menu_of_a_stale_session(boxed: Boxed, hub: HubProcess):
 def test_the_regular_probe_finds_an_end_that_a_sleeping_keeper_does_not_see(boxed: Boxed, hub: HubProcess):
     dev = boxed.run("sleep", "1000")
     eventually(lambda: agent_view(hub, dev)["state"] == "running", what="running")
-    os.kill(dev.keeper_pid(), signal.SIGSTOP)
+    halt(dev.keeper_pid())
     try:
         boxed.engine.docker("exec", boxed.container(dev), "tmux", "kill-session", "-t", "agent")
         eventually(lambda: agent_view(hub, dev)["state"] == "stale", 60, "stale, by the probe")
@@ -321,7 +321,7 @@ def test_the_engine_is_not_asked_about_an_agent_whose_keeper_is_awake(boxed: Box
     unreachable = replace(box, engine="unix:///nowhere/docker.sock")
     home = str(boxed.ground.home)
     assert containers.is_alive(observe(home, dev.id), unreachable)
-    os.kill(dev.keeper_pid(), signal.SIGSTOP)
+    halt(dev.keeper_pid())
     try:
         with pytest.raises(engine.EngineFailed, match="cannot be reached"):
             containers.is_alive(observe(home, dev.id), unreachable)

@@ -264,7 +264,7 @@ async def events(url: str, home: str) -> AsyncIterator[str]:
     now = f"{time.time():.9f}"
     await asyncio.to_thread(load)
     async with _client(url) as docker:
-        told = docker.events.subscribe(since=now, filters=_labelled(home, event=EVENTS))  # type: ignore[no-untyped-call]
+        told = docker.events.subscribe(since=now, filters=_labelled(home, event=EVENTS))
         while (event := await told.get()) is not None:
             session = event.get("Actor", {}).get("Attributes", {}).get(SESSION_LABEL)
             if session:
