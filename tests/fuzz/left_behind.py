@@ -12,6 +12,10 @@ from pathlib import Path
 from hitchpost.terminal.emulator.ghostty import GhosttyScreen
 
 
+PREFERENCES = {b"\x1b[?%d%c" % (mode, letter) for mode in (1035, 1036, 1039, 2027) for letter in b"hl"}
+"""Modes that are on in some people's terminals and off in others': nobody can tell what to go back to."""
+
+
 def left(pieces: list[list[object]]) -> list[str]:
     """What differs from a terminal that was shown nothing."""
     screen = GhosttyScreen(80, 24, 100)
@@ -24,7 +28,7 @@ def left(pieces: list[list[object]]) -> list[str]:
     found = [
         f"{name}: {now!r}"
         for name, now, then in (
-            ("modes", screen._modes(), quiet._modes()),
+            ("modes", [mode for mode in screen._modes() if mode not in PREFERENCES], quiet._modes()),
             ("alternate screen", screen.alternate(), False),
             ("input modes", screen.input_modes(), b""),
             ("scrolling region", screen._extra("scrolling_region"), quiet._extra("scrolling_region")),
