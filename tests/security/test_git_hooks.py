@@ -232,7 +232,7 @@ def test_a_copy_of_what_a_container_has_changed_runs_no_teardown(
     made = worktree.make(str(home), str(repo.path), "fix").workspace
     container_writes.note_folders(str(home), os.path.join(made.path, where), os.path.join(made.path, ".git"))
     Path(made.path, "below/part.mk").write_text(f"clean:\n\ttouch {canary}\n")
-    fork = copying.copy(str(home), store.tree(str(home), made), made.path, "fork").workspace
+    fork = copying.copy(str(home), store.tree(str(home), made), "fork").workspace
     assert Path(fork.path, "below/part.mk").read_text().endswith(f"touch {canary}\n")
     gone = remove(str(home), fork, force=True)
     assert "an agent in a container may have changed what it runs" in gone.notes[0]

@@ -16,8 +16,8 @@ from hitchpost.workspaces.worktree import Made
 MOST_TRIES = 1000
 
 
-def copy(home: str, tree: Tree, folder: str, name: str, progress: Progress = silent) -> Made:
-    """A new workspace with what is in ``tree``, where ``folder`` is. Its branch is ``name``, or that with a number.
+def copy(home: str, tree: Tree, name: str, progress: Progress = silent) -> Made:
+    """A new workspace with what is in ``tree``. Its branch is ``name``, or that with a number.
 
     Raises ``Refused`` when there is no commit, or something that no snapshot can hold.
     """
@@ -26,7 +26,7 @@ def copy(home: str, tree: Tree, folder: str, name: str, progress: Progress = sil
         raise Refused(f"{tree.top} has no commits yet; make one first")
     branch = _new_branch(home, tree.common, name, taken.parent)
     try:
-        made = worktree.make(home, folder, branch, progress=progress)
+        made = worktree.make(home, tree.top, branch, progress=progress)
     except BaseException:
         git.run("/", "update-ref", "-d", f"refs/heads/{branch}", taken.parent, git_dir=tree.common, check=False)
         raise
