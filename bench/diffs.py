@@ -42,8 +42,8 @@ def _worktree(top: Path, files: int) -> tuple[str, Tree]:
         folder = place / f"folder-{number // IN_ONE_FOLDER}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"file-{number}.py").write_text(f"line of {number}\n" * 40)
-    who = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
-    who += ("-c", "gc.auto=0")  # so many new objects would be packed in the background, beside what is measured
+    # so many new objects would be packed in the background, beside what is measured
+    who = ("-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0")
     for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "all"), ("status",)):
         subprocess.run(["git", *words], cwd=place, check=True, stdout=subprocess.DEVNULL)
     found = discover(str(place))

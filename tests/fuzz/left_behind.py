@@ -11,8 +11,7 @@ from pathlib import Path
 
 from hitchpost.terminal.emulator.ghostty import GhosttyScreen
 
-
-PREFERENCES = {b"\x1b[?%d%c" % (mode, letter) for mode in (1035, 1036, 1039, 2027) for letter in b"hl"}
+PREFERENCES = {b"\x1b[?%d%c" % (mode, letter) for mode in (8, 67, 1007, 1035, 1036, 1039, 2027) for letter in b"hl"}
 """Modes that are on in some people's terminals and off in others': nobody can tell what to go back to."""
 
 

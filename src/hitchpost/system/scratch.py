@@ -1,8 +1,8 @@
 """A folder for a moment, where no container can write.
 
-It is not in ``TMPDIR``: a person may mount that, or work around it. ``runtimes/mounts.py`` keeps ``MEMORY`` and the state
-folder out of containers. And it is not on a disk: for minutes after files were deleted, ext4 passes over each of their
-inodes before it finds a free one, which takes a millisecond for each new file where thousands were.
+It is not in ``TMPDIR``: a person may mount that, or work around it. ``runtimes/mounts.py`` keeps ``MEMORY`` and the
+state folder out of containers. And it is not on a disk: for minutes after files were deleted, ext4 passes over each of
+their inodes before it finds a free one, which takes a millisecond for each new file where thousands were.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-MEMORY = "/dev/shm"
+MEMORY = "/dev/shm"  # noqa: S108 (folders in it have random names and mode 0700)
 
 
 def scratch_folder(otherwise: str, room_bytes: int) -> str:
