@@ -70,7 +70,7 @@ def refuse_mount(home: str, what: str, path: str, own: str | None = None, *, wri
 
 
 def _run_here(here: list[Identity]) -> str:
-    """What of our programs, settings and git folders is here, below or, for folders of ours, around; empty if nothing."""
+    """What of our programs, settings and git folders is here, below or, for folders of ours, around; else empty."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     whole = [package, *([sys.prefix] if sys.prefix != sys.base_prefix else [])]
     for place in (*whole, sys.executable, os.path.dirname(os.__file__), _settings_place(), MEMORY):

@@ -36,8 +36,8 @@ LEAVE_S = 5
 BACKLOG = 128
 """Connections that wait to be accepted: one turn of the event loop accepts all of them, and others wait for it."""
 LOCAL_BACKLOG = 4096
-"""Of a Unix socket. Nobody waits to get into its queue: the kernel refuses whoever comes when it is full, and asyncio takes
-that for a connection."""
+"""Of a Unix socket. Nobody waits to get into its queue: the kernel refuses whoever comes when it is full, and asyncio
+takes that for a connection."""
 MOST_HEAD_BYTES = 48 << 10
 TLS_CHANCE_S = 1.0
 """How long a client that nobody knows has at least, where a handshake may cross half the world."""
