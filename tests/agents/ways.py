@@ -53,8 +53,10 @@ class Ways:
     refused: tuple[str, ...] = ()
     """Texts that it would take for commands, and that nothing protects."""
     cannot: Mapping[str, str] = field(default_factory=dict)
-    unproven: tuple[str, ...] = ()
-    """What it can, as it says itself, and no test has seen."""
+    unproven: Mapping[str, str] = field(default_factory=dict)
+    """What it can, as it says itself, and why no test proves it."""
+    background: str | None = None
+    """What it is while a task that it has started goes on; None where it can start none, or no test proves it."""
 
 
 NO_QUESTION = {"question": "it has no tool that asks"}
@@ -70,6 +72,7 @@ WAYS = {
         says=False,
         question=False,
         limit=("blocked", "Usage limit reached", LIMIT),
+        background="done",
         tells_cleared=False,
         quits={"quit": (b"/quit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D, CTRL_D)},
         term={"code": 0},
@@ -85,7 +88,7 @@ WAYS = {
         question=True,
         limit=("blocked", "no credits", "no credits are left. Try again in 3600 s."),
         interrupts={"Esc": (ESC, ESC)},
-        unproven=("forked",),
+        unproven={"forked": "the end of its first turn is told as idle"},
         clear="/new",
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C,), "Ctrl-D": (CTRL_D,)},
         term={"code": 0},
@@ -97,7 +100,8 @@ WAYS = {
         asks="touch {}",
         says=False,
         question=False,
-        unproven=("usage limit",),  # it tries again for more than a minute, and says nothing of it
+        unproven={"usage limit": "it tries again for more than a minute, and says nothing of it"},
+        background="done",
         tidy=CTRL_U,
         quits={"quit": (b"/quit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D, CTRL_D)},
         refused=("/nothing",),
@@ -109,8 +113,8 @@ WAYS = {
         says=False,
         question=False,
         cancelled="done",
-        interrupts={"Ctrl-C": (CTRL_C,)},
-        unproven=("interrupted with Esc",),
+        interrupts={"Esc": (ESC, ESC), "Ctrl-C": (CTRL_C,)},
+        background="working",
         tidy=CTRL_U,
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("!touch shell",),
@@ -147,7 +151,13 @@ WAYS = {
 }
 
 
+NOT_PROVEN = {(name, word): why for name, ways in WAYS.items() for word, why in ways.unproven.items()}
 NOT_POSSIBLE = {(name, word): why for name, ways in WAYS.items() for word, why in ways.cannot.items()}
+
+
+def without(ways: Ways) -> tuple[str, ...]:
+    """The words that no test of the agent proves."""
+    return *ways.cannot, *ways.unproven, *(() if ways.background else ("background work",))
 
 
 def every(*words: str) -> list[object]:
@@ -157,7 +167,7 @@ def every(*words: str) -> list[object]:
             name,
             marks=(
                 pytest.mark.all_agents,
-                pytest.mark.proves(*(word for word in words if word not in (*ways.cannot, *ways.unproven))),
+                pytest.mark.proves(*(word for word in words if word not in without(ways))),
             ),
         )
         for name, ways in WAYS.items()

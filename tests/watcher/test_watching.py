@@ -22,6 +22,7 @@ from tests.support import eventually
 from tests.watched import ask, begin, link, report, say, watcher_pid
 
 HANGS = "\n[[screen]]\nstate = \"idle\"\nfind = ['^(a+)+$']\n"
+KNOWN = {"idle": "PROMPT", "working": "BUSY"}
 SHOWS = "\n[[screen]]\nstate = \"blocked\"\nfind = ['Really\\?']\n"
 
 
@@ -54,6 +55,24 @@ def test_a_flood_of_the_terminal_ends_with_the_screen_that_is_shown(ground: Grou
     eventually(lambda: report(session).get("state") == "blocked", 60)
     ground.end(session)
     assert session.exit()["survivors"] == 0
+
+
+def test_a_prompt_waits_for_a_screen_that_is_not_known_yet(ground: Ground):
+    known = "".join(f"\n[[screen]]\nstate = \"{state}\"\nfind = ['^{word}$']\n" for state, word in KNOWN.items())
+    turns = ("PROMPT", "LOADING", "PROMPT", "BUSY")
+    session = begin(
+        ground, "".join(f"clear; echo {word}; read line\n" for word in turns), adapter="copilot", more=known
+    )
+    eventually(lambda: report(session).get("state") == "idle", 30)
+    with link(session) as keys, link(session) as asking, ThreadPoolExecutor(1) as beside:
+        keys.send(wire.INPUT, b"\n")
+        eventually(lambda: b"LOADING" in session.output())
+        answer = beside.submit(asking.request, "send", text="hello", enter=True, force=False, timeout_s=60)
+        eventually(lambda: report(session).get("state") == "unknown", 30)
+        assert not answer.done()
+        keys.send(wire.INPUT, b"\n")
+        assert answer.result()["proof"] == "screen: working"
+    ground.end(session)
 
 
 @pytest.mark.parametrize(
