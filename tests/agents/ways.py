@@ -100,7 +100,9 @@ WAYS = {
         asks="touch {}",
         says=False,
         question=False,
-        unproven={"usage limit": "it tries again for more than a minute, and says nothing of it"},
+        unproven={
+            "usage limit": "it tries again for more than three minutes, says nothing of it, and is shown as working"
+        },
         background="done",
         tidy=CTRL_U,
         quits={"quit": (b"/quit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D, CTRL_D)},
