@@ -16,8 +16,10 @@ from tests.agents.homes import AgentHome
 from tests.ground import Ground, Truth
 from tests.support import Answer, eventually
 
-LONG_S = 60.0
+LONG_S = 240.0
 """Real agents on a busy machine."""
+COLS = {"opencode": 120}
+"""Whose line of state does not fit into 80 columns."""
 
 
 @dataclass(slots=True)
@@ -76,7 +78,9 @@ class Driven:
 
     def keys(self, *pressed: bytes, apart_s: float = 0.0) -> None:
         """Keys of a person who is attached. ``apart_s`` is the rhythm of one that is pressed twice."""
-        with Link.connect(str(self.truth.run(self.run_number)), role="attach", cols=80, rows=24) as link:
+        with Link.connect(
+            str(self.truth.run(self.run_number)), role="attach", cols=COLS.get(self.home.name, 80), rows=24
+        ) as link:
             for number, keys in enumerate(pressed):
                 time.sleep(apart_s if number else 0)
                 link.send(wire.INPUT, keys)

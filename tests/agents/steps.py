@@ -85,11 +85,18 @@ class Walk:
         """Again, until it is heard: two keys may come too late one after the other, or at once."""
         before = self.told.driven.shown()["attention"]
         for _ in range(5):
-            self.told.keys(*keys, apart_s=TWICE_S)
+            if not self.ways.interruptible:
+                self.told.keys(*keys, apart_s=TWICE_S)
+            for key, text in zip(keys, self.ways.interruptible, strict=False):
+                self.shows(text)
+                self.told.keys(key)
             with suppress(AssertionError):
                 eventually(lambda: self.told.driven.shown()["attention"] != before, 6)
                 return
         raise AssertionError(f"{self.told.driven.home.name} is still {before}")
+
+    def shows(self, text: str) -> None:
+        eventually(lambda: text in screen_of(self.told.driven), LONG_S, what=f"the screen with {text!r}")
 
     def effect(self, key: bytes) -> None:
         before = self.printed

@@ -38,6 +38,8 @@ class Ways:
     limit: tuple[str, str, str] = ("error", LIMIT, LIMIT)
     """What it is at a usage limit, with which text, when the model says what."""
     interrupts: Mapping[str, Keys] = field(default_factory=lambda: {"Esc": (ESC,), "Ctrl-C": (CTRL_C,)})
+    interruptible: tuple[str, ...] = ()
+    """What its screen shows before it hears each of these keys."""
     tidy: bytes = b""
     """Pressed after a turn that got no answer, where the agent would send its prompt again."""
     joins: bool = False
@@ -45,6 +47,8 @@ class Ways:
     clear: str = "/clear"
     tells_cleared: bool = True
     """Whether it can be known which conversation it begins then."""
+    fork_stays: bool = True
+    """Whether the tools of a fork work in its own folder."""
     quits: Mapping[str, Keys] = field(default_factory=dict)
     term: Mapping[str, Any] = field(default_factory=lambda: {"signal": "SIGTERM"})
     hup: Mapping[str, Any] = field(default_factory=lambda: {"signal": "SIGHUP"})
@@ -88,7 +92,7 @@ WAYS = {
         question=True,
         limit=("blocked", "no credits", "no credits are left. Try again in 3600 s."),
         interrupts={"Esc": (ESC, ESC)},
-        unproven={"forked": "the end of its first turn is told as idle"},
+        interruptible=("interrupt", "again to"),
         clear="/new",
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C,), "Ctrl-D": (CTRL_D,)},
         term={"code": 0},
@@ -129,6 +133,7 @@ WAYS = {
         interrupts={"Ctrl-C": (CTRL_C,)},
         tidy=b"/clear\r",
         joins=True,
+        fork_stays=False,
         quits={"quit": (b"/exit\r",), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("/nothing",),
         cannot={"interrupted with Esc": "it does not hear Esc", **NO_QUESTION, **GOES_ON, **NO_WORD},

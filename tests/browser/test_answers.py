@@ -48,7 +48,7 @@ def test_a_permission_is_shown_and_answered_in_the_page(
     window.sign_in()
     page, row = window.page, window.row("dev")
     window.open_session("dev")
-    expect(row.locator(".headline")).to_have_text("At its prompt", timeout=LONG_MS)
+    expect(row.locator(".headline")).to_have_text("Your turn", timeout=LONG_MS)
     told = page.locator("#prompt-told")
 
     # a prompt, and what proved that it arrived
@@ -129,7 +129,7 @@ def test_a_permission_is_shown_and_answered_in_the_page(
     shot(window, "crash")
     conversation = claude.shown()["conversation"]
     end.click()
-    expect(row.locator(".headline")).to_have_text("At its prompt", timeout=LONG_MS)
+    expect(row.locator(".headline")).to_have_text("Your turn", timeout=LONG_MS)
     eventually(lambda: claude.shown()["run"] == 2)
     assert claude.shown()["conversation"] == conversation
 

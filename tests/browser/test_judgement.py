@@ -21,7 +21,7 @@ def test_a_session_has_the_same_colour_in_ps_and_in_the_page(ground: Ground, hub
     says = {"blocked": "blocked", "waiting": "idle", "running": "working"}
     made = {word: ground.begin_sh(SAYS.format(state), name=word) for word, state in says.items()}
     expected = {"blocked": "orange", "waiting": "blue", "running": "green"}
-    headlines = {"blocked": "Needs you", "waiting": "At its prompt", "running": "Working"}
+    headlines = {"blocked": "Needs you", "waiting": "Your turn", "running": "Working"}
     for word, name in expected.items():
         expect(window.label(word)).to_have_class(f"label {name}")
         expect(window.row(word).locator(".headline")).to_have_text(headlines[word])

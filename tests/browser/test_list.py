@@ -86,7 +86,7 @@ def test_who_wants_something_comes_first(ground: Ground, window: Window) -> None
     waiting = ground.begin_sh(says.format("idle"), name="waiting")
     expect(window.label("failed")).to_have_text("failed: command exited with code 3")
     expect(window.label("blocked")).to_contain_text("needs you")
-    expect(window.row("waiting").locator(".headline")).to_have_text("At its prompt")
+    expect(window.row("waiting").locator(".headline")).to_have_text("Your turn")
     expect(window.page.locator(".row .name")).to_have_text(["blocked", "waiting", "failed", "calm"])
     assert failed.ended() == "failed"
     for session in (calm, blocked, waiting):

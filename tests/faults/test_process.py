@@ -21,12 +21,28 @@ from hitchpost.store import process_marks
 from tests.ground import NEVER_RAN, Ground, Truth, alive, descendants, died_of, left_with
 from tests.support import Process, eventually
 
-LEFT = ("id", "index", "created_at", "started_at", "state_changed_at", "last_activity_at", "last_active_at")
+LEFT = ("id", "index", "created_at", "started_at", "state_changed_at", "last_activity_at", "last_active_at", "since")
 
 
 JUDGED = {
-    "completed": {"colour": "grey", "rank": 8, "takes_prompt": True},
-    "failed": {"colour": "red", "rank": 4, "takes_prompt": False},
+    "completed": {
+        "headline": "Finished",
+        "rank": 5,
+        "glyph": "✓",
+        "colour": "blue",
+        "section": "finished",
+        "actions": ["reply", "restart", "archive", "delete"],
+        "takes_prompt": True,
+    },
+    "failed": {
+        "headline": "Failed",
+        "rank": 4,
+        "glyph": "✕",
+        "colour": "red",
+        "section": "needs-you",
+        "actions": ["restart", "archive", "delete"],
+        "takes_prompt": False,
+    },
 }
 
 
@@ -57,8 +73,10 @@ def shape(ground: Ground, session: Truth, **words: Any) -> dict[str, Any]:
         "conversation": None,
         "quiet_since": None,
         "live": False,
-        "headline": words["status"].capitalize(),
-        "detail": words["label"].partition(": ")[2] or "command exited with code 0",
+        "detail": words["label"].partition(": ")[2],
+        "pinned": False,
+        "snoozed_until": None,
+        "seen_at": None,
         "refusal": None,
         **JUDGED[words["status"]],
         **words,

@@ -9,7 +9,7 @@ from hitchpost.model import record, run
 from hitchpost.model.facts import Exit, Facts
 from hitchpost.model.status import Status, status
 from hitchpost.values import replace
-from tests.model.made import NOW, ended, facts_with, moments, reported, running
+from tests.model.made import NOW, ago, ended, facts_with, moments, reported, running
 
 
 def said(facts: Facts) -> tuple[str, str]:
@@ -33,7 +33,7 @@ def after(state: str, **more: object) -> Facts:
         ("error", None, "Error"),
         ("done", None, "Finished"),
         ("working", None, "Working"),
-        ("idle", None, "At its prompt"),
+        ("idle", None, "Your turn"),
         ("unknown", None, "Unknown"),
         ("unknown", "starting", "Starting"),
     ],
@@ -55,6 +55,15 @@ def test_without_a_report_the_headline_is_a_guess_or_the_status() -> None:
     assert said(running(quiet_after_s=0.5)) == ("Quiet", "")
     assert said(ended(run.FAILED, Exit(code=1))) == ("Failed", "command exited with code 1")
     assert said(running(record=record.ARCHIVED)) == ("Archived", "")
+    assert said(ended(run.COMPLETED, Exit(code=0))) == ("Finished", "")
+    assert said(running(state=run.CREATED)) == ("Not started", "")
+    assert said(ended(run.ORPHANED)) == ("Folder is gone", "workspace no longer exists")
+    assert said(running(runtime="docker", sandbox_alive=True, session_alive=False)) == (
+        "Agent ended",
+        "container still up",
+    )
+    reboot = ended(run.FAILED, Exit(error=run.REBOOT), record=record.SUSPENDED)
+    assert said(reboot) == ("Interrupted by reboot", "")
 
 
 def test_what_nobody_can_know_any_more_has_no_old_headline() -> None:
@@ -85,3 +94,58 @@ def test_every_session_has_a_headline_in_one_line(facts: Facts, now: datetime) -
     assert shown.headline
     assert "\n" not in shown.headline + shown.detail
     assert shown.refusal is None or shown.takes_prompt
+
+
+# Since when, and how it is shown
+
+
+def test_a_headline_counts_from_what_it_says() -> None:
+    assert status(after("blocked"), NOW).since == ago(1)
+    assert status(running(), NOW).since == ago(600)
+    assert status(running(last_activity_at=ago(40)), NOW).since == ago(40)
+    assert status(ended(run.FAILED, Exit(code=1, ended_at=ago(9)), state_changed_at=ago(9)), NOW).since == ago(9)
+
+
+def place(facts: Facts) -> tuple[int, str, str]:
+    shown = status(facts, NOW)
+    return shown.rank, shown.section, shown.colour
+
+
+def test_what_ended_is_news_until_somebody_has_looked() -> None:
+    finished, failed = ended(run.COMPLETED, Exit(code=0)), ended(run.FAILED, Exit(code=1))
+    assert place(finished) == (5, "finished", "blue")
+    assert place(failed) == (4, "needs-you", "red")
+    assert place(replace(finished, seen_at=ago(700))) == (5, "finished", "blue"), "it was seen before it ended"
+    assert place(replace(finished, seen_at=ago(0))) == (8, "ended", "grey")
+    assert place(replace(failed, seen_at=ago(0))) == (8, "ended", "red")
+
+
+def test_a_turn_that_ended_is_news_until_somebody_has_looked_and_its_agent_is_quiet_then() -> None:
+    assert place(after("done")) == (5, "finished", "blue")
+    assert place(replace(after("done"), seen_at=ago(2))) == (5, "finished", "blue")
+    assert place(replace(after("done"), seen_at=ago(0))) == (7, "quiet", "grey")
+
+
+@pytest.mark.parametrize("state", ["blocked", "idle", "error"])
+def test_looking_does_not_answer(state: str) -> None:
+    assert place(replace(after(state), seen_at=ago(0))) == place(after(state))
+
+
+def test_a_snoozed_session_is_quiet_until_its_time_has_come_whatever_it_wants() -> None:
+    asks = after("blocked", kind="permission")
+    assert place(replace(asks, snoozed_until=ago(-1))) == (7, "quiet", "grey")
+    assert said(replace(asks, snoozed_until=ago(-1))) == ("Needs permission", "")
+    assert place(replace(asks, snoozed_until=ago(0))) == (1, "needs-you", "orange")
+    assert place(replace(running(), snoozed_until=ago(-1))) == (6, "working", "green")
+
+
+def test_what_stands_still_is_in_doubt_and_says_why() -> None:
+    still = {
+        "sandbox_paused": ("Paused", "its container is paused"),
+        "process_stopped": ("Paused", "a signal has stopped its process"),
+        "keeper_stopped": ("Unknown", "a signal has stopped its keeper"),
+    }
+    for fact, words in still.items():
+        facts = replace(after("blocked"), **{fact: True})
+        assert said(facts) == words
+        assert place(facts) == (4, "needs-you", "yellow")

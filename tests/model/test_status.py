@@ -10,9 +10,8 @@ from hitchpost.model import record, run
 from hitchpost.model.compat import agent_state
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import DOCKER, LOCAL, TMUX, Exit, Facts
+from hitchpost.model.headline import SECTIONS, colour_of
 from hitchpost.model.status import (
-    ATTENTION_COLOURS,
-    COLOURS,
     Status,
     as_seen,
     attention,
@@ -50,7 +49,12 @@ def test_a_status_says_everything_about_a_running_session() -> None:
         attention="working",
         headline="Working",
         detail="",
+        since=ago(600),
+        rank=6,
+        glyph="◐",
         colour="green",
+        section="working",
+        actions=("reply", "stop", "restart"),
         session_alive=True,
         idle_s=1,
         in_status_s=600,
@@ -59,7 +63,6 @@ def test_a_status_says_everything_about_a_running_session() -> None:
         live=True,
         takes_prompt=True,
         refusal=None,
-        rank=6,
         quiet_since=None,
     )
 
@@ -75,7 +78,12 @@ def test_a_status_says_everything_about_a_failed_session() -> None:
         attention="unknown",
         headline="Failed",
         detail="command exited with code 1",
+        since=ago(185),
+        rank=4,
+        glyph="✕",
         colour="red",
+        section="needs-you",
+        actions=("restart", "archive", "delete"),
         session_alive=False,
         idle_s=0,
         in_status_s=185,
@@ -84,7 +92,6 @@ def test_a_status_says_everything_about_a_failed_session() -> None:
         live=False,
         takes_prompt=False,
         refusal=None,
-        rank=4,
         quiet_since=None,
     )
 
@@ -93,7 +100,7 @@ def test_a_status_says_everything_about_a_failed_session() -> None:
 def test_every_combination_of_facts_has_a_status(facts: Facts, now: datetime) -> None:
     shown = status(facts, now)
     assert shown.label.startswith(shown.word)
-    assert shown.colour in {*COLOURS.values(), *ATTENTION_COLOURS.values()}
+    assert shown.section in SECTIONS
     assert min(shown.idle_s, shown.in_status_s, shown.total_s) >= 0
 
 
@@ -119,8 +126,8 @@ def test_who_wants_something_ranks_first_and_has_a_colour_of_its_own() -> None:
         running(record=record.ARCHIVED, report=reported("blocked")),
     ]
     words = [status(facts, NOW) for facts in shown]
-    assert [word.rank for word in words] == [1, 2, 3, 4, 4, 5, 6, 8, 9]
-    colours = ["orange", "blue", "violet", "red", "yellow", "blue", "green", "grey", "grey"]
+    assert [word.rank for word in words] == [1, 2, 3, 4, 4, 5, 6, 5, 9]
+    colours = ["orange", "orange", "violet", "red", "yellow", "blue", "green", "blue", "grey"]
     assert [word.colour for word in words] == colours
     assert [word.live for word in words] == [True, True, True, False, True, True, True, False, True]
 
@@ -385,13 +392,13 @@ def test_the_label_of_a_closed_record_is_its_word(kept: str) -> None:
 
 @pytest.mark.ids("C70-10", "E-5", "X3")
 def test_only_bad_ends_are_red_and_doubt_is_yellow() -> None:
-    assert COLOURS == {
+    colours = {
         "created": "grey",
         "starting": "blue",
         "running": "green",
         "stopping": "blue",
         "stopped": "grey",
-        "completed": "grey",
+        "completed": "blue",
         "failed": "red",
         "orphaned": "red",
         "stale": "yellow",
@@ -400,6 +407,7 @@ def test_only_bad_ends_are_red_and_doubt_is_yellow() -> None:
         "archived": "grey",
         "error": "red",
     }
+    assert {word: colour_of(word) for word in colours} == colours
 
 
 # Times

@@ -87,6 +87,8 @@ export interface Changes {
   name?: string | null;
   description?: string | null;
   idle_after_s?: number | null;
+  pinned?: boolean | null;
+  snooze_s?: number | null;
 }
 
 export interface Code {
@@ -398,6 +400,12 @@ export interface Screen {
   offset: number;
 }
 
+/** A person has this session before their eyes now. */
+export interface Seen {
+  sessionId: string;
+  type: "session.seen";
+}
+
 /** The one shape of a session, the same as `hitch ps --json` prints. */
 export interface Session {
   id: string;
@@ -417,11 +425,18 @@ export interface Session {
   headline: string;
   detail: string;
   report: Report | null;
+  since: string | null;
+  rank: number;
+  glyph: string;
   colour: string;
+  section: string;
+  actions: string[];
+  pinned: boolean;
+  snoozed_until: string | null;
+  seen_at: string | null;
   live: boolean;
   takes_prompt: boolean;
   refusal: string | null;
-  rank: number;
   sandbox_alive: boolean | null;
   session_alive: boolean | null;
   exit: Exit | null;
@@ -540,6 +555,6 @@ export interface WorkspaceView {
   snapshots: string[];
 }
 
-export type ClientMessage = Attach | Detach | Input | Resize | Resume | Watch;
+export type ClientMessage = Attach | Detach | Input | Resize | Resume | Seen | Watch;
 
 export type HubMessage = Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | ErrorMessage;

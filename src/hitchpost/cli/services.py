@@ -9,7 +9,7 @@ import click
 
 from hitchpost.cli.common import json_option, print_json
 from hitchpost.hub import client as hub_client
-from hitchpost.model.status import COLOURS
+from hitchpost.model.headline import colour_of
 from hitchpost.ops.views.services import overview
 from hitchpost.store.home import open_home
 from hitchpost.text import painted, visible
@@ -37,6 +37,6 @@ def lines(rows: list[dict[str, Any]], *, colour: bool) -> list[str]:
     found = []
     for name, row in zip(names, rows, strict=True):
         word = row.get("status", row["state"])  # an older hub has no status
-        shown = painted(word.ljust(10), COLOURS.get(word, "yellow"), on=colour)
+        shown = painted(word.ljust(10), colour_of(word), on=colour)
         found.append(f"  {name.ljust(width)}{shown}{visible(row['note'])}".rstrip())
     return found or ["  none"]

@@ -11,7 +11,8 @@ from hitchpost import settings
 from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.hub import client as hub_client
-from hitchpost.model.status import STALE, STALE_NOTE
+from hitchpost.model.headline import STALE
+from hitchpost.model.status import STALE_NOTE
 from hitchpost.ops.sessions.restart import restart
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.advice import way_on

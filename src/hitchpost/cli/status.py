@@ -13,7 +13,8 @@ from hitchpost.cli.services import lines
 from hitchpost.hub import client as hub_client
 from hitchpost.model import record, run
 from hitchpost.model.durations import duration
-from hitchpost.model.status import COLOURS, STALE, UNKNOWN
+from hitchpost.model.headline import STALE, colour_of
+from hitchpost.model.status import UNKNOWN
 from hitchpost.ops.views.services import overview
 from hitchpost.store.home import open_home
 from hitchpost.text import painted, visible
@@ -61,7 +62,7 @@ def command(as_json: bool) -> None:
     click.echo("\n".join(lines(known["containers"], colour=colour)))
     click.echo("Sessions:")
     for word, count in sorted(words.items()):
-        paint = COLOURS.get(word, COLOURS[UNKNOWN])
+        paint = colour_of(word)
         click.echo(f"  {painted(f'{count} {word}', paint, on=colour and paint == 'yellow')}")
     if not rows:
         click.echo("  none")

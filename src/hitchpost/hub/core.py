@@ -31,6 +31,8 @@ from hitchpost.ops.sessions.resume import resume
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import Begun
 from hitchpost.ops.sessions.stop import stop
+from hitchpost.store.home import session_folder
+from hitchpost.store.session import Session
 from hitchpost.terminal.emulators import Emulators
 from hitchpost.terminal.screen import Losses
 
@@ -183,6 +185,10 @@ class Hub:
         settings = await self.do(config.load)
         begun = await self._start(session, resume, settings, actor=actor, caller=os.environ)
         return await self.after(session), begun
+
+    async def seen(self, session: str, *, actor: str) -> None:
+        """Somebody has the session before their eyes."""
+        await self.do(Session(session_folder(self.home, session), actor=actor).mark_seen)
 
     async def cancel(self, session: str, *, actor: str) -> HubSession:
         await self._end(session, cancel, actor=actor)

@@ -15,8 +15,9 @@ from hitchpost.hub.session_table import SessionTable
 from hitchpost.hub.tasks import Tasks
 from hitchpost.store import files, records
 from hitchpost.store.home import is_id, sessions_folder
+from hitchpost.store.session import SEEN
 
-WATCHED_FILES = (files.STATE, records.RECORD)
+WATCHED_FILES = (files.STATE, records.RECORD, SEEN)
 
 
 class Registry(SessionTable):

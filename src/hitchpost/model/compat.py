@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from hitchpost.model import record, run
 from hitchpost.model.facts import Facts
+from hitchpost.model.headline import STALE
 from hitchpost.model.status import (
-    STALE,
     WAITING,
     WANTS_A_PERSON,
     as_told,

@@ -95,6 +95,12 @@ class Facts:
     quiet_after_s: float = 3.0
     earlier_runs_s: float = 0.0
     earlier_survivors: int = 0
+    seen_at: datetime | None = None
+    """When somebody last looked at the session: opened it, or was attached."""
+    snoozed_until: datetime | None = None
+    has_work: bool = False
+    """It works in a repository, so that there may be changes to look at."""
+    has_workspace: bool = False
 
     @property
     def has_sandbox(self) -> bool:

@@ -1,8 +1,11 @@
-"""A session's headline: whose turn it is, in a word or two, and what about, in one line."""
+"""A session's headline: whose turn it is, in a word or two, what about, since when, and how it is shown.
+
+Every list, row, card and notification goes by it. The tables here are the only place that has its words.
+"""
 
 from __future__ import annotations
 
-from hitchpost.model import run
+from hitchpost.model import record, run
 from hitchpost.model.attention import (
     AUTH,
     BLOCKED,
@@ -18,26 +21,94 @@ from hitchpost.model.attention import (
     WORKING,
     refusal,
 )
+from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from hitchpost.model.facts import Facts, Report
 
-REPORTED: dict[str, str] = {
-    BLOCKED: "Needs you",
-    ERROR: "Error",
-    DONE: "Finished",
-    WORKING: "Working",
-    IDLE: "At its prompt",
-    UNKNOWN: "Unknown",
+NEEDS_YOU, FINISHED, BUSY, QUIET, ENDED = "needs-you", "finished", "working", "quiet", "ended"
+SECTIONS: dict[str, str] = {
+    NEEDS_YOU: "Needs you",
+    FINISHED: "Finished",
+    BUSY: "Working",
+    QUIET: "Quiet",
+    ENDED: "Ended",
 }
-OF_KIND: dict[str, str] = {
-    PERMISSION: "Needs permission",
-    QUESTION: "Question",
-    DIALOG: "Dialog",
-    AUTH: "Not signed in",
-    LIMIT: "Usage limit",
-    STARTING: "Starting",
+"""The parts of a list, in their order, and what they are called."""
+NEWS = 5
+"""The last rank that a person is told of."""
+UNLISTED = 9
+STALE = "stale"
+
+
+@value
+class Look:
+    """How a headline is shown. The smallest ``rank`` comes first in a list; within a rank, the newest does."""
+
+    rank: int
+    glyph: str
+    colour: str
+    section: str
+
+
+ASKS = Look(1, "✋", "orange", NEEDS_YOU)
+YOUR_TURN = Look(2, "?", "orange", NEEDS_YOU)
+TROUBLE = Look(3, "⏸", "violet", NEEDS_YOU)
+CRASHED = Look(4, "✕", "red", NEEDS_YOU)
+DOUBT = Look(4, "!", "yellow", NEEDS_YOU)
+DONE_WELL = Look(5, "✓", "blue", FINISHED)
+WORKS = Look(6, "◐", "green", BUSY)
+CHANGES = Look(6, "◐", "blue", BUSY)
+RESTS = Look(7, "○", "green", QUIET)
+SNOOZED = Look(7, "☾", "grey", QUIET)
+OVER = Look(8, "▢", "grey", ENDED)
+
+LOOKS: dict[str, Look] = {
+    run.CREATED: OVER,
+    run.STARTING: CHANGES,
+    run.RUNNING: WORKS,
+    run.STOPPING: CHANGES,
+    run.STOPPED: OVER,
+    run.COMPLETED: DONE_WELL,
+    run.FAILED: CRASHED,
+    run.ORPHANED: CRASHED,
+    STALE: replace(CRASHED, colour="yellow"),
+    record.SUSPENDED: OVER,
+    record.ARCHIVED: replace(OVER, rank=UNLISTED),
+    record.ERROR: replace(OVER, rank=UNLISTED, glyph=CRASHED.glyph, colour="red"),
+}
+"""By a session's status; the report of one that runs says more. A status that is not known is in doubt."""
+SEEN: dict[str, Look] = {run.COMPLETED: OVER, run.FAILED: replace(CRASHED, rank=OVER.rank, section=ENDED)}
+"""The same once somebody has looked since."""
+
+OF_STATUS: dict[str, str] = {
+    run.CREATED: "Not started",
+    run.COMPLETED: "Finished",
+    run.ORPHANED: "Folder is gone",
+    STALE: "Agent ended",
+}
+"""Where the status itself, with a capital letter, is not the best word."""
+DETAILS: dict[str, str] = {STALE: "container still up", run.COMPLETED: ""}
+"""Where the reason of the end is not the best detail."""
+
+REPORTED: dict[str, tuple[str, Look]] = {
+    BLOCKED: ("Needs you", ASKS),
+    IDLE: ("Your turn", YOUR_TURN),
+    ERROR: ("Error", TROUBLE),
+    DONE: ("Finished", DONE_WELL),
+    WORKING: ("Working", WORKS),
+    UNKNOWN: ("Unknown", DOUBT),
+}
+OF_KIND: dict[str, tuple[str, Look]] = {
+    PERMISSION: ("Needs permission", ASKS),
+    QUESTION: ("Question", YOUR_TURN),
+    DIALOG: ("Dialog", ASKS),
+    AUTH: ("Not signed in", ASKS),
+    LIMIT: ("Usage limit", TROUBLE),
+    STARTING: ("Starting", CHANGES),
 }
 """What an agent that is blocked, has an error or is not known yet wants: better words than those of its state."""
 IN_LABEL: dict[str, str] = {
@@ -52,23 +123,74 @@ IN_LABEL: dict[str, str] = {
     LIMIT: "error: usage limit,",
 }
 """The same as a part of a status, before the time since when it is so."""
-GUESSED: dict[str, str] = {"working": "Working", "idle": "Quiet"}
+GUESSED: dict[str, tuple[str, Look]] = {"working": ("Working", WORKS), "idle": ("Quiet", RESTS)}
 """Where nothing but the output tells."""
 WITH_KIND = (BLOCKED, ERROR, UNKNOWN)
 WITH_MESSAGE = (BLOCKED, ERROR, DONE, UNKNOWN)
 
 
-def headline(facts: Facts, word: str, wants: str, why: str) -> tuple[str, str]:
-    """The headline and its detail, for a session whose status is ``word``. The detail may be the agent's own text."""
-    if word != run.RUNNING:
-        return word.capitalize(), why or facts.doubt
-    if facts.keeper_alive is False:
-        return REPORTED[UNKNOWN], run.KEEPER_LOST
+@value
+class Headline:
+    words: str
+    detail: str
+    """One line. It may be the agent's own text."""
+    since: datetime | None
+    look: Look
+
+
+def colour_of(word: str) -> str:
+    """The colour of a status."""
+    return LOOKS.get(word, DOUBT).colour
+
+
+def headline(facts: Facts, word: str, wants: str, why: str, since: datetime | None, now: datetime) -> Headline:
+    """For a session whose status is ``word``, ``since`` then."""
+    found = _running(facts, wants, since) if word == run.RUNNING else _other(facts, word, why, since)
+    if found.look.rank <= NEWS and facts.snoozed_until is not None and facts.snoozed_until > now:
+        return replace(found, look=SNOOZED)
+    return found
+
+
+def _other(facts: Facts, word: str, why: str, since: datetime | None) -> Headline:
+    look = LOOKS.get(word, DOUBT)
+    if _seen(facts, since):
+        look = SEEN.get(word, look)
+    why = DETAILS.get(word, why)
+    if word == record.SUSPENDED and facts.exit is not None and facts.exit.error is not None:
+        return Headline(facts.exit.error.capitalize(), "", since, look)
+    return Headline(OF_STATUS.get(word, word.capitalize()), why or facts.doubt, since, look)
+
+
+def _running(facts: Facts, wants: str, since: datetime | None) -> Headline:
+    if (still := _stood_still(facts)) is not None:
+        return Headline(*still, since, DOUBT)
     report = facts.report
     if report is None or report.state not in REPORTED:
-        return GUESSED.get(wants, REPORTED[UNKNOWN]), ""
-    kind = OF_KIND.get(report.kind or "") if report.state in WITH_KIND else None
-    return kind or REPORTED[report.state], _detail(report)
+        words, look = GUESSED.get(wants, REPORTED[UNKNOWN])
+        quiet_since = facts.last_activity_at or facts.started_at if look is RESTS else since
+        return Headline(words, "", quiet_since, look)
+    words, look = REPORTED[report.state]
+    if report.state in WITH_KIND:
+        words, look = OF_KIND.get(report.kind or "", (words, look))
+    if look is DONE_WELL and _seen(facts, report.at):
+        look = replace(RESTS, glyph=DONE_WELL.glyph, colour="grey")
+    return Headline(words, _detail(report), report.at, look)
+
+
+def _stood_still(facts: Facts) -> tuple[str, str] | None:
+    """Words and detail of a run that cannot go on, or of which nobody hears."""
+    if facts.keeper_alive is False:
+        return "Unknown", run.KEEPER_LOST
+    if facts.sandbox_paused:
+        return "Paused", "its container is paused"
+    if facts.process_stopped:
+        return "Paused", "a signal has stopped its process"
+    return ("Unknown", "a signal has stopped its keeper") if facts.keeper_stopped else None
+
+
+def _seen(facts: Facts, since: datetime | None) -> bool:
+    """Whether somebody has looked at the session since it became what it is."""
+    return facts.seen_at is not None and (since is None or facts.seen_at >= since)
 
 
 def in_label(report: Report) -> str:

@@ -7,9 +7,10 @@ the same facts are in ``compat.py``.
 from __future__ import annotations
 
 from hitchpost.model import record, run
+from hitchpost.model.actions import actions
 from hitchpost.model.durations import duration, seconds_between
 from hitchpost.model.facts import Exit, Facts
-from hitchpost.model.headline import headline, in_label, no_prompt
+from hitchpost.model.headline import STALE, headline, in_label, no_prompt
 from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
@@ -17,27 +18,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 UNKNOWN = "unknown"
-STALE, STALE_NOTE = "stale", "(container running, session dead)"
+STALE_NOTE = "(container running, session dead)"
 WORKING, IDLE, WAITING, BLOCKED, DONE, ERROR = "working", "idle", "waiting", "blocked", "done", "error"
-
-COLOURS: dict[str, str] = {
-    run.CREATED: "grey",
-    run.STARTING: "blue",
-    run.RUNNING: "green",
-    run.STOPPING: "blue",
-    run.STOPPED: "grey",
-    run.COMPLETED: "grey",
-    run.FAILED: "red",
-    run.ORPHANED: "red",
-    STALE: "yellow",
-    UNKNOWN: "yellow",
-    record.SUSPENDED: "grey",
-    record.ARCHIVED: "grey",
-    record.ERROR: "red",
-}
-
-ATTENTION_COLOURS: dict[str, str] = {BLOCKED: "orange", WAITING: "blue", DONE: "blue", ERROR: "violet"}
-"""A running session that wants a person has the colour of what it wants."""
 
 REPORTED: dict[str, str] = {
     "idle": WAITING,
@@ -64,7 +46,12 @@ class Status:
     attention: str
     headline: str
     detail: str
+    since: datetime | None
+    rank: int
+    glyph: str
     colour: str
+    section: str
+    actions: tuple[str, ...]
     session_alive: bool | None
     idle_s: float
     in_status_s: float
@@ -73,7 +60,6 @@ class Status:
     live: bool
     takes_prompt: bool
     refusal: str | None
-    rank: int
     quiet_since: datetime | None
 
 
@@ -195,31 +181,6 @@ def takes_prompt(facts: Facts) -> bool:
     return (facts.record in record.TAKES_INPUT and as_seen(facts).state == run.RUNNING) or rests(facts)
 
 
-def rank(record_word: str, word: str, wants: str, *, live: bool) -> int:
-    """The urgency of a session; the smallest number comes first in a list.
-
-    1 blocked, 2 at its prompt, 3 an error of the agent, 4 failed, orphaned, stale or unknown, 5 finished, 6 live, 8 the
-    rest, 9 not usually listed.
-    """
-    if record_word not in record.LISTED:
-        return 9
-    if word == run.RUNNING and wants in RANKS:
-        return RANKS[wants]
-    if word in (run.FAILED, run.ORPHANED, STALE, UNKNOWN):
-        return 4
-    return 6 if live else 8
-
-
-RANKS: dict[str, int] = {BLOCKED: 1, WAITING: 2, ERROR: 3, DONE: 5}
-"""Of a running session, by what it wants."""
-
-
-def _colour(word: str, wants: str) -> str:
-    if word == run.RUNNING and wants in ATTENTION_COLOURS:
-        return ATTENTION_COLOURS[wants]
-    return COLOURS.get(word, COLOURS[UNKNOWN])
-
-
 def never_ran(facts: Facts) -> bool:
     """Whether the start failed: there never was a process of the agent."""
     return facts.exit is not None and facts.exit.error is not None and facts.started_at is None
@@ -331,7 +292,6 @@ def status(facts: Facts, now: datetime) -> Status:
     wants = attention(facts, now)
     word = _word(facts)
     why = reason(facts)
-    said, detail = headline(facts, word, wants, why)
     ended = facts.state in run.TERMINAL and not (facts.state == run.ORPHANED and facts.keeper_alive is True)
     ended = ended or gone_unseen(facts)
     last_output_at = facts.last_activity_at or facts.started_at
@@ -341,6 +301,8 @@ def status(facts: Facts, now: datetime) -> Status:
     ended_at = facts.exit.ended_at if facts.exit is not None else None
     since = last_sign_of_life(facts) if gone_unseen(facts) else facts.state_changed_at
     since = facts.record_changed_at if word == facts.record else since
+    since = since or facts.state_changed_at or facts.created_at
+    shown = headline(facts, word, wants, why, since, now)
     life_s = seconds_between(facts.started_at, (ended_at or last_sign_of_life(facts) or now) if ended else now)
     return Status(
         word=word,
@@ -348,17 +310,21 @@ def status(facts: Facts, now: datetime) -> Status:
         state=state,
         reason=why,
         attention=wants,
-        headline=said,
-        detail=detail,
-        colour=_colour(word, wants),
+        headline=shown.words,
+        detail=shown.detail,
+        since=shown.since,
+        rank=shown.look.rank,
+        glyph=shown.look.glyph,
+        colour=shown.look.colour,
+        section=shown.look.section,
+        actions=actions(facts, word, shown, live=live, takes_prompt=takes),
         session_alive=session_alive(facts),
         idle_s=idle_s,
-        in_status_s=seconds_between(since or facts.state_changed_at or facts.created_at, now),
+        in_status_s=seconds_between(since, now),
         total_s=facts.earlier_runs_s + life_s,
         total_grows=facts.started_at is not None and not ended,
         live=live,
         takes_prompt=takes,
         refusal=no_prompt(facts) if takes and state == run.RUNNING else None,
-        rank=rank(facts.record, word, wants, live=live),
         quiet_since=counted_since if counted else None,
     )

@@ -63,6 +63,9 @@ class Record:
     supports_resume: bool = False
     permission_mode: str = ""
     model: str = ""
+    pinned: bool = False
+    """A person wants it at the top of its list."""
+    snoozed_until: str = ""
     idle_after_s: float = 30.0
     quiet_after_s: float = 3.0
     ready_after_s: float = 0.05
@@ -130,6 +133,7 @@ def from_story(folder: str) -> Record:
             found = replace(found, name=str(line.get("name")), description=str(line.get("description")))
             after_s = line.get("idle_after_s")
             found = replace(found, idle_after_s=after_s) if isinstance(after_s, (int, float)) else found
+            found = replace(found, pinned=line.get("pinned") is True, snoozed_until=str(line.get("snoozed_until", "")))
     return found
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     """Called with the old and the new state, under the lock, before anything is written. Raising vetoes the change."""
 
 PROMPT = "prompt.json"
+SEEN = "seen.json"
 FAULTS = (OSError, locks.LockTimeout, files.CannotRead)
 
 
@@ -89,6 +90,12 @@ class Session:
         except files.Missing:
             return None
         return str(kept.get("text", "")), kept.get("typed") is not False
+
+    # who looked -------------------------------------------------------------------------------------------------
+
+    def mark_seen(self) -> None:
+        """Somebody looks at the session now. A file of its own, which nobody waits for: it needs no lock."""
+        files.write_object(f"{self.folder}/{SEEN}", {"schema": files.SCHEMA, "at": files.stamp()}, durable=False)
 
     # the state --------------------------------------------------------------------------------------------------
 
@@ -281,6 +288,15 @@ class Session:
 def read_state(folder: str) -> State:
     """The current state. Older files are understood as they are; nothing is written."""
     return _state(_read(folder))
+
+
+def seen_at(folder: str) -> str | None:
+    """When somebody last looked at the session."""
+    try:
+        at = files.read_object(f"{folder}/{SEEN}").get("at")
+    except files.CannotRead:
+        return None
+    return at if isinstance(at, str) else None
 
 
 def _read(folder: str) -> dict[str, object]:

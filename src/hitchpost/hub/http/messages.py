@@ -58,13 +58,19 @@ class Resume(Message):
     type: Literal["session.resume"]
 
 
+class Seen(Message):
+    """A person has this session before their eyes now."""
+
+    type: Literal["session.seen"]
+
+
 class Watch(Message):
     """Tell when files of the session's worktree change, or stop telling."""
 
     type: Literal["workspace.watch", "workspace.unwatch"]
 
 
-ClientMessage = Annotated[Attach | Detach | Input | Resize | Resume | Watch, Field(discriminator="type")]
+ClientMessage = Annotated[Attach | Detach | Input | Resize | Resume | Seen | Watch, Field(discriminator="type")]
 
 
 # What the hub says ------------------------------------------------------------------------------------------------

@@ -56,12 +56,19 @@ EXAMPLE: dict[str, Any] = {
     "attention": "unknown",
     "headline": "Failed",
     "detail": "command exited with code 1",
+    "since": "2026-05-04T12:10:00Z",
+    "rank": 4,
+    "glyph": "✕",
     "colour": "red",
+    "section": "needs-you",
+    "actions": ["restart", "review", "archive", "delete"],
+    "pinned": False,
+    "snoozed_until": None,
+    "seen_at": None,
     "live": False,
     "takes_prompt": False,
     "refusal": None,
     "report": None,
-    "rank": 2,
     "sandbox_alive": None,
     "session_alive": False,
     "exit": {
@@ -132,6 +139,9 @@ class Changes(Strict):
     name: Name | None = None
     description: Remark | None = None
     idle_after_s: Seconds | None = None
+    pinned: bool | None = None
+    snooze_s: Seconds | None = None
+    """For so long it is quiet, whatever it wants; 0 ends that."""
 
 
 class Prompt(Strict):

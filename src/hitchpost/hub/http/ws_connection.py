@@ -17,7 +17,7 @@ from hitchpost.hub.core import Hub
 from hitchpost.hub.events import Event
 from hitchpost.hub.http.errors import code_and_text
 from hitchpost.hub.http.grants import OWNER, Grant, Need
-from hitchpost.hub.http.messages import Attach, Detach, Input, Message, Resize, Resume, Watch
+from hitchpost.hub.http.messages import Attach, Detach, Input, Message, Resize, Resume, Seen, Watch
 from hitchpost.hub.http.metrics import Metrics
 from hitchpost.hub.http.permissions import resolve
 from hitchpost.hub.http.session_queues import SessionQueues
@@ -329,6 +329,9 @@ class Connection:
         except CLIENT_GONE:
             return
 
+    async def _seen(self, message: Message) -> None:
+        await self.hub.seen(self.hub.registry.find(message.sessionId).id, actor=self.websocket.state.actor)
+
     async def _watch_workspace(self, message: Message) -> None:
         """Send ``workspace.changed`` from now on, when files of the session's worktree change."""
         session = self.hub.registry.find(message.sessionId)
@@ -358,6 +361,7 @@ MESSAGES: dict[str, tuple[type[Message], Need, Handle]] = {
     # a viewer's size is only its own: Connection._resize passes it on for those who type
     "terminal.resize": (Resize, Need.LOOK, Connection._resize),
     "session.resume": (Resume, Need.CHANGE, Connection._resume),
+    "session.seen": (Seen, Need.CHANGE, Connection._seen),
     "workspace.watch": (Watch, Need.LOOK, Connection._watch_workspace),
     "workspace.unwatch": (Watch, Need.LOOK, Connection._unwatch_workspace),
 }

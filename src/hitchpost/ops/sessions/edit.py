@@ -1,14 +1,25 @@
-"""Changing what a person calls a session, and when its silence counts as idle."""
+"""Changing what a person calls a session, where it stands in a list, and when its silence counts as idle."""
 
 from __future__ import annotations
 
-from hitchpost.errors import NameTaken, NoSuchSession
+import time
+
+from hitchpost.errors import NameTaken, NoSuchSession, UsageError
 from hitchpost.ops.sessions.create import check_description, check_idle_after, check_name, home_lock, in_use
+from hitchpost.store import files
 from hitchpost.store.home import session_folder
 from hitchpost.store.index import Index
 from hitchpost.store.records import Record
 from hitchpost.store.session import Session
 from hitchpost.values import replace
+
+EDITED = ("name", "description", "idle_after_s", "pinned", "snoozed_until")
+DAY_S = 86400
+LONGEST_SNOOZE_S = 365 * DAY_S
+
+
+def _until(snooze_s: float) -> str:
+    return files.stamp(time.time() + snooze_s) if snooze_s else ""
 
 
 def edit(
@@ -19,6 +30,8 @@ def edit(
     name: str | None = None,
     description: str | None = None,
     idle_after_s: float | None = None,
+    pinned: bool | None = None,
+    snooze_s: float | None = None,
 ) -> Record:
     """What is not None is changed. Raises ``NameTaken`` or ``UsageError``; nothing is changed then."""
     if name is not None:
@@ -27,6 +40,8 @@ def edit(
         check_description(description)
     if idle_after_s is not None:
         check_idle_after(idle_after_s)
+    if snooze_s is not None and not 0 <= snooze_s <= LONGEST_SNOOZE_S:
+        raise UsageError(f"expected a snooze of at most {LONGEST_SNOOZE_S // DAY_S} days, but got {snooze_s:g} s")
     stored = Session(session_folder(home, session), actor=actor)
     known = Index(home).refresh()
     with home_lock(home):
@@ -42,8 +57,9 @@ def edit(
                 name=record.name if name is None else name,
                 description=record.description if description is None else description,
                 idle_after_s=record.idle_after_s if idle_after_s is None else idle_after_s,
+                pinned=record.pinned if pinned is None else pinned,
+                snoozed_until=record.snoozed_until if snooze_s is None else _until(snooze_s),
             )
-            edited = {"name": changed.name, "description": changed.description, "idle_after_s": changed.idle_after_s}
-            stored.tell("edited", run=0, **edited)
+            stored.tell("edited", run=0, **{field: getattr(changed, field) for field in EDITED})
             stored.save(changed)
     return changed

@@ -13,7 +13,8 @@ from hitchpost.model import run as runs
 from hitchpost.model.attention import BLOCKED_BY
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import Exit, Facts
-from hitchpost.model.status import BLOCKED, STALE, UNKNOWN, Status, as_seen, gone_unseen, processes, status
+from hitchpost.model.headline import STALE
+from hitchpost.model.status import BLOCKED, UNKNOWN, Status, as_seen, gone_unseen, processes, status
 from hitchpost.ops.views import past
 from hitchpost.ops.views.moments import moment
 from hitchpost.ops.views.observe import Observation, survivors_of_earlier_runs

@@ -145,7 +145,8 @@ def _looked_at(known: Index, session: str, now_s: float) -> tuple[str, ...]:
 def is_settled(seen: Observation) -> bool:
     """Whether what was seen can change no more without a change to the session's folder."""
     ended = seen.facts.state in runs.TERMINAL and seen.facts.state != runs.ORPHANED
-    return ended and not seen.problem and seen.facts.sandbox_alive is not True
+    quiet = seen.facts.snoozed_until is None and seen.facts.sandbox_alive is not True
+    return ended and not seen.problem and quiet
 
 
 def foreign(home: str, session: str, why: Exception) -> Row:
@@ -166,7 +167,8 @@ def _foreign(known: Index, session: str, why: Exception) -> Row:
 
 
 def _foreign_shape(row: dict[str, Any], why: Exception) -> SessionJson:
-    from hitchpost.model.status import COLOURS, UNKNOWN, rank
+    from hitchpost.model.headline import DOUBT
+    from hitchpost.model.headline import UNLISTED as NOT_LISTED
 
     newer = isinstance(why, files.NewerSchema)
     return {
@@ -187,11 +189,18 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> SessionJson:
         "headline": "Unknown",
         "detail": readable(str(why)),
         "report": None,
-        "colour": COLOURS[UNKNOWN],
+        "since": None,
+        "rank": DOUBT.rank if row["record"] in LISTED else NOT_LISTED,
+        "glyph": DOUBT.glyph,
+        "colour": DOUBT.colour,
+        "section": DOUBT.section,
+        "actions": [],
+        "pinned": False,
+        "snoozed_until": None,
+        "seen_at": None,
         "live": False,
         "takes_prompt": False,
         "refusal": None,
-        "rank": rank(row["record"], UNKNOWN, UNKNOWN, live=False),
         "sandbox_alive": None,
         "session_alive": None,
         "exit": None,

@@ -13,7 +13,7 @@ from hitchpost.runtimes import base
 from hitchpost.store import files, records, runfiles
 from hitchpost.store.home import run_folder, session_folder
 from hitchpost.store.records import Record
-from hitchpost.store.session import State, read_state
+from hitchpost.store.session import State, read_state, seen_at
 from hitchpost.terminal import output
 from hitchpost.values import fields, replace, value
 
@@ -145,6 +145,10 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         quiet_after_s=record.quiet_after_s,
         earlier_runs_s=record.earlier_runs_s,
         earlier_survivors=record.earlier_survivors,
+        seen_at=moments.moment(seen_at(folder)),
+        snoozed_until=moments.moment(record.snoozed_until) if record.snoozed_until else None,
+        has_work=record.git is not None or record.workspace_id is not None,
+        has_workspace=record.workspace_id is not None,
     )
     if state.state in runs.TERMINAL and state.state != runs.ORPHANED:
         ended = replace(known, exit=read_exit(where), keeper_alive=False)

@@ -62,16 +62,30 @@ class Session(TypedDict):
     """What about, in one line: what is asked, the error, the reason; empty when there is no more to say."""
     report: Report | None
     """Null where nothing but its output tells what it is doing."""
+    since: str | None
+    """Since when the headline holds."""
+    rank: int
+    """The smallest comes first in a list: 1 needs permission, 2 your turn, 3 an error, 4 failed or in doubt, 5 finished
+    and not seen yet, 6 working, 7 quiet, 8 ended, 9 not listed."""
+    glyph: str
+    """The headline as one sign."""
     colour: str
-    """As ``hitch ps`` paints it: green, blue, orange, yellow, red or grey."""
+    """As ``hitch ps`` paints it: green, blue, orange, violet, yellow, red or grey."""
+    section: str
+    """The part of a list that it is in: needs-you, finished, working, quiet or ended."""
+    actions: list[str]
+    """What can be done with it now, the most useful first."""
+    pinned: bool
+    snoozed_until: str | None
+    """Until then it is quiet, whatever it wants."""
+    seen_at: str | None
+    """When somebody last opened it or was attached to it."""
     live: bool
     """Whether a run of it has begun and not ended."""
     takes_prompt: bool
     """Whether a prompt has somewhere to go: to its run, or to the next one that the prompt starts."""
     refusal: str | None
     """Why the agent would not take a prompt now; null where nothing is known against it."""
-    rank: int
-    """The smallest comes first in a list: blocked, waiting, failed, in doubt, live, the rest, not listed."""
     sandbox_alive: bool | None
     session_alive: bool | None
     exit: Exit | None

@@ -12,7 +12,7 @@ from hitchpost.hub.http.depends import Actor, CallersGrant, PathAgent, TheHub
 from hitchpost.hub.http.permissions import AGENT, listed_for
 from hitchpost.hub.http.schemas import AgentView
 from hitchpost.model import run as runs
-from hitchpost.model.status import STALE
+from hitchpost.model.headline import STALE
 from hitchpost.store.index import agent_state_of
 
 router = APIRouter()
