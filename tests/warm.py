@@ -43,7 +43,20 @@ LATER = (
     "uvicorn.protocols.http.httptools_impl",
 )
 """Modules that a hub imports only while it starts."""
-PACKAGES = ("agents", "cli", "hub", "keeper", "model", "ops", "runtimes", "store", "system", "terminal", "workspaces")
+PACKAGES = (
+    "agents",
+    "cli",
+    "hub",
+    "keeper",
+    "model",
+    "ops",
+    "runtimes",
+    "store",
+    "system",
+    "terminal",
+    "tui",
+    "workspaces",
+)
 READY: list[str] = []
 """The emulator's program, once all that it needs is loaded."""
 LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
@@ -243,6 +256,7 @@ def _import_all() -> dict[str, Any]:
     from hitchpost.terminal import emulator
 
     hub = importlib.import_module("hitchpost.hub.__main__")
+    del sys.modules["rich"]  # which a hub does without, and the dashboard does not
     for package in PACKAGES:
         for module in pkgutil.iter_modules([f"{hitchpost.__path__[0]}/{package}"], f"hitchpost.{package}."):
             if not module.name.endswith("__main__"):

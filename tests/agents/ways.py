@@ -47,8 +47,6 @@ class Ways:
     clear: str = "/clear"
     tells_cleared: bool = True
     """Whether it can be known which conversation it begins then."""
-    fork_stays: bool = True
-    """Whether the tools of a fork work in its own folder."""
     quits: Mapping[str, Keys] = field(default_factory=dict)
     term: Mapping[str, Any] = field(default_factory=lambda: {"signal": "SIGTERM"})
     hup: Mapping[str, Any] = field(default_factory=lambda: {"signal": "SIGHUP"})
@@ -64,6 +62,7 @@ class Ways:
 
 
 NO_QUESTION = {"question": "it has no tool that asks"}
+STAYS = "its tools would go on working in the folder of the other conversation"
 NO_FORK = "its command line has no way to branch off"
 NO_WORD = {"prompt byte-exact: /word": "it would be a command; it is refused"}
 SPACE = {"prompt byte-exact: /word": "it would be a command; a space is put before it"}
@@ -133,10 +132,9 @@ WAYS = {
         interrupts={"Ctrl-C": (CTRL_C,)},
         tidy=b"/clear\r",
         joins=True,
-        fork_stays=False,
         quits={"quit": (b"/exit\r",), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("/nothing",),
-        cannot={"interrupted with Esc": "it does not hear Esc", **NO_QUESTION, **GOES_ON, **NO_WORD},
+        cannot={"interrupted with Esc": "it does not hear Esc", "forked": STAYS, **NO_QUESTION, **GOES_ON, **NO_WORD},
     ),
     "aider": Ways(
         proofs=("prompt",),

@@ -1,0 +1,93 @@
+"""Where the dashboard's sessions come from: the hub, which tells of changes, else a look at the files each second."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, unix_connect
+from websockets.exceptions import WebSocketException
+
+from hitchpost.hub.client import SOCKET, NoHub, ask
+from hitchpost.model.record import ALL
+from hitchpost.ops.views.listing import listing
+from hitchpost.ops.views.session_types import Session
+from hitchpost.system.shortpath import ShortPath
+
+LOOK_EVERY_S = 1.0
+TRY_HUB_EVERY_S = 5.0
+GATHER_S = 0.1
+"""Changes that come within this time are shown at once."""
+
+Sessions = Mapping[str, Session]
+
+
+async def sessions(home: str) -> AsyncIterator[tuple[str, Sessions]]:
+    """Whenever something has changed: ``hub`` or ``files``, and all sessions by id. For ever."""
+    while True:
+        try:
+            async for known in _from_hub(home):
+                yield "hub", known
+        except (OSError, NoHub, WebSocketException):
+            pass
+        async for known in _from_files(home, TRY_HUB_EVERY_S):
+            yield "files", known
+
+
+async def _from_hub(home: str) -> AsyncIterator[Sessions]:
+    """Raises ``OSError``, ``NoHub`` or ``WebSocketException`` when there is none, or no more."""
+    with ShortPath(home, SOCKET) as path:
+        connection = await unix_connect(path, "ws://hub/ws", compression=None, max_size=None, open_timeout=2)
+    async with connection:
+        # first the connection, then the question: what changes in between is told
+        listed: list[Session] = await asyncio.to_thread(ask, home, "GET", "/api/sessions?all=true")
+        known = {session["id"]: session for session in listed}
+        yield dict(known)
+        while True:
+            if await _gathered(connection, known):
+                yield dict(known)
+
+
+async def _gathered(connection: ClientConnection, known: dict[str, Session]) -> bool:
+    """Take what comes, and what follows it closely. Whether a session has changed."""
+    changed = apply(known, json.loads(await connection.recv()))
+    deadline = asyncio.get_running_loop().time() + GATHER_S
+    while (left_s := deadline - asyncio.get_running_loop().time()) > 0:
+        try:
+            async with asyncio.timeout(left_s):
+                message = await connection.recv()
+        except TimeoutError:
+            break
+        changed |= apply(known, json.loads(message))
+    return changed
+
+
+def apply(known: dict[str, Session], message: dict[str, Any]) -> bool:
+    """Whether the message has changed what is known."""
+    kind, session_id = message.get("type"), message.get("sessionId", "")
+    if kind == "session.removed":
+        return known.pop(session_id, None) is not None
+    if kind not in ("session.created", "session.updated", "session.status"):
+        return False
+    known[session_id] = message["session"]
+    return True
+
+
+async def _from_files(home: str, for_s: float) -> AsyncIterator[Sessions]:
+    """For a while: then a hub may be there."""
+    last: Sessions | None = None
+    deadline = asyncio.get_running_loop().time() + for_s
+    while True:
+        known = await asyncio.to_thread(_look, home)
+        if known != last:
+            yield known
+            last = known
+        if asyncio.get_running_loop().time() >= deadline:
+            return
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+def _look(home: str) -> dict[str, Session]:
+    return {row.id: row.shape for row in listing(home, records=ALL, shapes=True)}
