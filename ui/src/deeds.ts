@@ -47,7 +47,9 @@ export function firstAction(session: Session): FirstAction | undefined {
     "restart-in-container": { word: "Restart in container", deed: () => void act(session, "restart") },
     explain: { word: "Why", deed: () => openPanel(session, "explain") },
   };
-  return session.actions.map((name) => deeds[name]).find((known) => known !== undefined);
+  // whoever starts a live one anew has looked at it
+  const can = session.actions.filter((name) => !session.live || !name.startsWith("restart"));
+  return can.map((name) => deeds[name]).find((known) => known !== undefined);
 }
 
 function openPanel(session: Session, panel: Panel): void {

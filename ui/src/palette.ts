@@ -7,6 +7,7 @@ import { go, type Panel } from "./router";
 import { inOrder } from "./sections";
 import type { Session } from "./shapes";
 import { creating, grid, open, owner, shown, tabs } from "./store";
+import { resume } from "./views";
 import { matches, whereabouts } from "./words";
 
 /** More than this nobody reads; another letter finds less. */
@@ -73,7 +74,7 @@ function ofSession(session: Session, add: (title: string, deed: () => void) => v
   for (const [panel, word] of PANELS) add(`${word} of ${name}`, () => go({ panel, grid: false }));
   if (!owner.value) return;
   const can = new Set(session.actions);
-  if (can.has("resume")) add(`Resume ${name}`, () => void act(session, "resume"));
+  if (can.has("resume")) add(`Resume ${name}`, () => resume(session.id));
   if (can.has("restart")) add(`Restart ${name}`, () => void act(session, "restart"));
   if (can.has("stop")) add(`Stop ${name}…`, () => stopAll([session]));
   if (can.has("archive")) add(`Archive ${name}…`, () => archiveAll([session]));

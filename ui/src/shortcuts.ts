@@ -55,7 +55,7 @@ export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (reado
 export function listenForShortcuts(): void {
   addEventListener("keydown", (event) => of(event)?.(event), { capture: true });
   // who types is not about to click: the list may change under a pointer that was left there
-  addEventListener("keydown", letGo);
+  addEventListener("keydown", letGo, { capture: true });
   addEventListener("blur", letGo);
 }
 

@@ -63,7 +63,7 @@ function Needing() {
 }
 
 function Card({ session }: { session: Session }) {
-  const first = owner.value && !requestOf(session) ? firstAction(session) : undefined;
+  const first = owner.value ? firstAction(session) : undefined;
   return (
     <li class={`card ${session.colour}`} data-session={session.id}>
       <header>
@@ -82,11 +82,11 @@ function Card({ session }: { session: Session }) {
           {whereabouts(session)}
         </span>
         <Answers session={session} />
-        {first ? (
-          <button type="button" onClick={first.deed}>
-            {first.word}
+        {requestOf(session) && owner.value ? null : (
+          <button type="button" onClick={first?.deed ?? (() => open(session.id))}>
+            {first?.word ?? "Open"}
           </button>
-        ) : null}
+        )}
       </footer>
     </li>
   );

@@ -9,6 +9,9 @@ export function SelectionBar() {
   return (
     <div class="selection" role="toolbar" aria-label="Selected sessions">
       <span role="status">{all.length} selected</span>
+      <button type="button" class="clear" aria-label="Select none" onClick={() => (selected.value = new Set())}>
+        ×
+      </button>
       <button type="button" disabled={live.length === 0} onClick={() => stopAll(live)}>
         Stop {live.length || ""}
       </button>
@@ -17,9 +20,6 @@ export function SelectionBar() {
       </button>
       <button type="button" disabled={unseen.length === 0} onClick={() => markAllSeen(unseen)}>
         Mark as seen
-      </button>
-      <button type="button" class="clear" aria-label="Select none" onClick={() => (selected.value = new Set())}>
-        ×
       </button>
     </div>
   );

@@ -85,11 +85,10 @@ export function SessionList() {
         <button
           type="button"
           class="palette-hint"
-          aria-label="Commands"
           title="Sessions and commands (Ctrl K)"
           onClick={() => go({ palette: true })}
         >
-          Ctrl K
+          Ctrl K<span class="heard"> Commands</span>
         </button>
       </div>
       <Only />

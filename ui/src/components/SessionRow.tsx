@@ -5,7 +5,7 @@ import type { Session } from "../shapes";
 import { labelOf, minute, now, open, owner } from "../store";
 import { elapsed, secondsSince, whereabouts } from "../words";
 import { Answers } from "./Answers";
-import { Dot } from "./Dot";
+import { Dot, NEWS } from "./Dot";
 
 interface Props {
   session: Session;
@@ -77,7 +77,7 @@ export function SessionRow({ session, chosen, picked, picking, naming }: Props) 
           class="headline"
           title={[session.headline, session.report?.message ?? session.detail].filter(Boolean).join(": ")}
         >
-          <span class={`word ${session.colour}`}>{session.headline}</span>{" "}
+          <span class={session.rank <= NEWS ? `word ${session.colour}` : "word"}>{session.headline}</span>{" "}
           {session.detail || session.description ? (
             <span class={session.detail ? "detail" : "detail task"}>{session.detail || session.description}</span>
           ) : null}
