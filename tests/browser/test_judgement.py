@@ -45,7 +45,8 @@ def test_a_viewer_sees_no_action_that_it_cannot_do(ground: Ground, windows: Call
     window.sign_in(role="viewer")
     page = window.page
     expect(window.row("failed").locator(".dot")).to_be_visible()
-    may = {"open-session", "tab-name", "tab-close", "back", "grid-toggle", "sign-out"}
+    may = {"open-session", "tab-name", "tab-close", "back", "grid-toggle", "sign-out", "brand", "fold", "count"}
+    may |= {"palette-hint", "card-name"}
     words = {"Why", "Timeline", "Diff", "?", "Search the terminal", "Download the recording"}
     for name in ("live", "failed"):
         window.open_session(name)

@@ -32,6 +32,9 @@ export function snoozes(now: Date): [string, number][] {
   ];
 }
 
+/** By section. Whoever starts a live one anew, or reviews what is not done, has looked at it first. */
+const WHILE_LIVE: Record<string, string[]> = { [NEEDS_YOU]: ["reply", "explain"], [FINISHED]: ["review", "reply"] };
+
 export interface FirstAction {
   word: string;
   deed: () => void;
@@ -47,8 +50,7 @@ export function firstAction(session: Session): FirstAction | undefined {
     "restart-in-container": { word: "Restart in container", deed: () => void act(session, "restart") },
     explain: { word: "Why", deed: () => openPanel(session, "explain") },
   };
-  // whoever starts a live one anew has looked at it
-  const can = session.actions.filter((name) => !session.live || !name.startsWith("restart"));
+  const can = session.actions.filter((name) => !session.live || WHILE_LIVE[session.section]?.includes(name));
   return can.map((name) => deeds[name]).find((known) => known !== undefined);
 }
 
