@@ -5,12 +5,10 @@ The best of a few rounds counts: a busy machine makes some of them slow, a slow 
 
 from __future__ import annotations
 
-import threading
+import json
 import time
 from collections.abc import Callable
-from itertools import count
 from types import SimpleNamespace
-from typing import Any
 
 from bench.page import frames
 from bench.ps import write_sessions
@@ -21,9 +19,12 @@ from tests.support import eventually
 
 COUNT = 300
 CHANGING = 50
-HANDS = 8
+LIVE = 10
 ROUNDS = 5
 STEP = 60
+TURNS = (
+    "while :; do for word in working blocked; do printf '\\033]7501;state=%s\\033\\\\' $word; sleep 0.15; done; done"
+)
 FIRST_ROWS = """
 const seen = new MutationObserver(() => {
     if (!document.querySelector(".row")) return;
@@ -51,11 +52,11 @@ NAMED = """
 """
 
 
-def fill(ground: Ground, hub: HubProcess) -> list[dict[str, Any]]:
+def fill(ground: Ground, hub: HubProcess) -> None:
     write_sessions(SimpleNamespace(home=str(ground.home), work=str(ground.place)), 1, COUNT)  # type: ignore[arg-type]
     hub.stop()
     hub.start()
-    return eventually(lambda: rows if len(rows := hub.ask("GET", "/api/sessions")) == COUNT else None, what="all")
+    eventually(lambda: len(hub.ask("GET", "/api/sessions")) == COUNT, what="all sessions")
 
 
 def within(limit: float, measure: Callable[[], float]) -> list[float]:
@@ -67,7 +68,7 @@ def within(limit: float, measure: Callable[[], float]) -> list[float]:
 
 
 def test_three_hundred_sessions_are_no_burden(ground: Ground, hub: HubProcess, windows: Callable[..., Window]) -> None:
-    rows = fill(ground, hub)
+    fill(ground, hub)
     window = windows()
     page = window.page
     page.add_init_script(FIRST_ROWS)
@@ -103,32 +104,30 @@ def test_three_hundred_sessions_are_no_burden(ground: Ground, hub: HubProcess, w
     took = within(100, change_ms)
     print(f"a change painted after {min(took):.0f} ms, the hub's part included")
     assert min(took) <= 100, took
-    slowest = changing(hub, rows, lambda: within(0, lambda: sum(frames(page, 2).long)))
-    print(f"tasks of more than 50 ms while {CHANGING} change each second: {slowest} ms")
-    assert min(slowest) == 0, slowest
+
+    # each of these is told of twice in a turn, and is then in another section
+    live = [ground.begin_sh(TURNS, name=f"live-{number}") for number in range(LIVE)]
+    expect(page.locator(".badge")).to_have_text(str(COUNT + LIVE))
+    rate, longest_ms = busy(window, 2)
+    print(f"{rate} changes per second, the longest task took {longest_ms} ms")
+    assert rate >= CHANGING / 2
+    assert longest_ms <= 50
+    for session in live:
+        ground.end(session, grace_s=0)
 
 
-def changing(hub: HubProcess, rows: list[dict[str, Any]], measure: Callable[[], list[float]]) -> list[float]:
-    """Measure while fifty sessions change each second, as the hub tells everybody."""
-    over, counted = threading.Event(), count()
-    began = time.monotonic()
+def busy(window: Window, seconds: float) -> tuple[float, float]:
+    """How often each second the hub told of a change, and milliseconds of the page's longest task.
 
-    def change() -> None:
-        while not over.is_set():
-            number = next(counted)
-            over.wait(max(0.0, began + number / CHANGING - time.monotonic()))
-            row = rows[number % len(rows)]
-            hub.ask("PATCH", f"/api/sessions/{row['id']}", {"description": f"step {number}"})
-
-    threads = [threading.Thread(target=change) for _ in range(HANDS)]
-    for thread in threads:
-        thread.start()
-    try:
-        return measure()
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-        rate = (next(counted) - HANDS) / (time.monotonic() - began)
-        print(f"{rate:.0f} changes per second")
-        assert rate >= CHANGING / 2
+    Milliseconds on a processor: what other programs take from it plays no part.
+    """
+    browser, before = window.context.browser, len(window.wires[-1].events)
+    assert browser is not None
+    browser.start_tracing(page=window.page, categories=["toplevel", "__metadata"])
+    frames(window.page, seconds)
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    mains = {(one["pid"], one["tid"]) for one in events if one.get("args", {}).get("name") == "CrRendererMain"}
+    tasks = [
+        one.get("tdur", 0) / 1000 for one in events if (one["pid"], one["tid"]) in mains and "RunTask" in one["name"]
+    ]
+    return (len(window.wires[-1].events) - before) / seconds, max(tasks)

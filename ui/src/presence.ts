@@ -7,6 +7,7 @@ import { grid, link, owner, shown } from "./store";
 
 const NAME = "Hitchpost";
 const MOST = 99;
+const COUNT_MS = 150;
 
 /** Whether the page is in sight and its window has the focus. */
 const looked = signal(isLookedAt());
@@ -26,7 +27,14 @@ export function connectPresence(sender: (message: Seen) => boolean): void {
     if (session && now && now !== last) markSeen(session.id);
     last = now;
   });
-  effect(() => showCount(needYou.value.length));
+  effect(() => {
+    needYou.value;
+    // nobody reads it faster, and a browser takes its time to draw an icon
+    soon ??= setTimeout(() => {
+      soon = undefined;
+      showCount(needYou.peek().length);
+    }, COUNT_MS);
+  });
 }
 
 export function markSeen(id: string): void {
@@ -41,6 +49,7 @@ function isLookedAt(): boolean {
   return typeof document !== "undefined" && document.visibilityState === "visible" && document.hasFocus();
 }
 
+let soon: ReturnType<typeof setTimeout> | undefined;
 let plain = "";
 
 function showCount(count: number): void {
