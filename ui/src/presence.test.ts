@@ -23,19 +23,18 @@ vi.stubGlobal("navigator", { setAppBadge: async (count: number) => void badges.p
 const store = await import("./store");
 const { connectPresence, iconWith } = await import("./presence");
 
+vi.useFakeTimers();
 const said: string[] = [];
 connectPresence(({ sessionId }) => said.push(sessionId) > 0);
 const dev = session({ id: "dev", since: "2026-05-04T12:00:00Z" });
 const asks = session({ id: "asks", section: "needs-you", rank: 1 });
 
 test("the title, the icon and the badge count who needs somebody, and nothing else", () => {
-  vi.useFakeTimers();
   store.replaceAll([dev, asks, { ...asks, id: "old", record: "archived" }]);
   vi.runAllTimers();
   expect([page.title, badges.at(-1), icon.href.startsWith("data:image/svg+xml,")]).toEqual(["(1) Hitchpost", 1, true]);
   store.replaceAll([dev]);
   vi.runAllTimers();
-  vi.useRealTimers();
   expect([page.title, badges.at(-1), icon.href]).toEqual(["Hitchpost", 0, "/favicon.svg"]);
   expect(iconWith(120)).toContain(">99+</text>");
 });
