@@ -30,10 +30,7 @@ export function connectPresence(sender: (message: Seen) => boolean): void {
   effect(() => {
     needYou.value;
     // nobody reads it faster, and a browser takes its time to draw an icon
-    soon ??= setTimeout(() => {
-      soon = undefined;
-      showCount(needYou.peek().length);
-    }, COUNT_MS);
+    if (soon === undefined) soon = setTimeout(showCount, COUNT_MS);
   });
 }
 
@@ -52,7 +49,9 @@ function isLookedAt(): boolean {
 let soon: ReturnType<typeof setTimeout> | undefined;
 let plain = "";
 
-function showCount(count: number): void {
+function showCount(): void {
+  soon = undefined;
+  const count = needYou.peek().length;
   document.title = count > 0 ? `(${count}) ${NAME}` : NAME;
   const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
   if (icon) {
