@@ -360,7 +360,7 @@ def test_home_has_who_needs_somebody_what_is_done_and_where_to_go_on(
     cards.nth(1).get_by_role("button", name="Restart", exact=True).click()
     eventually(lambda: ground.ps(failed)["run"] == 2, what="another run")
     home.get_by_role("button", name=f"New in {repo.path.name}").click()
-    expect(page.get_by_label("Folder")).to_have_value(str(repo.path))
+    expect(page.get_by_label("Folder", exact=True)).to_have_value(str(repo.path))
     page.keyboard.press("Escape")
     cards.nth(0).locator(".card-name").click()
     expect(page.locator(".pane")).to_have_attribute("aria-label", "asks")
