@@ -41,7 +41,7 @@ def shot(window: Window, name: str) -> None:
     """In both colour schemes, for who wants to look."""
     if folder := os.environ.get("SHOTS"):
         for scheme in ("light", "dark"):
-            window.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            window.page.emulate_media(color_scheme=scheme)
             window.page.screenshot(path=f"{folder}/rail-{name}-{scheme}.png")
 
 
