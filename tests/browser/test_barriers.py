@@ -62,6 +62,8 @@ class Walk:
 
     def all(self) -> None:
         self.page.evaluate(AXE.read_text())
+        if self.narrow:  # it was seen in the wide window
+            self.window.unfold("Ended")
         expect(self.window.row("failed")).to_be_visible()
         self.look("list")
         self.dialog("new session", "New")

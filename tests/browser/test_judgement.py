@@ -13,14 +13,14 @@ from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
 
-DOTS = {"green": "rgb(163, 190, 140)", "blue": "rgb(129, 161, 193)", "orange": "rgb(208, 135, 112)"}
+DOTS = {"green": "rgb(163, 190, 140)", "orange": "rgb(208, 135, 112)"}
 SAYS = "printf '\\033]7501;state={}\\033\\\\'; exec sleep 1000"
 
 
 def test_a_session_has_the_same_colour_in_ps_and_in_the_page(ground: Ground, hub: HubProcess, window: Window) -> None:
     says = {"blocked": "blocked", "waiting": "idle", "running": "working"}
     made = {word: ground.begin_sh(SAYS.format(state), name=word) for word, state in says.items()}
-    expected = {"blocked": "orange", "waiting": "blue", "running": "green"}
+    expected = {"blocked": "orange", "waiting": "orange", "running": "green"}
     headlines = {"blocked": "Needs you", "waiting": "Your turn", "running": "Working"}
     for word, name in expected.items():
         expect(window.label(word)).to_have_class(f"label {name}")
@@ -45,7 +45,8 @@ def test_a_viewer_sees_no_action_that_it_cannot_do(ground: Ground, windows: Call
     window.sign_in(role="viewer")
     page = window.page
     expect(window.row("failed").locator(".dot")).to_be_visible()
-    may = {"open-session", "tab-name", "tab-close", "back", "grid-toggle", "sign-out"}
+    may = {"open-session", "tab-name", "tab-close", "back", "grid-toggle", "sign-out", "brand", "fold", "count"}
+    may |= {"palette-hint", "card-name"}
     words = {"Why", "Timeline", "Diff", "?", "Search the terminal", "Download the recording"}
     for name in ("live", "failed"):
         window.open_session(name)

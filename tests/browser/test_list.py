@@ -51,17 +51,18 @@ def test_the_list_is_live_and_counts_active_and_suspended_sessions(ground: Groun
     expect(window.row("dev").locator(".since")).to_have_text(re.compile(r"^[1-9]\d*s$"))
     assert colour(window.row("dev").locator(".dot")) == GREEN
     ground.end(dev)
+    window.unfold("Ended")
     expect(window.label("dev")).to_have_text("stopped")
     assert colour(window.row("dev").locator(".dot")) == GREY
     assert window.names() == ["other", "dev"]
     ground.hitch("archive", "dev")
     expect(page.locator(".badge")).to_have_text("1")
     expect(window.row("dev")).to_have_count(0)
-    page.get_by_label("Show archived").check()
+    window.set_view("Show archived", True)
     expect(window.label("dev")).to_have_text("archived")
-    page.get_by_label("Show archived").uncheck()
+    window.set_view("Show archived", False)
     expect(window.row("dev")).to_have_count(0)
-    page.get_by_label("Records").select_option("archived")
+    window.set_view("Records", "archived")
     expect(page.locator(".row .name")).to_have_text(["dev"])
     window.open_session("dev")
     expect(page.locator(".end-bar")).to_have_text("Session is archived")
@@ -69,7 +70,7 @@ def test_the_list_is_live_and_counts_active_and_suspended_sessions(ground: Groun
     ground.hitch("rm", "dev")
     expect(window.row("dev")).to_have_count(0)
     expect(page.locator(".nothing")).to_have_text("No matches.")
-    page.get_by_label("Records").select_option("")
+    window.set_view("Records", "")
     expect(page.locator(".tab")).to_have_count(0)
     page.get_by_label("Filter sessions").fill("nobody")
     expect(page.locator(".nothing")).to_have_text("No matches.")
@@ -112,8 +113,7 @@ def test_hostile_names_are_only_text(ground: Ground, window: Window) -> None:
 def test_the_list_is_walked_with_the_keyboard(ground: Ground, window: Window) -> None:
     sessions = [ground.begin_sh(ECHO, name=name) for name in ("one", "two", "three")]
     expect(window.page.locator(".row")).to_have_count(3)
-    window.page.get_by_label("Filter sessions").focus()
-    window.page.keyboard.press("Tab")
+    window.row("three").locator(".open-session").focus()
     window.page.keyboard.press("ArrowDown")
     window.page.keyboard.press("End")
     window.page.keyboard.press("ArrowUp")

@@ -34,5 +34,6 @@ def test_the_rows_say_what_ps_says(ground: Ground, window: Window) -> None:
     os.kill(made["paused"].keeper_pid(), signal.SIGCONT)
     agree(made["paused"], "running")
     ground.end(made["stopped"], grace_s=0)
+    window.unfold("Ended")
     agree(made["stopped"], "stopped")
     ground.end(made["paused"], grace_s=0)

@@ -37,6 +37,7 @@ def go_to(window: Window, moment: str) -> None:
 def test_a_click_on_a_moment_shows_the_terminal_as_it_was(ground: Ground, window: Window) -> None:
     stopped(ground)
     page = window.page
+    window.unfold("Ended")
     window.open_session("dev")
     page.get_by_role("button", name="Timeline").click()
     go_to(window, "running → stopping")
@@ -68,7 +69,11 @@ def test_a_click_on_a_moment_shows_the_terminal_as_it_was(ground: Ground, window
     page.keyboard.type("x")
     assert len(window.context.pages) == 1
     assert page.evaluate("window.harm") is None
-    assert {message["type"] for message in window.wires[-1].said} <= {"session.attach", "terminal.resize"}
+    assert {message["type"] for message in window.wires[-1].said} <= {
+        "session.attach",
+        "session.seen",
+        "terminal.resize",
+    }
 
     page.keyboard.press("Home")
     expect(player).to_have_attribute("data-settled", "true")
@@ -106,6 +111,7 @@ def test_on_a_phone_the_player_has_the_whole_page(ground: Ground, windows: Calla
     stopped(ground)
     window = windows(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     window.sign_in()
+    window.unfold("Ended")
     window.open_session("dev")
     window.page.get_by_role("button", name="Timeline").click()
     go_to(window, "running → stopping")

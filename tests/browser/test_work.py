@@ -32,7 +32,7 @@ def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProce
     expect(page.locator(".pane")).to_have_attribute("aria-label", "fixer")
     window.expect_shown("one  word")
     window.expect_shown("hello")
-    expect(window.row("fixer").locator(".where")).to_have_text("sh · fix-auth")
+    expect(window.row("fixer").locator(".where")).to_have_text(f"sh · {repo.path.name} ⎇ fix-auth")
     made = hub.ask("GET", "/api/sessions/fixer")
     assert made["workspace"]["branch"] == "fix-auth"
     assert {line["actor"] for line in hub.ask("GET", "/api/sessions/fixer/story")} == {"browser", "keeper"}

@@ -119,11 +119,41 @@ class Window:
     def label(self, name: str) -> Locator:
         return self.row(name).locator(".label")
 
+    def part(self, title: str) -> Locator:
+        """A section of the list."""
+        return self.page.locator(".part").filter(has=self.page.locator(".part-head .fold", has_text=exactly(title)))
+
+    def unfold(self, title: str) -> None:
+        self.part(title).locator(".part-head .fold[aria-expanded=false]").click()
+        self.leave_list()
+
+    def leave_list(self) -> None:
+        """With the pointer: the list is held while it is there."""
+        self.page.mouse.move(700, 4)
+
+    def choose(self, name: str, word: str) -> None:
+        """In the menu of a row."""
+        self.row(name).click(button="right")
+        self.page.get_by_role("menuitem", name=word, exact=True).click()
+        self.leave_list()
+
+    def set_view(self, label: str, value: str | bool) -> None:
+        """What the menu of the list can set."""
+        self.page.get_by_label("How to list").click()
+        found = self.page.get_by_label(label, exact=True)
+        if isinstance(value, str):
+            found.select_option(value)
+        else:
+            found.set_checked(value)
+        self.page.keyboard.press("Escape")
+        self.leave_list()
+
     def tab(self, name: str) -> Locator:
         return self.page.locator(".tab").filter(has=self.page.locator(".tab-name", has_text=exactly(name)))
 
     def open_session(self, name: str) -> None:
         self.row(name).locator(".open-session").click()
+        self.leave_list()
         expect(self.page.locator(".pane")).to_have_attribute("aria-label", name)
 
     # the terminal -----------------------------------------------------------------------------------------------

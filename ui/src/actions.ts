@@ -82,7 +82,7 @@ export async function signOut(): Promise<void> {
   });
 }
 
-async function attempt(work: () => Promise<unknown>): Promise<boolean> {
+export async function attempt(work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
     return true;

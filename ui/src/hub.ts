@@ -5,14 +5,20 @@ import { ask } from "./api";
 import { keepPage } from "./app";
 import { connectChanges, onChanged, watchAgain } from "./changes";
 import { Connection, linkAfter } from "./connection";
+import { connectPresence } from "./presence";
 import type { HubMessage, Session } from "./shapes";
 import { entered } from "./signin";
 import * as store from "./store";
+import { nextFrame } from "./turns";
 import { attachAll, connectViews, linkLost, onAttached, onFrame, onSize } from "./views";
 
 const TICK_MS = 1000;
 const AGAIN_MS = 1500;
+/** How often what counts no seconds is looked at. */
+const COARSE_MS = 15_000;
 
+/** Told since the last frame: however many sessions change, the page is drawn once. */
+let told: HubMessage[] = [];
 let waiting: HubMessage[] | undefined;
 let changes = 0;
 let isFresh = true;
@@ -33,17 +39,31 @@ const connection = new Connection({
     else if (message.type === "terminal.size") onSize(message);
     else if (message.type === "workspace.changed") onChanged(message);
     else if (waiting) waiting.push(message);
-    else store.apply(message);
+    else if (told.push(message) === 1) nextFrame(applyTold);
   },
   frame: onFrame,
 });
 
+function applyTold(): void {
+  const all = told;
+  told = [];
+  store.applyAll(all);
+}
+
 export async function begin(): Promise<void> {
   connectViews((message) => connection.send(message));
   connectChanges((wish) => connection.send(wish));
-  setInterval(() => (store.now.value = Date.now()), TICK_MS);
+  connectPresence((wish) => connection.send(wish));
+  setInterval(tick, TICK_MS);
   addEventListener("hashchange", () => void enter());
   await enter();
+}
+
+function tick(): void {
+  batch(() => {
+    store.now.value = Date.now();
+    if (store.now.value - store.minute.value >= COARSE_MS) store.minute.value = store.now.value;
+  });
 }
 
 /**
@@ -81,6 +101,7 @@ function arrived(): void {
 /** Everything anew. What is told meanwhile comes after the answer, so nothing older replaces it. */
 async function refresh(): Promise<void> {
   if (waiting) return;
+  applyTold();
   waiting = [];
   try {
     const all = await ask<Session[]>("GET", "/api/sessions?all=true");
@@ -88,9 +109,7 @@ async function refresh(): Promise<void> {
   } catch {
     // the connection notices by itself when the hub is gone
   }
-  const told = waiting;
+  const since = waiting;
   waiting = undefined;
-  batch(() => {
-    for (const message of told) store.apply(message);
-  });
+  store.applyAll(since);
 }

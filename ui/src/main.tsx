@@ -5,6 +5,8 @@ import "./style/list.css";
 import "./style/session.css";
 import "./style/panels.css";
 import "./style/help.css";
+import "./style/home.css";
+import "./style/palette.css";
 import { render } from "preact";
 import { App } from "./components/App";
 import { begin } from "./hub";

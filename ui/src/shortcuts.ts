@@ -1,6 +1,9 @@
 /** Keys of the page. A terminal has every other key, Tab and Escape too: these lead out of it. */
 
+import { nextThatNeedsMe } from "./palette";
+import { letGo, renaming, select, selected } from "./rail";
 import { go } from "./router";
+import { creating, current, owner } from "./store";
 
 /** What the help says, in its order. */
 export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (readonly [key: string, deed: string])[]])[] =
@@ -8,6 +11,7 @@ export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (reado
     [
       "Anywhere, including in a terminal",
       [
+        ["Ctrl Shift K", "sessions and commands; outside a terminal, Ctrl K"],
         ["Ctrl Shift L", "to the list of sessions"],
         ["Ctrl Shift Enter", "to the prompt box"],
       ],
@@ -23,9 +27,16 @@ export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (reado
     [
       "Outside a terminal",
       [
+        ["Ctrl K", "sessions and commands"],
+        ["g", "the next session that needs me"],
+        ["n", "new session"],
+        ["j k ↑ ↓", "move through the list, or the lines of a diff"],
+        ["Enter", "open"],
+        ["1 – 9", "open the first to ninth session of the list"],
+        ["x", "select; then stop, archive or mark as seen"],
+        ["F2", "rename"],
+        ["/", "search the sessions"],
         ["?", "this help"],
-        ["/", "filter the sessions"],
-        ["↑ ↓ Home End", "move through the list, or the lines of a diff"],
         ["Escape", "from the prompt box to the terminal; closes what is open"],
       ],
     ],
@@ -43,17 +54,67 @@ export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (reado
 /** Heard before any terminal hears them. */
 export function listenForShortcuts(): void {
   addEventListener("keydown", (event) => of(event)?.(event), { capture: true });
+  // who types is not about to click: the list may change under a pointer that was left there
+  addEventListener("keydown", letGo, { capture: true });
+  addEventListener("blur", letGo);
 }
 
 function of(event: KeyboardEvent): ((event: KeyboardEvent) => void) | undefined {
   if (document.querySelector("dialog[open]")) return undefined;
+  if (event.code === "KeyK" && isPaletteKey(event)) return taken(() => go({ palette: true }));
   if (event.ctrlKey && event.shiftKey && !event.altKey && !event.metaKey) {
     if (event.code === "KeyL") return taken(goToList);
     return event.code === "Enter" ? goTo(".prompt-box textarea:enabled") : undefined;
   }
   if (event.ctrlKey || event.altKey || event.metaKey || isField(event.target)) return undefined;
-  if (event.key === "/") return taken(goToList);
-  return event.key === "?" ? taken(() => go({ settings: true })) : undefined;
+  if ((event.target as HTMLElement | null)?.closest?.("[role=menu]")) return undefined;
+  const deed = PLAIN[event.key] ?? (/^[1-9]$/.test(event.key) ? () => openAt(Number(event.key) - 1) : undefined);
+  return deed && taken(deed);
+}
+
+const PLAIN: Record<string, () => void> = {
+  "/": goToList,
+  "?": () => go({ settings: true }),
+  n: () => ifMine(() => (creating.value = true)),
+  g: nextThatNeedsMe,
+  j: () => step(1),
+  k: () => step(-1),
+  x: () => ifMine(() => withRow((id) => select(id, !selected.value.has(id)))),
+  F2: () => ifMine(() => withRow((id) => (renaming.value = id))),
+};
+
+/** In a terminal, Ctrl-K is the program's: it deletes to the end of the line there. A Mac's Command key is nobody's. */
+function isPaletteKey(event: KeyboardEvent): boolean {
+  if (event.altKey) return false;
+  if (event.metaKey) return !event.ctrlKey;
+  const inTerminal = event.target instanceof Element && event.target.closest(".xterm") !== null;
+  return event.ctrlKey && (event.shiftKey || !inTerminal);
+}
+
+function ifMine(deed: () => void): void {
+  if (owner.value) deed();
+}
+
+const rows = (): HTMLElement[] => [...document.querySelectorAll<HTMLElement>(".list .open-session")];
+
+/** The row that has the focus; else that of the open session. */
+function rowAt(all: HTMLElement[]): number {
+  const at = all.findIndex((row) => row.closest(".row")?.contains(document.activeElement));
+  return at >= 0 ? at : all.findIndex((row) => row.closest<HTMLElement>(".row")?.dataset["session"] === current.value);
+}
+
+function step(by: number): void {
+  const all = rows();
+  const to = all[Math.min(Math.max(rowAt(all) + by, 0), all.length - 1)];
+  to?.focus();
+}
+
+const openAt = (index: number): void => rows()[index]?.click();
+
+function withRow(deed: (id: string) => void): void {
+  const all = rows();
+  const id = all[rowAt(all)]?.closest<HTMLElement>(".row")?.dataset["session"];
+  if (id) deed(id);
 }
 
 const isField = (target: EventTarget | null): boolean =>

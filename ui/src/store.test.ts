@@ -10,16 +10,13 @@ vi.stubGlobal("location", { search: "" });
 vi.stubGlobal("history", { pushState: () => undefined, replaceState: () => undefined });
 const store = await import("./store");
 const { go } = await import("./router");
-const { apply, close, count, current, filter, listed, open, replaceAll, sessions, showArchived, tabs } = store;
+const { apply, applyAll, close, current, open, replaceAll, sessions, tabs } = store;
 
 const [first, second] = [session({ id: "one", name: "one", index: 1 }), session({ id: "two", name: "two", index: 2 })];
-const names = (): string[] => listed.value.map((shown) => shown.name);
 
 beforeEach(() => {
   go({ session: null });
   replaceAll([]);
-  filter.value = "";
-  showArchived.value = false;
   store.notices.value = [];
 });
 
@@ -31,7 +28,7 @@ test("what the hub tells of one session changes that one and no other", () => {
   expect([...sessions.value.values()]).toEqual([failed, second]);
   expect(sessions.value.get("two")).toBe(second);
   apply({ type: "session.updated", sessionId: "two", session: { ...second, name: "second" } });
-  expect(names()).toEqual(["one", "second"]);
+  expect([...sessions.value.values()].map(({ name }) => name)).toEqual(["one", "second"]);
   apply({ type: "session.removed", sessionId: "one", session: failed });
   expect([...sessions.value.keys()]).toEqual(["two"]);
 });
@@ -48,6 +45,20 @@ test("after a reconnect only what the hub has is left, and what did not change i
   expect(sessions.value.get("two")?.label).toBe("running (idle 2m 15s)");
 });
 
+test("what is told within a frame is one change, in its order", () => {
+  replaceAll([first]);
+  open("one");
+  let changes = -1;
+  const stop = sessions.subscribe(() => changes++);
+  applyAll([
+    { type: "session.created", sessionId: "two", session: second },
+    { type: "session.updated", sessionId: "two", session: { ...second, name: "second" } },
+    { type: "session.removed", sessionId: "one", session: first },
+  ]);
+  stop();
+  expect([changes, [...sessions.value.values()].map(({ name }) => name), tabs.value]).toEqual([1, ["second"], []]);
+});
+
 test("messages that are not known change nothing", () => {
   replaceAll([first]);
   const before = sessions.value;
@@ -59,28 +70,6 @@ test("an error of the hub is a notice, once", () => {
   apply({ type: "error", code: "bad_input", message: "no" });
   apply({ type: "error", code: "bad_input", message: "no" });
   expect(store.notices.value.map((notice) => notice.text)).toEqual(["no"]);
-});
-
-test("archived and error records are counted by nobody, and shown to who asks", () => {
-  const old = session({ id: "old", name: "old", record: "archived", status: "archived", label: "archived" });
-  const broken = session({ id: "broken", name: "broken", record: "error", status: "error", label: "error" });
-  const rests = session({ id: "rests", name: "rests", record: "suspended", status: "suspended", label: "suspended" });
-  replaceAll([old, broken, rests]);
-  expect(names()).toEqual(["rests"]);
-  expect(count.value).toBe(1);
-  showArchived.value = true;
-  expect(names().sort()).toEqual(["old", "rests"]);
-  showArchived.value = false;
-  filter.value = "error";
-  expect(names()).toEqual(["broken"]);
-  filter.value = "";
-  for (const [which, found] of Object.entries({ archived: "old", error: "broken", suspended: "rests" })) {
-    store.record.value = which;
-    expect(names()).toEqual([found]);
-  }
-  store.record.value = "active";
-  expect(names()).toEqual([]);
-  store.record.value = "";
 });
 
 test("a tab that is closed gives way to its neighbour", () => {

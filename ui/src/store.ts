@@ -4,7 +4,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import type { Link } from "./connection";
 import { go, route } from "./router";
 import type { HubMessage, Session } from "./shapes";
-import { inOrder, isListed, label, matches } from "./words";
+import { isListed, label } from "./words";
 
 export interface Notice {
   id: number;
@@ -27,26 +27,22 @@ export const tabs = signal<readonly string[]>(before.tabs);
 export const current = computed(() => route.value.session);
 export const grid = computed(() => route.value.grid);
 export const panel = computed(() => route.value.panel);
-export const filter = signal("");
-export const showArchived = signal(false);
-/** The record that alone is listed; empty for the usual ones. */
-export const record = signal("");
-export const creating = signal(false);
+/** Whether a new session is being described. It has an address, so that Back leaves it. */
+export const creating = {
+  get value(): boolean {
+    return route.value.creating;
+  },
+  set value(wanted: boolean) {
+    go({ creating: wanted }, wanted ? "push" : "replace");
+  },
+};
 export const notices = signal<readonly Notice[]>([]);
 export const now = signal(Date.now());
+/** The same, for what counts no seconds: most of a long list is then left alone. */
+export const minute = signal(Date.now());
 
 export const owner = computed(() => role.value === "owner");
 export const count = computed(() => [...sessions.value.values()].filter(isListed).length);
-export const listed = computed(() => {
-  const wanted = filter.value.trim();
-  const byName = /\b(error|archived)\b/i.exec(wanted)?.[1]?.toLowerCase();
-  const usual = (session: Session) =>
-    isListed(session) || (showArchived.value && session.record === "archived") || session.record === byName;
-  return inOrder(sessions.value.values()).filter(
-    (session) =>
-      (record.value ? session.record === record.value : usual(session)) && (!wanted || matches(session, wanted)),
-  );
-});
 export const shown = computed(() => (current.value === null ? undefined : sessions.value.get(current.value)));
 
 /** A session's label at this moment. Only one that counts time is drawn again as time goes by. */
@@ -69,26 +65,34 @@ function unchanged(before: Session | undefined, after: Session): Session {
 /** All of a session but when it last wrote something, which nothing shows. */
 const drawn = (session: Session): string => JSON.stringify({ ...session, last_activity_at: null });
 
-export function apply(message: HubMessage): void {
-  switch (message.type) {
-    case "session.created":
-    case "session.updated":
-    case "session.status":
-      sessions.value = new Map(sessions.value).set(message.session.id, message.session);
-      break;
-    case "session.removed": {
-      const rest = new Map(sessions.value);
-      rest.delete(message.sessionId);
-      batch(() => {
-        sessions.value = rest;
-        close(message.sessionId, "replace");
-      });
-      break;
+export const apply = (message: HubMessage): void => applyAll([message]);
+
+/** In their order, and drawn once. */
+export function applyAll(messages: readonly HubMessage[]): void {
+  const all = new Map(sessions.value);
+  const gone: string[] = [];
+  let changed = false;
+  batch(() => {
+    for (const message of messages) {
+      switch (message.type) {
+        case "session.created":
+        case "session.updated":
+        case "session.status":
+          all.set(message.session.id, message.session);
+          changed = true;
+          break;
+        case "session.removed":
+          changed = all.delete(message.sessionId) || changed;
+          gone.push(message.sessionId);
+          break;
+        case "error":
+          notify(message.message);
+          break;
+      }
     }
-    case "error":
-      notify(message.message);
-      break;
-  }
+    if (changed) sessions.value = all;
+    for (const id of gone) if (!all.has(id)) close(id, "replace");
+  });
 }
 
 export function open(id: string): void {

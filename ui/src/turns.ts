@@ -50,7 +50,7 @@ export class Turns<T> {
 }
 
 /** A page that nobody sees has no frames, and its terminals still have to answer. */
-function nextFrame(then: (now: number) => void): void {
+export function nextFrame(then: (now: number) => void): void {
   if (document.visibilityState === "visible") requestAnimationFrame(then);
   else setTimeout(() => then(performance.now()), BACKGROUND_MS);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { session } from "./sample";
 import type { Session } from "./shapes";
-import { argv, canResume, duration, ending, inOrder, label, matches, receipt, whereabouts } from "./words";
+import { argv, canResume, duration, elapsed, ending, label, matches, receipt, whereabouts } from "./words";
 
 const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit"]>>): Session =>
   session({
@@ -16,16 +16,6 @@ const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit
       ...exit,
     },
   });
-
-test("sessions are in the order of the hub's rank, then of their index", () => {
-  const all = [
-    session({ name: "works", index: 1, rank: 4 }),
-    session({ name: "failed", index: 2, rank: 2 }),
-    session({ name: "blocked", index: 5, rank: 0 }),
-    session({ name: "lost", index: 3, rank: 2 }),
-  ];
-  expect(inOrder(all).map((shown) => shown.name)).toEqual(["blocked", "failed", "lost", "works"]);
-});
 
 test("an end is told with its code or signal", () => {
   expect(ending(ended({ state: "failed", status: "failed" }, { code: 1 }))).toBe("Process exited with code 1.");
@@ -46,7 +36,7 @@ test("of a session that cannot be read nothing is offered, and nothing said that
     status: "unknown",
     live: false,
     agent: "",
-    workspace: { id: null, path: "", branch: null },
+    workspace: { id: null, path: "", branch: null, repository: null },
   });
   expect([canResume(newer), whereabouts(newer)]).toEqual([false, ""]);
   const root = session({
@@ -54,13 +44,32 @@ test("of a session that cannot be read nothing is offered, and nothing said that
     status: "failed",
     live: false,
     agent: "sh",
-    workspace: { id: null, path: "/", branch: null },
+    workspace: { id: null, path: "/", branch: null, repository: null },
   });
   expect([canResume(root), whereabouts(root)]).toEqual([true, "sh · /"]);
 });
 
 test("durations read as on the command line", () => {
   expect([0, 45, 185, 3600, 7800, 90000].map(duration)).toEqual(["0s", "45s", "3m 5s", "1h 0m", "2h 10m", "1d 1h"]);
+});
+
+test("a list counts no seconds after the first minute", () => {
+  expect([-1, 0, 59, 60, 3599, 3600, 86399, 86400].map(elapsed)).toEqual([
+    "0s",
+    "0s",
+    "59s",
+    "1m",
+    "59m",
+    "1h",
+    "23h",
+    "1d",
+  ]);
+});
+
+test("a session is placed by its repository, wherever its worktree is", () => {
+  const workspace = { id: "w", path: "/home/.hitch/w/fix", branch: "fix-auth", repository: "/src/shop" };
+  expect(whereabouts(session({ workspace }))).toBe("claude · shop ⎇ fix-auth");
+  expect(["shop", "fix-auth", "/src/shop"].every((text) => matches(session({ workspace }), text))).toBe(true);
 });
 
 test("a command line becomes words without a shell", () => {

@@ -18,13 +18,16 @@ export const isForeign = (session: Session): boolean => session.state === "unkno
 export const canResume = (session: Session): boolean =>
   !session.live && !isForeign(session) && session.state !== "created" && isListed(session);
 
-export function place(session: Session): string {
-  const { branch, path } = session.workspace;
-  return branch ?? path.split("/").filter(Boolean).at(-1) ?? path;
-}
+/** The repository that a session works for; outside of one, its folder. */
+export const project = ({ workspace }: Session): string => workspace.repository ?? workspace.path;
+export const projectName = (path: string): string => path.split("/").filter(Boolean).at(-1) ?? path;
 
 /** The agent and where it works, as far as anything is known. */
-export const whereabouts = (session: Session): string => [session.agent, place(session)].filter(Boolean).join(" · ");
+export function whereabouts(session: Session): string {
+  const { branch } = session.workspace;
+  const where = [projectName(project(session)), branch && `⎇ ${branch}`].filter(Boolean).join(" ");
+  return [session.agent, where].filter(Boolean).join(" · ");
+}
 
 /** The hub's words, with the time that they count as it is now. */
 export function label(session: Session, now: number): string {
@@ -56,7 +59,9 @@ export function matches(session: Session, wanted: string): boolean {
   const text = [
     session.name,
     session.agent,
-    place(session),
+    project(session),
+    session.workspace.path,
+    session.workspace.branch,
     session.label,
     session.attention,
     session.headline,
@@ -72,10 +77,6 @@ export function matches(session: Session, wanted: string): boolean {
     .every((word) => text.includes(word));
 }
 
-export function inOrder(sessions: Iterable<Session>): Session[] {
-  return [...sessions].sort((a, b) => a.rank - b.rank || a.index - b.index || a.id.localeCompare(b.id));
-}
-
 /** As the command line writes it: the two largest units, 45s, 3m 5s, 2h 0m, 4d 3h. */
 export function duration(seconds: number): string {
   const left = Math.max(0, Math.floor(seconds));
@@ -83,6 +84,14 @@ export function duration(seconds: number): string {
   if (left < 3600) return `${Math.floor(left / 60)}m ${left % 60}s`;
   if (left < 86400) return `${Math.floor(left / 3600)}h ${Math.floor((left % 3600) / 60)}m`;
   return `${Math.floor(left / 86400)}d ${Math.floor((left % 86400) / 3600)}h`;
+}
+
+/** As a list has it: the largest unit, and no seconds after the first minute. */
+export function elapsed(seconds: number): string {
+  const left = Math.max(0, Math.floor(seconds));
+  if (left < 60) return `${left}s`;
+  if (left < 3600) return `${Math.floor(left / 60)}m`;
+  return left < 86400 ? `${Math.floor(left / 3600)}h` : `${Math.floor(left / 86400)}d`;
 }
 
 export const secondsSince = (time: string | null, now: number): number => (time ? (now - Date.parse(time)) / 1000 : 0);

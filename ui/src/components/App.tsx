@@ -2,14 +2,16 @@ import { current, grid, known, link, panel, role, shown, tabs } from "../store";
 import { Confirm } from "./Confirm";
 import { Grid } from "./Grid";
 import { Help } from "./Help";
+import { Home } from "./Home";
 import { NewSession } from "./NewSession";
 import { Notices } from "./Notices";
+import { Palette } from "./Palette";
 import { SessionList } from "./SessionList";
 import { SessionPane } from "./SessionPane";
 import { SidePanel } from "./SidePanel";
 import { SignIn } from "./SignIn";
+import { StatusLine } from "./StatusLine";
 import { Tabs } from "./Tabs";
-import { Welcome } from "./Welcome";
 
 export function App() {
   if (role.value === null) return <SignIn />;
@@ -21,10 +23,12 @@ export function App() {
       <SessionList />
       <main class="stage">
         <Tabs />
-        {inGrid ? <Grid /> : session ? <SessionPane key={session.id} session={session} /> : <Welcome />}
+        {inGrid ? <Grid /> : session ? <SessionPane key={session.id} session={session} /> : <Home />}
       </main>
       {session && panel.value && !inGrid ? <SidePanel session={session} which={panel.value} /> : null}
+      <StatusLine />
       <NewSession />
+      <Palette />
       <Confirm />
       <Help />
       <Notices />

@@ -3,18 +3,47 @@ import { labelOf, owner } from "../store";
 import { resume } from "../views";
 import { CRASHED, hasCrashed } from "../words";
 
-/** A session's colour. The red one of a crash is also the way back. */
-export function Dot({ session }: { session: Session }) {
+/** The last rank that a person is told of: its sign is large enough to be read. */
+export const NEWS = 5;
+
+/** Signs that not every font has, drawn as lucide draws them. */
+const DRAWN: Record<string, string> = {
+  "✋": "M18 11V6a2 2 0 0 0-4 0M14 10V4a2 2 0 0 0-4 0v2M10 10.5V6a2 2 0 0 0-4 0v8M18 8a2 2 0 1 1 4 0v6a8 8 0 0 1-8 8h-2c-2.8 0-4.5-.86-5.99-2.34l-3.6-3.6a2 2 0 0 1 2.83-2.82L7 15",
+  "⏸": "M9 6v12M15 6v12",
+  "✕": "M18 6 6 18M6 6l12 12",
+  "✓": "M20 6 9 17l-5-5",
+};
+
+/** A session's colour, and with `sign` what it wants. The red one of a crash is also the way back. */
+export function Dot({ session, sign = false }: { session: Session; sign?: boolean }) {
+  const kind = `dot ${session.colour}${sign && session.rank <= NEWS ? " sign" : ""}`;
+  const glyph = sign && session.rank <= NEWS ? <Glyph of={session.glyph} /> : null;
   if (hasCrashed(session) && owner.value) {
     return (
       <button
         type="button"
-        class="dot red"
+        class={kind}
         title={CRASHED}
         aria-label={`${session.name}: ${CRASHED}`}
         onClick={() => resume(session.id)}
-      />
+      >
+        {glyph}
+      </button>
     );
   }
-  return <span class={`dot ${session.colour}`} title={labelOf(session)} aria-hidden="true" />;
+  return (
+    <span class={kind} title={labelOf(session)} aria-hidden="true">
+      {glyph}
+    </span>
+  );
+}
+
+function Glyph({ of }: { of: string }) {
+  const path = DRAWN[of];
+  if (!path) return <>{of}</>;
+  return (
+    <svg viewBox="0 0 24 24" aria-hidden="true">
+      <path d={path} />
+    </svg>
+  );
 }

@@ -1,8 +1,15 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
+interface Props {
+  label: string;
+  /** Open until somebody is done with it: it has settings, not deeds. */
+  stays?: boolean;
+  children: ComponentChildren;
+}
+
 /** A button with further deeds behind it; it closes when one is chosen, on Escape, and on a click elsewhere. */
-export function Menu({ label, children }: { label: string; children: ComponentChildren }) {
+export function Menu({ label, stays = false, children }: Props) {
   const box = useRef<HTMLDetailsElement>(null);
   useEffect(() => {
     const onClick = (event: MouseEvent) => {
@@ -17,7 +24,7 @@ export function Menu({ label, children }: { label: string; children: ComponentCh
     box.current.querySelector("summary")?.focus();
   };
   const close = () => {
-    if (box.current) box.current.open = false;
+    if (box.current && !stays) box.current.open = false;
   };
   return (
     <details class="menu" ref={box} onKeyDown={onKeyDown}>

@@ -1,14 +1,43 @@
-import { signOut } from "../actions";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { canBeSeen, markAllSeen } from "../deeds";
+import {
+  compact,
+  filter,
+  fold,
+  hold,
+  isFolded,
+  letGo,
+  listed,
+  only,
+  onlyProject,
+  parts,
+  projects,
+  record,
+  renaming,
+  STEP,
+  selected,
+  unfolded,
+  waits,
+} from "../rail";
 import { go } from "../router";
-import { count, creating, filter, known, link, listed, owner, record, showArchived } from "../store";
+import { hasFailed, type Part } from "../sections";
+import type { Session } from "../shapes";
+import { count, creating, current, known, owner } from "../store";
+import { RowMenu } from "./RowMenu";
+import { SelectionBar } from "./SelectionBar";
 import { SessionRow } from "./SessionRow";
+import { ViewMenu } from "./ViewMenu";
 
 export function SessionList() {
-  const found = listed.value;
+  const shown = only.value ? parts.value.filter((part) => part.key === only.value) : parts.value;
   return (
     <aside class="list" aria-label="Sessions">
       <header class="list-head">
-        <h1>Hitchpost</h1>
+        <h1>
+          <button type="button" class="brand" title="Home" onClick={() => go({ session: null, grid: false })}>
+            Hitchpost
+          </button>
+        </h1>
         <span
           class="badge"
           role="img"
@@ -17,84 +46,188 @@ export function SessionList() {
         >
           {count.value}
         </span>
-        <span class={`link ${link.value}`} title={LINK_WORDS[link.value]} aria-hidden="true" />
         {owner.value ? (
           <button type="button" class="primary" onClick={() => (creating.value = true)}>
             New
           </button>
         ) : null}
       </header>
-      <div class="filters">
+      <div class="rail-tools">
         <select
-          aria-label="Records"
-          title="Which records to list; current means active or suspended"
-          value={record.value}
-          onChange={(event) => (record.value = event.currentTarget.value)}
+          aria-label="Project"
+          title="List the sessions of one repository or folder"
+          value={onlyProject.value}
+          onChange={(event) => (onlyProject.value = event.currentTarget.value)}
         >
-          <option value="">current</option>
-          {RECORDS.map((name) => (
-            <option key={name} value={name}>
-              {name}
+          <option value="">All projects</option>
+          {projects.value.map(({ path, name, live }) => (
+            <option key={path} value={path} title={path}>
+              {live > 0 ? `${name} (${live})` : name}
             </option>
           ))}
         </select>
+        <ViewMenu />
+      </div>
+      <div class="finder">
         <input
           class="filter"
           type="search"
-          placeholder="Filter"
+          placeholder="Search"
           aria-label="Filter sessions"
           value={filter.value}
           onInput={(event) => (filter.value = event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== "Escape" || !filter.value) return;
+            filter.value = "";
+            event.preventDefault();
+          }}
         />
-      </div>
-      <ul class="rows" onKeyDown={walk}>
-        {found.map((session) => (
-          <SessionRow key={session.id} session={session} />
-        ))}
-      </ul>
-      {known.value && found.length === 0 ? (
-        <p class="nothing">{filter.value || record.value ? "No matches." : "No sessions."}</p>
-      ) : null}
-      <footer class="list-foot">
-        <label class="archived-toggle">
-          <input
-            type="checkbox"
-            checked={showArchived.value}
-            onChange={(event) => (showArchived.value = event.currentTarget.checked)}
-          />
-          Show archived
-        </label>
         <button
           type="button"
-          aria-label="Keys and settings"
-          title="Keys and settings (?)"
-          onClick={() => go({ settings: true })}
+          class="palette-hint"
+          title="Sessions and commands (Ctrl K)"
+          onClick={() => go({ palette: true })}
         >
-          ?
+          Ctrl K<span class="heard"> Commands</span>
         </button>
-        <button type="button" class="sign-out" onClick={() => void signOut()}>
-          Sign out
+      </div>
+      <Only />
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: what it hears comes from the rows in it */}
+      <div class={compact.value ? "rows compact" : "rows"} onKeyDown={walk} onPointerMove={hold} onPointerLeave={letGo}>
+        {shown.map((part) => (
+          <PartView key={part.key} part={part} />
+        ))}
+        {known.value && listed.value.length === 0 ? (
+          <p class="nothing">{filter.value || record.value || onlyProject.value ? "No matches." : "No sessions."}</p>
+        ) : null}
+      </div>
+      {waits.value ? (
+        <button type="button" class="waits" onClick={letGo}>
+          The list has changed. Show it
         </button>
-      </footer>
+      ) : null}
+      <SelectionBar />
+      <RowMenu />
     </aside>
   );
 }
 
-const RECORDS = ["active", "suspended", "archived", "error"];
-const LINK_WORDS = {
-  connecting: "connecting",
-  open: "connected",
-  lost: "connection lost",
-  refused: "signed out",
-  stranger: "the server has not proved that it is your hub",
-};
+function Only() {
+  const part = parts.value.find(({ key }) => key === only.value);
+  if (!only.value) return null;
+  return (
+    <button type="button" class="only" onClick={() => (only.value = "")}>
+      Only {part?.title ?? "nothing"} <span aria-hidden="true">×</span>
+      <span class="heard"> Show all</span>
+    </button>
+  );
+}
+
+function PartView({ part }: { part: Part }) {
+  const closed = isFolded(part.key);
+  // the session that is open is listed, whatever is folded
+  const at = closed ? part.rows.find((session) => session.id === current.value) : undefined;
+  return (
+    <section class="part" data-part={part.key} aria-label={part.title}>
+      <h2 class="part-head">
+        <button
+          type="button"
+          class="fold"
+          aria-expanded={!closed}
+          title={part.hint || undefined}
+          onClick={() => fold(part.key)}
+        >
+          {part.title}
+        </button>
+        <button
+          type="button"
+          class="count"
+          aria-pressed={only.value === part.key}
+          aria-label={`Only ${part.title}: ${part.count}`}
+          title={`Only ${part.title}`}
+          onClick={() => (only.value = only.value === part.key ? "" : part.key)}
+        >
+          {part.count}
+        </button>
+      </h2>
+      {closed ? at ? <Rows sessions={[at]} /> : null : <Rows sessions={part.rows} />}
+      {!closed && part.rest.length > 0 ? <Rest part={part} /> : null}
+    </section>
+  );
+}
+
+/** Those that are listed only for who asks. */
+function Rest({ part }: { part: Part }) {
+  const asked = unfolded.value.has(part.key) || filter.value.trim() !== "";
+  const failed = [...part.rows, ...part.rest].filter((session) => hasFailed(session) && canBeSeen(session));
+  const toggle = () => {
+    const next = new Set(unfolded.value);
+    if (!next.delete(part.key)) next.add(part.key);
+    unfolded.value = next;
+  };
+  const at = asked ? undefined : part.rest.find((session) => session.id === current.value);
+  return (
+    <>
+      {asked ? <Rows sessions={part.rest} /> : at ? <Rows sessions={[at]} /> : null}
+      <div class="rest">
+        <button type="button" class="fold" aria-expanded={asked} onClick={toggle}>
+          {asked ? `Fewer` : `${part.rest.length} ${part.restWord}`}
+        </button>
+        {failed.length > 0 && owner.value ? (
+          <button type="button" class="all-seen" onClick={() => markAllSeen(failed)}>
+            Mark all as seen
+          </button>
+        ) : null}
+      </div>
+    </>
+  );
+}
+
+function Rows({ sessions }: { sessions: readonly Session[] }) {
+  const [most, setMost] = useState(STEP);
+  const picking = selected.value.size > 0;
+  return (
+    <>
+      <ul>
+        {sessions.slice(0, most).map((session) => (
+          <SessionRow
+            key={session.id}
+            session={session}
+            chosen={current.value === session.id}
+            picked={selected.value.has(session.id)}
+            picking={picking}
+            naming={renaming.value === session.id}
+          />
+        ))}
+      </ul>
+      {sessions.length > most ? <More left={sessions.length - most} show={() => setMost(most + STEP)} /> : null}
+    </>
+  );
+}
+
+/** Draws more when somebody has come this far. */
+function More({ left, show }: { left: number; show: () => void }) {
+  const box = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    const observer = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && show(), {
+      rootMargin: "200px",
+    });
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, [left]);
+  return (
+    <button type="button" class="more" ref={box} onClick={show}>
+      {left} more
+    </button>
+  );
+}
 
 /** Arrow keys, Home and End go through the rows. */
-function walk(event: KeyboardEvent & { currentTarget: HTMLUListElement }): void {
+function walk(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
   const rows = [...event.currentTarget.querySelectorAll<HTMLElement>(".open-session")];
   const at = rows.indexOf(document.activeElement as HTMLElement);
   const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
-  if (to === undefined || !rows[to]) return;
+  if (to === undefined || !rows[to] || (event.target as HTMLElement).matches("input")) return;
   event.preventDefault();
   rows[to].focus();
 }

@@ -1,0 +1,84 @@
+/** Sessions and commands, found by what is typed. */
+
+import { act, signOut } from "./actions";
+import { archiveAll, change, snoozes, stopAll } from "./deeds";
+import { compact, current, grouping, needYou, renaming, showArchived } from "./rail";
+import { go, type Panel } from "./router";
+import { inOrder } from "./sections";
+import type { Session } from "./shapes";
+import { creating, grid, open, owner, shown, tabs } from "./store";
+import { resume } from "./views";
+import { matches, whereabouts } from "./words";
+
+/** More than this nobody reads; another letter finds less. */
+const MOST = 50;
+
+export interface Entry {
+  key: string;
+  title: string;
+  hint: string;
+  session?: Session;
+  deed: () => void;
+}
+
+/** What needs a person is found first, then the other sessions, then commands; the best match of a command's words counts. */
+export function entries(wanted: string): Entry[] {
+  const found = inOrder(current.value.filter((session) => matches(session, wanted.trim())));
+  const words = wanted.toLowerCase().split(/\s+/);
+  const can = commands().filter(({ title }) => words.every((word) => title.toLowerCase().includes(word)));
+  return [...found.slice(0, MOST).map(entryOf), ...can];
+}
+
+const entryOf = (session: Session): Entry => ({
+  key: session.id,
+  title: session.name,
+  hint: [session.headline, whereabouts(session)].filter(Boolean).join(" · "),
+  session,
+  deed: () => open(session.id),
+});
+
+/** The next session after the open one that needs somebody; from the last back to the first. */
+export function nextThatNeedsMe(): void {
+  const all = inOrder(needYou.value);
+  const at = all.findIndex((session) => session.id === shown.peek()?.id);
+  const next = all[(at + 1) % all.length];
+  if (next) open(next.id);
+}
+
+function commands(): Entry[] {
+  const made: Entry[] = [];
+  const add = (title: string, deed: () => void, hint = "") => made.push({ key: title, title, hint, deed });
+  const session = shown.value;
+  if (owner.value) add("New session", () => (creating.value = true), "n");
+  if (needYou.value.length > 0) add("Next that needs me", nextThatNeedsMe, "g");
+  if (session) ofSession(session, add);
+  add("Home", () => go({ session: null, grid: false }));
+  if (tabs.value.length > 1) add(grid.value ? "Leave the grid" : "Grid", () => go({ grid: !grid.value }));
+  const other = grouping.value === "state" ? "project" : "state";
+  add(`List by ${other}`, () => (grouping.value = other));
+  add(compact.value ? "Three lines each" : "One line each", () => (compact.value = !compact.value));
+  add(showArchived.value ? "Hide archived" : "Show archived", () => (showArchived.value = !showArchived.value));
+  add("Keys and settings", () => go({ settings: true }), "?");
+  add("Sign out", () => void signOut());
+  return made;
+}
+
+const PANELS: [Panel, string][] = [
+  ["diff", "Diff"],
+  ["timeline", "Timeline"],
+  ["explain", "Why"],
+];
+
+function ofSession(session: Session, add: (title: string, deed: () => void) => void): void {
+  const { name } = session;
+  for (const [panel, word] of PANELS) add(`${word} of ${name}`, () => go({ panel, grid: false }));
+  if (!owner.value) return;
+  const can = new Set(session.actions);
+  if (can.has("resume")) add(`Resume ${name}`, () => resume(session.id));
+  if (can.has("restart")) add(`Restart ${name}`, () => void act(session, "restart"));
+  if (can.has("stop")) add(`Stop ${name}…`, () => stopAll([session]));
+  if (can.has("archive")) add(`Archive ${name}…`, () => archiveAll([session]));
+  add(`Rename ${name}`, () => (renaming.value = session.id));
+  add(`${session.pinned ? "Unpin" : "Pin"} ${name}`, () => void change(session, { pinned: !session.pinned }));
+  for (const [word, snooze_s] of snoozes(new Date())) add(`${word}: ${name}`, () => void change(session, { snooze_s }));
+}

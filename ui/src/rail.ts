@@ -1,0 +1,141 @@
+/** What the rail lists, and how a person has set it. */
+
+import { computed, effect, type Signal, signal } from "@preact/signals";
+import { byProject, byState, ENDED, inPlace, isSameOrder, NEEDS_YOU, type Part, WORKING } from "./sections";
+import type { Session } from "./shapes";
+import { sessions } from "./store";
+import { isListed, matches, project, projectName } from "./words";
+
+/** So many rows of a part are drawn, and as many more each time their end comes into sight. */
+export const STEP = 60;
+const REST_MS = 30_000;
+
+export const filter = signal("");
+export const showArchived = signal(false);
+/** The record that alone is listed; empty for the usual ones. */
+export const record = signal("");
+/** The part that alone is listed; empty for all. */
+export const only = signal("");
+
+// what this browser remembers
+export const onlyProject = kept("project", "");
+export const grouping = kept<"state" | "project">("grouping", "state");
+export const compact = kept("compact", false);
+export const folded = kept<readonly string[]>("folded", [ENDED]);
+
+/** Lines such as "62 more failed" that were clicked. */
+export const unfolded = signal<ReadonlySet<string>>(new Set());
+export const selected = signal<ReadonlySet<string>>(new Set());
+/** The session whose name is being changed. */
+export const renaming = signal("");
+/** The session whose menu is open, and where. */
+export const menuOf = signal<{ id: string; x: number; y: number } | null>(null);
+/** A pointer is over the list: nothing moves under it. */
+export const held = signal(false);
+
+export const current = computed(() => [...sessions.value.values()].filter(isListed));
+export const needYou = computed(() => current.value.filter((session) => session.section === NEEDS_YOU));
+export const working = computed(() => current.value.filter((session) => session.section === WORKING).length);
+
+/** Those with something that is not over first, then by name. */
+export const projects = computed(() => {
+  const counts = new Map<string, number>();
+  for (const session of current.value) {
+    const path = project(session);
+    if (path) counts.set(path, (counts.get(path) ?? 0) + (session.section === ENDED ? 0 : 1));
+  }
+  return [...counts]
+    .map(([path, live]) => ({ path, name: projectName(path), live }))
+    .sort((a, b) => Number(b.live > 0) - Number(a.live > 0) || a.name.localeCompare(b.name));
+});
+
+export const listed = computed(() => {
+  const wanted = filter.value.trim();
+  const byName = /\b(error|archived)\b/i.exec(wanted)?.[1]?.toLowerCase();
+  const usual = (session: Session) =>
+    isListed(session) || (showArchived.value && session.record === "archived") || session.record === byName;
+  // one that has no session any more hides none
+  const within = projects.value.some(({ path }) => path === onlyProject.value) ? onlyProject.value : "";
+  return [...sessions.value.values()].filter(
+    (session) =>
+      (record.value ? session.record === record.value : usual(session)) &&
+      (!within || project(session) === within) &&
+      (!wanted || matches(session, wanted)),
+  );
+});
+
+const fresh = computed(() => (grouping.value === "state" ? byState(listed.value, isFolded) : byProject(listed.value)));
+
+/** What changes only when a person asks for another list. */
+const view = computed(() =>
+  JSON.stringify([filter.value, showArchived.value, record.value, onlyProject.value, grouping.value]),
+);
+let before: { view: string; parts: Part[] } = { view: "", parts: [] };
+
+export const parts = computed(() => {
+  const [seen, now] = [view.value, fresh.value];
+  const shown = held.value && before.view === seen ? inPlace(before.parts, now) : now;
+  before = { view: seen, parts: shown };
+  return shown;
+});
+
+/** Whether the list would be another one if the pointer were elsewhere. */
+export const waits = computed(() => held.value && !isSameOrder(parts.value, fresh.value));
+
+/** Whoever searches, or looks at old records, wants to see what was found. */
+export const isFolded = (key: string): boolean =>
+  folded.value.includes(key) && only.value !== key && !filter.value.trim() && !record.value && !showArchived.value;
+
+export function fold(key: string): void {
+  const others = folded.value.filter((known) => known !== key);
+  folded.value = others.length < folded.value.length ? others : [...others, key];
+}
+
+export function select(id: string, wanted: boolean): void {
+  const next = new Set(selected.value);
+  if (wanted) next.add(id);
+  else next.delete(id);
+  selected.value = next;
+}
+
+/** From the one that was selected last to this one, as they are listed. */
+export function selectTo(id: string): void {
+  const ids = parts.value.flatMap((part) => [...part.rows, ...part.rest]).map((session) => session.id);
+  const [from, to] = [ids.indexOf([...selected.value].at(-1) ?? id), ids.indexOf(id)];
+  selected.value = new Set([...selected.value, ...ids.slice(Math.min(from, to), Math.max(from, to) + 1)]);
+}
+
+/** Those that are selected and still there. */
+export const chosen = computed(() => [...selected.value].flatMap((id) => sessions.value.get(id) ?? []));
+
+let resting: ReturnType<typeof setTimeout> | undefined;
+
+/** While it moves over the list, and as long as it may be about to click. */
+export function hold(): void {
+  if (!matchMedia("(hover: hover)").matches) return;
+  held.value = true;
+  clearTimeout(resting);
+  resting = setTimeout(letGo, REST_MS);
+}
+
+export function letGo(): void {
+  clearTimeout(resting);
+  held.value = false;
+}
+
+function kept<T>(name: string, usual: T): Signal<T> {
+  const made = signal(remembered(name, usual));
+  effect(() => localStorage.setItem(name, JSON.stringify(made.value)));
+  return made;
+}
+
+function remembered<T>(name: string, usual: T): T {
+  try {
+    const found = JSON.parse(localStorage.getItem(name) ?? "null") as T | null;
+    return found !== null && typeof found === typeof usual && Array.isArray(found) === Array.isArray(usual)
+      ? found
+      : usual;
+  } catch {
+    return usual;
+  }
+}
