@@ -17,8 +17,8 @@ export function Help() {
       <label class="setting">
         <input
           type="checkbox"
-          checked={screenReader.value}
-          onChange={(event) => (screenReader.value = event.currentTarget.checked)}
+          checked={screenReader.value === "on"}
+          onChange={(event) => (screenReader.value = event.currentTarget.checked ? "on" : "off")}
         />
         Terminals speak to a screen reader
       </label>
