@@ -15,8 +15,10 @@ from tests.agents.homes import AgentHome
 from tests.ground import Ground, Truth
 from tests.support import Answer, eventually
 
-LONG_S = 60.0
+LONG_S = 240.0
 """Real agents on a busy machine."""
+COLS = {"opencode": 120}
+"""Whose line of state does not fit into 80 columns."""
 
 
 @dataclass(slots=True)
@@ -75,7 +77,9 @@ class Driven:
 
     def keys(self, *pressed: bytes) -> None:
         """Keys of a person who is attached."""
-        with Link.connect(str(self.truth.run(self.run_number)), role="attach", cols=80, rows=24) as link:
+        with Link.connect(
+            str(self.truth.run(self.run_number)), role="attach", cols=COLS.get(self.home.name, 80), rows=24
+        ) as link:
             for keys in pressed:
                 link.send(wire.INPUT, keys)
 

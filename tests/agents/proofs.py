@@ -1,9 +1,9 @@
 """What is proven of each real agent: ``docs/agents.md`` has a table of it, made from the results of a run.
 
 A test says with ``@pytest.mark.proves("working", "turn finished")`` what it proves, in the words of ``WORDS``; of which
-agent, it says by asking for the agent's home. ``script/test --all-agents`` writes the table. With a selection (``-k``,
-or a file) it is written only if ``--table`` is given, and then only for the agents that ran. What a run has not
-proven is not in it.
+agent, it says by asking for the agent's home. ``script/test --all-agents`` writes the table, when every test of this
+folder has run. After a part of them (``-k``, a file, ``-x``) it is written only if ``--table`` is given, and then only
+for the agents that ran. What a run has not proven is not in it.
 """
 
 from __future__ import annotations
@@ -140,6 +140,12 @@ def problems(page: str) -> Iterator[str]:
 # the run ----------------------------------------------------------------------------------------------------------
 
 
+def is_whole(config: pytest.Config) -> bool:
+    """Whether every test of this folder was asked for."""
+    chosen = config.option.keyword or config.option.markexpr or config.option.deselect
+    return not chosen and [config.invocation_params.dir / path for path in config.args] == [Path(__file__).parent]
+
+
 class Collecting:
     """Of the process that all results come to. ``lost`` are failures of which no agent is known."""
 
@@ -147,6 +153,18 @@ class Collecting:
         self.config = config
         self.results: Results = {}
         self.lost: list[str] = []
+        self.left: set[str] = set()
+        """Tests that have not ended."""
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.left |= {item.nodeid for item in session.items}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self.left |= set(ids)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.left.discard(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         told: dict[str, Any] = dict(report.user_properties)
@@ -163,10 +181,8 @@ class Collecting:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         config = self.config
-        selected = bool(config.option.keyword or config.option.markexpr or len(config.args) != 1)
-        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or (
-            selected and not config.option.table
-        ):
+        whole = is_whole(config) and not self.left
+        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or not (whole or config.option.table):
             return
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         assert isinstance(reporter, pytest.TerminalReporter)

@@ -83,12 +83,17 @@ class Walk:
         """Again, until it is heard: two keys may come too late one after the other, or at once."""
         before = self.told.driven.shown()["attention"]
         for _ in range(5):
-            for key in keys:
+            for key, text in zip(keys, self.ways.interruptible or ("",) * len(keys), strict=True):
+                if text:
+                    self.shows(text)
                 self.told.keys(key)
             with suppress(AssertionError):
                 eventually(lambda: self.told.driven.shown()["attention"] != before, 6)
                 return
         raise AssertionError(f"{self.told.driven.home.name} is still {before}")
+
+    def shows(self, text: str) -> None:
+        eventually(lambda: text in screen_of(self.told.driven), LONG_S, what=f"the screen with {text!r}")
 
     def effect(self, key: bytes) -> None:
         before = self.printed

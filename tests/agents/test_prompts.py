@@ -15,7 +15,7 @@ from tests.agents.ways import WAYS, every
 from tests.ground import Ground
 from tests.support import eventually
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1800)
 Homes = Callable[[str], AgentHome]
 TEXTS = (
     "two\nlines\n\nand a gap",

@@ -38,6 +38,8 @@ class Ways:
     limit: tuple[str, str, str] = ("error", LIMIT, LIMIT)
     """What it is at a usage limit, with which text, when the model says what."""
     interrupts: Mapping[str, Keys] = field(default_factory=lambda: {"Esc": (ESC,), "Ctrl-C": (CTRL_C,)})
+    interruptible: tuple[str, ...] = ()
+    """What its screen shows before it hears each of these keys."""
     tidy: bytes = b""
     """Pressed after a turn that got no answer, where the agent would send its prompt again."""
     joins: bool = False
@@ -58,6 +60,7 @@ class Ways:
 
 
 NO_QUESTION = {"question": "it has no tool that asks"}
+STAYS = "its tools would go on working in the folder of the other conversation"
 NO_FORK = "its command line has no way to branch off"
 NO_WORD = {"prompt byte-exact: /word": "it would be a command; it is refused"}
 SPACE = {"prompt byte-exact: /word": "it would be a command; a space is put before it"}
@@ -85,7 +88,7 @@ WAYS = {
         question=True,
         limit=("blocked", "no credits", "no credits are left. Try again in 3600 s."),
         interrupts={"Esc": (ESC, ESC)},
-        unproven=("forked",),
+        interruptible=("interrupt", "again to"),
         clear="/new",
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C,), "Ctrl-D": (CTRL_D,)},
         term={"code": 0},
@@ -125,7 +128,7 @@ WAYS = {
         joins=True,
         quits={"quit": (b"/exit\r",), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("/nothing",),
-        cannot={"interrupted with Esc": "it does not hear Esc", **NO_QUESTION, **GOES_ON, **NO_WORD},
+        cannot={"interrupted with Esc": "it does not hear Esc", "forked": STAYS, **NO_QUESTION, **GOES_ON, **NO_WORD},
     ),
     "aider": Ways(
         proofs=("prompt",),
