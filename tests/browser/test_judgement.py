@@ -13,7 +13,7 @@ from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
 
-DOTS = {"green": "rgb(163, 190, 140)", "blue": "rgb(129, 161, 193)", "orange": "rgb(208, 135, 112)"}
+DOTS = {"green": "rgb(76, 183, 130)", "blue": "rgb(88, 166, 255)", "orange": "rgb(240, 161, 50)"}
 SAYS = "printf '\\033]7501;state={}\\033\\\\'; exec sleep 1000"
 
 

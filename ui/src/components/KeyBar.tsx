@@ -59,16 +59,16 @@ export function KeyBar({ session }: { session: Session }) {
     <div class="key-bar" role="toolbar" aria-label="Keys">
       <div>
         {FIRST.map(([sign, name, code]) => key(sign, name, () => type(code)))}
-        {key("PgUp", "Page up", () => page(-1))}
-        {key("PgDn", "Page down", () => page(1))}
+        {key("PgUp", "PgUp", () => page(-1))}
+        {key("PgDn", "PgDn", () => page(1))}
       </div>
       <div>
         {key("Tab", "Tab", () => type("\t"))}
         {key("Ctrl", "Ctrl", () => hold(!ctrl), ctrl)}
         {ARROWS.map(([sign, name, code]) => key(sign, name, () => arrow(code)))}
         {key("⏎", "Enter", () => type("\r"))}
-        {key("A−", "Smaller letters", () => size(-1))}
-        {key("A+", "Larger letters", () => size(1))}
+        {key("A−", "A− smaller letters", () => size(-1))}
+        {key("A+", "A+ larger letters", () => size(1))}
         {key("Copy", "Copy", () => void copyFrom(term))}
         {key("Paste", "Paste", () => void pasteInto(term))}
       </div>
