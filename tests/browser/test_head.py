@@ -40,7 +40,11 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
     ground: Ground, repo: Repo, hub: HubProcess, window: Window, windows: Callable[..., Window]
 ) -> None:
     page = window.page
-    wish = {"command": ["sh", "-c", f"{reported('idle', '')}; exec cat"], "folder": str(repo.path), "branch": "fix-auth"}
+    wish = {
+        "command": ["sh", "-c", f"{reported('idle', '')}; exec cat"],
+        "folder": str(repo.path),
+        "branch": "fix-auth",
+    }
     made = hub.ask("POST", "/api/sessions", {**wish, "name": "fixer", "prompt": f"{TASK}\nand more"})["session"]
     repo_file = f"{made['workspace']['path']}/new.py"
     with open(repo_file, "w", encoding="utf-8") as new:

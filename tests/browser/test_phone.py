@@ -76,9 +76,7 @@ def test_a_finger_scrolls_the_history(ground: Ground, windows: Callable[..., Win
     ground.end(dev)
 
 
-def test_a_program_that_has_the_screen_is_scrolled_by_a_finger(
-    ground: Ground, windows: Callable[..., Window]
-) -> None:
+def test_a_program_that_has_the_screen_is_scrolled_by_a_finger(ground: Ground, windows: Callable[..., Window]) -> None:
     text = ground.place / "text"
     text.write_text("".join(f"row-{number}\n" for number in range(1, 301)))
     less = ground.begin("less", str(text), name="less")
@@ -132,9 +130,9 @@ def test_fingers_have_keys_and_a_mouse_has_none(
         if key == "PgUp":
             eventually(lambda: shown_rows(window)[-1] < last, what="the page before")
     window.expect_shown(f"{TYPED}^C")
-    for key in keys.get_by_role("button").all():
-        assert box(key)["height"] >= 32
-        assert box(key)["width"] >= 24
+    for button in keys.get_by_role("button").all():
+        assert box(button)["height"] >= 32
+        assert box(button)["width"] >= 24
     assert window.page.evaluate("document.documentElement.scrollWidth") == size["viewport"]["width"]
 
     narrow = windows(viewport={"width": 390, "height": 844})

@@ -168,7 +168,9 @@ def test_links_are_kept_also_in_the_history() -> None:
     for screen in (first, second):
         scrolled = screen._get("scrollback_rows", "size_t")
         found = [screen._with_links(row, "screen") for row in range(scrolled + ROWS)]
-        wanted = [(at, number) for at, line in enumerate(found) for number in b"12345" if b"http://x/%c" % number in line]
+        wanted = [
+            (at, number) for at, line in enumerate(found) for number in b"12345" if b"http://x/%c" % number in line
+        ]
         assert [number for _, number in wanted] == list(b"123345")
         assert [at for at, _ in wanted] == [0, 3, 4, 5, 6, 6 + ROWS + 4]
     assert second._terminal.contents() == first._terminal.contents()

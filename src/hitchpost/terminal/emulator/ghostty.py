@@ -159,7 +159,9 @@ class GhosttyScreen:
         size, buffer = ffi.new("size_t*"), ffi.new("uint8_t[]", LONGEST_LINK)
         last = None
         for column in range(self.cols):
-            failed = lib.ghostty_grid_ref_hyperlink_uri(self._terminal.ref(column, row, tag), buffer, LONGEST_LINK, size)
+            failed = lib.ghostty_grid_ref_hyperlink_uri(
+                self._terminal.ref(column, row, tag), buffer, LONGEST_LINK, size
+            )
             link = b"" if failed else _safe_link(bytes(ffi.buffer(buffer, size[0])[:]))
             if link != last:
                 yield column, link
