@@ -65,7 +65,9 @@ def test_what_is_set_has_an_address_and_outlives_a_reload(ground: Ground, window
     settings.get_by_label("Light").check()
     assert page.evaluate(GROUND) == LIGHT
     assert barriers(page, "settings in light", EVERY_RULE) == []
+    tall = box(page.locator(".toolbar"))["height"]
     settings.get_by_label("Compact").check()
+    assert box(page.locator(".toolbar"))["height"] < tall - 8
     settings.get_by_label("Font size").get_by_role("button", name="Larger").click()
     settings.get_by_label("Font size").get_by_role("button", name="Larger").click()
     expect(settings.get_by_text("15 px")).to_be_visible()
@@ -108,7 +110,8 @@ def test_stopping_and_deleting_ask_and_an_archived_session_comes_back(
     expect(page.locator(".end-bar")).to_have_text("Session is archived")
     place, width = box(notice), page.viewport_size
     assert width is not None
-    assert place["y"] < 100
+    assert place["y"] < 120
+    assert not overlap(place, box(page.locator(".tools")))
     assert place["x"] + place["width"] > width["width"] - 40
     for field in page.locator("textarea:visible, input:visible").all():
         assert not overlap(place, box(field))

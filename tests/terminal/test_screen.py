@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -13,7 +14,7 @@ from pyghostty import ffi
 
 from hitchpost import wire
 from hitchpost.terminal.emulator.drawing import warm_up
-from hitchpost.terminal.emulator.ghostty import POINTERS, GhosttyScreen
+from hitchpost.terminal.emulator.ghostty import LINK_WORK, MOST_LINK_WORK, POINTERS, GhosttyScreen
 from hitchpost.terminal.emulators import Emulators
 from hitchpost.terminal.screen import Losses, PlainScreen, RunScreen, Screen
 
@@ -167,6 +168,7 @@ def test_links_are_kept_also_in_the_history() -> None:
     second = opened(first.snapshot())
     for screen in (first, second):
         scrolled = screen._get("scrollback_rows", "size_t")
+        screen._link_work = MOST_LINK_WORK
         found = [screen._with_links(row, "screen") for row in range(scrolled + ROWS)]
         wanted = [
             (at, number) for at, line in enumerate(found) for number in b"12345" if b"http://x/%c" % number in line
@@ -175,6 +177,20 @@ def test_links_are_kept_also_in_the_history() -> None:
         assert [at for at, _ in wanted] == [0, 3, 4, 5, 6, 6 + ROWS + 4]
     assert second._terminal.contents() == first._terminal.contents()
     assert looks(second) == looks(first)
+
+
+def test_the_work_for_links_is_bounded() -> None:
+    cell = b"\x1b]8;;http://x/%d\x1b\\a"
+    many = opened(b"\r\n".join(b"".join(cell % (column % 2) for column in range(COLS)) for _ in range(900)))
+    began = time.process_time()
+    shown = many.snapshot()
+    assert time.process_time() - began < 1  # what an emulator may take for one request
+    assert 0 < shown.count(b"http://x/") < 2 * MOST_LINK_WORK / LINK_WORK
+    assert opened(shown).lines(0, 0, COLS, ROWS) == many.lines(0, 0, COLS, ROWS)
+    # what is on the screen is not left out for what was there before
+    on_screen = [[list(one._link_changes(row, "active")) for row in range(ROWS)] for one in (many, opened(shown))]
+    assert on_screen[0] == on_screen[1]
+    assert all(len(changes) == COLS for changes in on_screen[0])
 
 
 def test_a_link_cannot_smuggle_sequences_into_a_snapshot() -> None:

@@ -28,6 +28,11 @@ LINK, NO_LINK = b"\x1b]8;;%s\x1b\\", b"\x1b]8;;\x1b\\"
 LINK_BEGINS = b"]8;"
 OPEN_LINK = re.compile(rb"\x1b\]8;([\w=:.-]*);([^\x00-\x1f\x7f]*)\x1b\\")
 LONGEST_LINK = 2048
+LINKED_LINES = 1000
+MOST_LINK_WORK = 200_000
+LINK_WORK = 50
+"""To look for links takes time: they are kept in so many lines of the history, and of these and of the screen as far as
+the work goes, counted in cells that are looked at. A change from one link to another is as much work as some cells."""
 
 POINTERS = (
     *("bool*", "size_t*", "uint8_t*", "uint8_t**", "uint16_t*", "uint64_t*"),
@@ -52,7 +57,7 @@ class GhosttyScreen:
 
     def __init__(self, cols: int, rows: int, history_lines: int) -> None:
         self._terminal = Terminal(cols, rows, scrollback=history_lines)
-        self._fed, self._has_links = b"", False
+        self._fed, self._has_links, self._link_work = b"", False, 0
         self._set("SCROLLBACK_MAX_BYTES", "size_t", HISTORY_BYTES)
         self._set("CONTINUATION_MAX_BYTES", "size_t", LONGEST_CONTINUATION)
         self._set("KITTY_IMAGE_STORAGE_LIMIT", "uint64_t", 0)
@@ -106,9 +111,11 @@ class GhosttyScreen:
     def _own_snapshot(self, history: bool, settings: bool = True) -> bytes:
         """The snapshot of the screen that is shown, on a terminal that shows the same one of its two."""
         parts = []
+        self._link_work = MOST_LINK_WORK
         if history and (scrolled := self._get("scrollback_rows", "size_t")):
             # as many line ends as the screen has rows push all of it out of sight, whatever its length
             parts += [*self._past(scrolled), b"\x1b[0m", b"\r\n" * (self._blank_end(scrolled, self.rows) + self.rows)]
+        self._link_work = MOST_LINK_WORK
         for row, line in enumerate(self.lines(0, 0, self.cols, self.rows), 1):
             if line:
                 parts.append(b"\x1b[%dH%s" % (row, self._with_links(row - 1) or line))
@@ -122,7 +129,7 @@ class GhosttyScreen:
     def _past(self, scrolled: int) -> Iterator[bytes]:
         """The history, without the blank lines at its end. A line that has links stands between the others."""
         begin, before = 0, b""
-        for row in range(scrolled) if self._has_links else ():
+        for row in range(max(0, scrolled - LINKED_LINES), scrolled) if self._has_links else ():
             if not (line := self._with_links(row, "screen")):
                 continue
             if row > begin:
@@ -147,8 +154,11 @@ class GhosttyScreen:
         """A line with its links, which the formatter leaves out; empty when it has none."""
         if not self._has_links or not self._row_has(lib.GHOSTTY_ROW_DATA_HYPERLINK, row, tag):
             return b""
-        parts = []
+        if self._link_work < self.cols * (LINK_WORK + 1):
+            return b""
+        parts: list[bytes] = []
         places = list(self._link_changes(row, tag))
+        self._link_work -= self.cols + len(places) * LINK_WORK
         for (begin, link), (end, _) in zip(places, (*places[1:], (self.cols, b"")), strict=True):
             text = self._format(self._select((begin, row), (end - 1, row), tag))
             parts += [b"\x1b[%dG" % (begin + 1) if begin else b"", LINK % link + text + NO_LINK if link else text]
@@ -157,15 +167,13 @@ class GhosttyScreen:
     def _link_changes(self, row: int, tag: str) -> Iterator[tuple[int, bytes]]:
         """From which column on which link holds, or none."""
         size, buffer = ffi.new("size_t*"), ffi.new("uint8_t[]", LONGEST_LINK)
-        last = None
-        for column in range(self.cols):
-            failed = lib.ghostty_grid_ref_hyperlink_uri(
-                self._terminal.ref(column, row, tag), buffer, LONGEST_LINK, size
-            )
-            link = b"" if failed else _safe_link(bytes(ffi.buffer(buffer, size[0])[:]))
-            if link != last:
-                yield column, link
-            last = link
+        cell, last = self._terminal.ref(0, row, tag), None
+        for cell.x in range(self.cols):
+            failed = lib.ghostty_grid_ref_hyperlink_uri(cell, buffer, LONGEST_LINK, size)
+            raw = b"" if failed else ffi.unpack(ffi.cast("char*", buffer), size[0])
+            if raw != last:
+                yield cell.x, _safe_link(raw)
+            last = raw
 
     def _open_link(self) -> bytes:
         """The link that what is written next belongs to."""
@@ -187,7 +195,7 @@ class GhosttyScreen:
             below.close()
 
     def _blank_end(self, end: int, most: int) -> int:
-        """How many blank lines, which the formatter leaves out, there are before a line of the history; at most so many."""
+        """How many blank lines, which the formatter leaves out, are before a line of the history; at most so many."""
         for count in range(min(end, most)):
             row = end - 1 - count
             if self._format(self._select((0, row), (self.cols - 1, row), "screen")):
