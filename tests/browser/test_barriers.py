@@ -20,7 +20,8 @@ EVERY_RULE, ONLY_COLOURS = "", "runOnly: ['color-contrast']"
 
 
 def barriers(page: Page, screen: str, rules: str) -> list[str]:
-    """What keeps people out of what is shown now."""
+    """What keeps people out of what is shown now, when nothing fades any more."""
+    page.evaluate("Promise.allSettled(document.getAnimations().map(one => one.finished))")
     found = page.evaluate(f"axe.run(document, {{resultTypes: ['violations'], {rules}}})")
     return [
         f"{screen}: {one['id']}: {node['html'][:120]} {node['failureSummary']}"

@@ -13,14 +13,14 @@ from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
 
-DOTS = {"green": "rgb(76, 183, 130)", "blue": "rgb(88, 166, 255)", "orange": "rgb(240, 161, 50)"}
+DOTS = {"green": "rgb(76, 183, 130)", "orange": "rgb(240, 161, 50)"}
 SAYS = "printf '\\033]7501;state={}\\033\\\\'; exec sleep 1000"
 
 
 def test_a_session_has_the_same_colour_in_ps_and_in_the_page(ground: Ground, hub: HubProcess, window: Window) -> None:
     says = {"blocked": "blocked", "waiting": "idle", "running": "working"}
     made = {word: ground.begin_sh(SAYS.format(state), name=word) for word, state in says.items()}
-    expected = {"blocked": "orange", "waiting": "blue", "running": "green"}
+    expected = {"blocked": "orange", "waiting": "orange", "running": "green"}
     headlines = {"blocked": "Needs you", "waiting": "Your turn", "running": "Working"}
     for word, name in expected.items():
         expect(window.label(word)).to_have_class(f"label {name}")
@@ -46,14 +46,15 @@ def test_a_viewer_sees_no_action_that_it_cannot_do(ground: Ground, windows: Call
     page = window.page
     expect(window.row("failed").locator(".dot")).to_be_visible()
     may = {"open-session", "tab-name", "tab-close", "back", "grid-toggle", "sign-out"}
-    words = {"Why", "Timeline", "Diff", "?", "Search the terminal", "Download the recording"}
+    words = {"Why", "Timeline", "Diff", "Keys and settings", "Search the terminal", "Download the recording"}
     for name in ("live", "failed"):
         window.open_session(name)
         expect(page.locator(".toolbar .label")).to_contain_text("running" if name == "live" else "failed")
         page.get_by_label(f"More for {name}").click()
         for button in page.get_by_role("button").all():
             classes = set((button.get_attribute("class") or "").split())
-            assert classes & may or button.inner_text() in words, button.inner_text()
+            name = button.get_attribute("aria-label") or button.inner_text()
+            assert classes & may or name in words, name
         expect(page.locator(".prompt-box, .key-bar, button.dot, button.end-bar")).to_have_count(0)
     expect(page.locator(".end-bar")).to_have_text("Process exited with code 3.")
     ground.end(live)

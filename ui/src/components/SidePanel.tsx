@@ -14,7 +14,8 @@ export function SidePanel({ session, which }: { session: Session; which: Panel }
   const close = () => go({ panel: null });
   return (
     <aside
-      class={`side-panel ${which}`}
+      class="side-panel"
+      data-panel={which}
       aria-label={TITLES[which]}
       onKeyDown={(event) => {
         if (event.key === "Escape") close();
