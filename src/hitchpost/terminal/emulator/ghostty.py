@@ -33,6 +33,9 @@ MOST_LINK_WORK = 200_000
 LINK_WORK = 50
 """To look for links takes time: they are kept in so many lines of the history, and of these and of the screen as far as
 the work goes, counted in cells that are looked at. A change from one link to another is as much work as some cells."""
+CLUSTERS = 2027
+"""The mode in which a letter made of several (👩‍💻, a flag) takes the columns of one. Agents count so without asking
+for it, as Ghostty does, and move the cursor by what they have counted."""
 
 POINTERS = (
     *("bool*", "size_t*", "uint8_t*", "uint8_t**", "uint16_t*", "uint64_t*"),
@@ -61,6 +64,8 @@ class GhosttyScreen:
         self._set("SCROLLBACK_MAX_BYTES", "size_t", HISTORY_BYTES)
         self._set("CONTINUATION_MAX_BYTES", "size_t", LONGEST_CONTINUATION)
         self._set("KITTY_IMAGE_STORAGE_LIMIT", "uint64_t", 0)
+        for option in ("MODE_DEFAULT", "MODE"):
+            self._set(option, "GhosttyTerminalModeConfig", (CLUSTERS, True))
 
     @property
     def cols(self) -> int:
