@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 from tests.browser.windows import Window, expect
 from tests.ground import Ground
 from tests.repos import Repo
+from tests.support import eventually
 
 AXE = Path(__file__).parents[2] / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
@@ -20,7 +21,9 @@ EVERY_RULE, ONLY_COLOURS = "", "runOnly: ['color-contrast']"
 
 
 def barriers(page: Page, screen: str, rules: str) -> list[str]:
-    """What keeps people out of what is shown now."""
+    """What keeps people out of what is shown now, when nothing fades any more."""
+    fading = "document.getAnimations().some(one => one instanceof CSSTransition)"
+    eventually(lambda: not page.evaluate(fading), what="the end of all fades")
     found = page.evaluate(f"axe.run(document, {{resultTypes: ['violations'], {rules}}})")
     return [
         f"{screen}: {one['id']}: {node['html'][:120]} {node['failureSummary']}"

@@ -16,7 +16,7 @@ from tests.repos import Repo
 from tests.support import eventually
 
 RED = "rgb(191, 97, 106)"
-GREEN = "rgb(163, 190, 140)"
+GREEN = "rgb(76, 183, 130)"
 CRASHED = "Session crashed. Click to restart."
 AGENT = 'echo "run in $PWD"; while read line; do echo "<$line>"; test "$line" = crash && exit 1; done'
 

@@ -13,7 +13,7 @@ from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
 
-DOTS = {"green": "rgb(163, 190, 140)", "orange": "rgb(208, 135, 112)"}
+DOTS = {"green": "rgb(76, 183, 130)", "orange": "rgb(240, 161, 50)"}
 SAYS = "printf '\\033]7501;state={}\\033\\\\'; exec sleep 1000"
 
 
@@ -47,14 +47,15 @@ def test_a_viewer_sees_no_action_that_it_cannot_do(ground: Ground, windows: Call
     expect(window.row("failed").locator(".dot")).to_be_visible()
     may = {"open-session", "tab-name", "tab-close", "back", "grid-toggle", "sign-out", "brand", "fold", "count"}
     may |= {"palette-hint", "card-name"}
-    words = {"Why", "Timeline", "Diff", "?", "Search the terminal", "Download the recording"}
+    words = {"Why", "Timeline", "Diff", "?", "Keys and settings", "Search the terminal", "Download the recording"}
     for name in ("live", "failed"):
         window.open_session(name)
         expect(page.locator(".toolbar .label")).to_contain_text("running" if name == "live" else "failed")
         page.get_by_label(f"More for {name}").click()
         for button in page.get_by_role("button").all():
             classes = set((button.get_attribute("class") or "").split())
-            assert classes & may or button.inner_text() in words, button.inner_text()
+            name = button.get_attribute("aria-label") or button.inner_text()
+            assert classes & may or name in words, name
         expect(page.locator(".prompt-box, .key-bar, button.dot, button.end-bar")).to_have_count(0)
     expect(page.locator(".end-bar")).to_have_text("Process exited with code 3.")
     ground.end(live)

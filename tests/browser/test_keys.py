@@ -75,7 +75,7 @@ def test_a_terminal_holds_nobody_and_the_help_tells_how(ground: Ground, window: 
     expect(page.get_by_label("Filter sessions")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("?")
-    help_ = page.get_by_role("dialog", name="Keys and settings")
+    help_ = page.get_by_role("dialog", name="Settings")
     expect(help_).to_contain_text("to the list of sessions")
 
     # a terminal that speaks does so after a reload too

@@ -14,8 +14,8 @@ from tests.hubs import HubProcess
 from tests.support import eventually
 
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
-GREEN = "rgb(163, 190, 140)"
-GREY = "rgb(123, 136, 161)"
+GREEN = "rgb(76, 183, 130)"
+GREY = "rgb(111, 121, 137)"
 HOSTILE = '<img src=x onerror="window.harm=1">&amp;<script>window.harm=2</script>'
 
 

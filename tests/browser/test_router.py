@@ -89,7 +89,7 @@ def test_a_link_opens_a_session_and_its_panel_also_when_it_signs_in(
     other.goto(f"{hub.url}/?session={dev.id}")
     expect(other.locator(".pane")).to_have_attribute("aria-label", "dev")
     other.goto(f"{hub.url}/?session=nobody")
-    expect(other.locator(".notice")).to_have_text("There is no session at this address.×")
+    expect(other.locator(".notice")).to_have_text("There is no session at this address.")
     expect(other.locator(".pane")).to_have_count(0)
     assert other.url == f"{hub.url}/"
     ground.end(dev)

@@ -12,8 +12,8 @@ from tests.hubs import HubProcess
 from tests.support import eventually
 
 STALE = "stale (container running, session dead)"
-GREY = "rgb(123, 136, 161)"
-YELLOW = "rgb(235, 203, 139)"
+GREY = "rgb(111, 121, 137)"
+YELLOW = "rgb(226, 192, 68)"
 
 
 @pytest.mark.ids("C70-2", "C70-4", "C70-8")

@@ -48,7 +48,7 @@ def test_a_late_tab_shows_the_screen_and_its_history_at_once(ground: Ground, win
         window.page.get_by_role("button", name="Search the terminal").click()
         window.page.get_by_label("Search the terminal").fill("row-7-end")
         window.expect_shown("row-7-end")
-        expect(window.page.locator(".search-bar [role=status]")).to_have_text("")
+        expect(window.page.locator(".search-bar [role=status]")).to_have_text("1 of 1")
         window.page.get_by_label("Search the terminal").fill("row-777-end")
         expect(window.page.locator(".search-bar [role=status]")).to_have_text("not found")
     ground.end(dev)
@@ -127,7 +127,7 @@ def test_on_a_phone_the_list_gives_way_to_the_terminal_and_keys_are_there(
     expect(window.page.locator(".list")).to_be_hidden()
     keys = window.page.get_by_role("toolbar", name="Keys")
     for key in ("Esc", "Arrow up", "Ctrl"):
-        keys.get_by_role("button", name=key).tap()
+        keys.get_by_role("button", name=key, exact=True).tap()
     window.page.locator(".pane .xterm-helper-textarea").focus()
     window.page.keyboard.type("g")
     keys.get_by_role("button", name="Enter").tap()
@@ -163,21 +163,24 @@ def test_only_web_addresses_are_links(ground: Ground, hub: HubProcess, window: W
         f"{right}\\n",
         link.format(right, "good"),
     ]
-    # shown live: the screen that a late tab gets has no hidden addresses
     script = f"stty -echo; echo ready; read x; printf '\\033[H{''.join(texts)}'; echo end; exec cat"
     dev = ground.begin_sh(script, name="dev")
     window.open_session("dev")
     window.expect_shown("ready")
     window.type("")
     window.expect_shown("end")
-    for good in (4, 5):
-        with window.context.expect_page() as opened:
-            click(window, good, is_link=True)
-        assert opened.value.evaluate("window.opener") is None
-        assert opened.value.url == right
-        opened.value.close()
-        for bad in range(4):
-            click(window, bad, is_link=False)
+    for shown in ("live", "after a reload"):
+        for good in (4, 5):
+            with window.context.expect_page() as opened:
+                click(window, good, is_link=True)
+            assert opened.value.evaluate("window.opener") is None
+            assert opened.value.url == right
+            opened.value.close()
+            for bad in range(4):
+                click(window, bad, is_link=False)
+        if shown == "live":
+            window.page.reload()
+            window.expect_shown("end")
     assert len(window.context.pages) == 1
     assert window.page.evaluate("window.harm") is None
     ground.end(dev)
@@ -199,4 +202,85 @@ def test_a_flood_ends_with_the_right_screen_and_other_terminals_answer(ground: G
     assert shown[-1] == "the end"
     assert shown[:-1] == [str(number) for number in range(60002 - len(shown), 60001)]
     for session in (flood, quiet):
+        ground.end(session)
+
+
+def test_ctrl_c_copies_what_is_selected_and_else_interrupts(ground: Ground, windows: Callable[..., Window]) -> None:
+    dev = ground.begin_sh("trap 'echo interrupted' INT; echo ready; while :; do read line; done", name="dev")
+    window = windows(permissions=["clipboard-read", "clipboard-write"])
+    window.sign_in()
+    window.open_session("dev")
+    window.expect_shown("ready")
+    box = window.rows.locator("> div").first.bounding_box()
+    assert box is not None
+    window.page.mouse.dblclick(box["x"] + 12, box["y"] + 5)
+    window.page.keyboard.press("Control+c")
+    eventually(lambda: window.page.evaluate("navigator.clipboard.readText()") == "ready", what="the copy")
+    assert b"interrupted" not in dev.output()
+    assert window.wires[-1].asked("terminal.input", dev.id) == []
+    window.page.locator(".pane .xterm-helper-textarea").focus()
+    window.page.keyboard.press("Control+c")
+    window.expect_shown("interrupted")
+    ground.end(dev)
+
+
+def test_a_search_counts_and_leaves_the_size_alone(ground: Ground, window: Window) -> None:
+    dev = ground.begin_sh("for n in $(seq 200); do echo row-$n-end; done; exec cat", name="dev")
+    window.open_session("dev")
+    window.expect_shown("row-200-end")
+    said = window.wires[-1].asked("terminal.resize", dev.id)
+    window.page.keyboard.press("Control+Shift+f")
+    field, status = window.page.get_by_label("Search the terminal"), window.page.locator(".search-bar [role=status]")
+    field.fill("row-19")
+    expect(status).to_have_text("1 of 11")
+    window.page.keyboard.press("Enter")
+    expect(status).to_have_text("2 of 11")
+    window.page.keyboard.press("Shift+Enter")
+    expect(status).to_have_text("1 of 11")
+    field.fill("row-191")
+    expect(status).to_have_text("1 of 1")
+    field.fill("row-777")
+    expect(status).to_have_text("not found")
+    field.fill("")
+    expect(status).to_have_text("")
+    window.page.keyboard.press("Escape")
+    expect(field).to_have_count(0)
+    assert window.wires[-1].asked("terminal.resize", dev.id) == said
+    ground.end(dev)
+
+
+def test_a_size_that_somebody_else_gave_is_explained_and_taken_back(
+    ground: Ground, windows: Callable[..., Window]
+) -> None:
+    dev = ground.begin_sh("while read line; do stty size; done", name="dev")
+    wide, narrow = windows(), windows(viewport={"width": 640, "height": 500})
+    for window in (wide, narrow):
+        window.sign_in()
+        window.open_session("dev")
+    narrow.type("from narrow")
+    rows, cols = eventually(partial(size_after, dev, "from narrow"), what="the size")
+    note = wide.page.locator(".size-note")
+    expect(note).to_contain_text(f"sized by another viewer: {int(cols)}×{int(rows)}")
+    expect(narrow.page.locator(".size-note")).to_have_count(0)
+    note.get_by_role("button", name="Take over").click()
+    expect(note).to_have_count(0)
+    expect(narrow.page.locator(".size-note")).to_be_visible()
+    wide.type("from wide")
+    assert int(eventually(partial(size_after, dev, "from wide"), what="the size")[1]) > int(cols)
+    ground.end(dev)
+
+
+def test_the_active_tab_is_in_sight(ground: Ground, window: Window) -> None:
+    names = [f"a-session-with-a-long-name-{number}" for number in range(8)]
+    sessions = [ground.begin_sh("exec cat", name=name) for name in names]
+    for name in names:
+        window.open_session(name)
+    for name in (names[0], names[-1]):
+        window.row(name).locator(".open-session").click()
+        bar, tab = window.page.locator(".tabs ul").bounding_box(), window.tab(name).bounding_box()
+        assert bar is not None
+        assert tab is not None
+        assert bar["x"] <= tab["x"] + 1
+        assert tab["x"] + tab["width"] <= bar["x"] + bar["width"] + 1
+    for session in sessions:
         ground.end(session)

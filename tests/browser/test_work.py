@@ -42,7 +42,9 @@ def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProce
     expect(page.locator(".patch .added")).to_have_text(["+a line\n", "+<b>bold</b>\n"])
     page.get_by_role("button", name="Timeline").click()
     expect(page.locator(".timeline")).to_contain_text("starting → running (run 1)")
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_label("More for fixer").click()
+    page.get_by_role("button", name="Stop…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Stop").click()
     expect(window.label("fixer")).to_have_text("stopped")
     expect(page.locator(".timeline")).to_contain_text("stopping → stopped (run 1)")
 
@@ -123,5 +125,5 @@ def test_the_page_follows_the_colours_of_the_system(
     window.open_session("dev")
     window.expect_shown("hello")
     ground_colour = window.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert ground_colour == {"dark": "rgb(36, 41, 51)", "light": "rgb(236, 239, 244)"}[scheme]
+    assert ground_colour == {"dark": "rgb(15, 17, 21)", "light": "rgb(255, 255, 255)"}[scheme]
     ground.end(dev)

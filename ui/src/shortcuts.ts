@@ -19,7 +19,7 @@ export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (reado
     [
       "In a terminal",
       [
-        ["Ctrl Shift C", "copy the selection"],
+        ["Ctrl C", "copy the selection; without one it interrupts"],
         ["Ctrl Shift V", "paste"],
         ["Ctrl Shift F", "search"],
       ],

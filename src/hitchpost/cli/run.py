@@ -46,7 +46,7 @@ def _complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete:
 
 OPTIONS = (
     Option("--name", "A name that no other session has. Default: a generated one."),
-    Option("--description", "One line to show in hitch ps.", default=""),
+    Option("--description", "One line to show in hitch ps; else the prompt's first.", default=""),
     Option("--branch", "Work on a branch of this repository, in its own worktree.", metavar="B"),
     Option(
         "--workspace",

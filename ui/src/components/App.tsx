@@ -1,14 +1,15 @@
-import { current, grid, known, link, panel, role, shown, tabs } from "../store";
+import { current, grid, known, link, role, shown, tabs } from "../store";
+import { BottomBar } from "./BottomBar";
 import { Confirm } from "./Confirm";
 import { Grid } from "./Grid";
-import { Help } from "./Help";
 import { Home } from "./Home";
 import { NewSession } from "./NewSession";
 import { Notices } from "./Notices";
 import { Palette } from "./Palette";
+import { Rename } from "./Rename";
 import { SessionList } from "./SessionList";
 import { SessionPane } from "./SessionPane";
-import { SidePanel } from "./SidePanel";
+import { Settings } from "./Settings";
 import { SignIn } from "./SignIn";
 import { StatusLine } from "./StatusLine";
 import { Tabs } from "./Tabs";
@@ -25,12 +26,13 @@ export function App() {
         <Tabs />
         {inGrid ? <Grid /> : session ? <SessionPane key={session.id} session={session} /> : <Home />}
       </main>
-      {session && panel.value && !inGrid ? <SidePanel session={session} which={panel.value} /> : null}
       <StatusLine />
+      <BottomBar />
       <NewSession />
       <Palette />
       <Confirm />
-      <Help />
+      <Rename />
+      <Settings />
       <Notices />
     </div>
   );

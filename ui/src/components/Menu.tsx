@@ -5,11 +5,12 @@ interface Props {
   label: string;
   /** Open until somebody is done with it: it has settings, not deeds. */
   stays?: boolean;
+  sign?: ComponentChildren;
   children: ComponentChildren;
 }
 
 /** A button with further deeds behind it; it closes when one is chosen, on Escape, and on a click elsewhere. */
-export function Menu({ label, stays = false, children }: Props) {
+export function Menu({ label, stays = false, sign = "⋯", children }: Props) {
   const box = useRef<HTMLDetailsElement>(null);
   useEffect(() => {
     const onClick = (event: MouseEvent) => {
@@ -28,7 +29,9 @@ export function Menu({ label, stays = false, children }: Props) {
   };
   return (
     <details class="menu" ref={box} onKeyDown={onKeyDown}>
-      <summary aria-label={label}>⋯</summary>
+      <summary class="icon" aria-label={label}>
+        {sign}
+      </summary>
       {/* biome-ignore lint/a11y: a click on any of its buttons, by mouse or key, comes here */}
       <div class="menu-items" onClick={close}>
         {children}
