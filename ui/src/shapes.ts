@@ -56,6 +56,7 @@ export interface CatalogAgent {
   path: string | null;
   install: string;
   broken: string;
+  options: string[];
 }
 
 /** `missing` is why it cannot be used; empty when it can. */
@@ -192,6 +193,23 @@ export interface Fact {
   value: string;
   source: string;
   at: string | null;
+}
+
+/** `repository` says that it is the top of a git repository. */
+export interface Folder {
+  path: string;
+  repository: boolean;
+}
+
+/** `path` is what was typed, in full, `home` what `~` stands for. `repository` is the one that `path` is in. */
+export interface Folders {
+  path: string;
+  home: string;
+  is_folder: boolean;
+  repository: string | null;
+  branch: string | null;
+  folders: Folder[];
+  cut: boolean;
 }
 
 export interface ForkWish {

@@ -327,7 +327,8 @@ class Export(BaseModel):
 class CatalogAgent(BaseModel):
     """``path`` is where its program is; null when it is not installed, and ``install`` then says how to.
 
-    ``broken`` is what is wrong with the file that describes it; empty when nothing is.
+    ``broken`` is what is wrong with the file that describes it; empty when nothing is. ``options`` are what a session may
+    choose of it: ``permission_mode``, ``model``.
     """
 
     name: str
@@ -336,6 +337,30 @@ class CatalogAgent(BaseModel):
     path: str | None
     install: str
     broken: str
+    options: list[str]
+
+
+class Folder(BaseModel):
+    """``repository`` says that it is the top of a git repository."""
+
+    path: str
+    repository: bool
+
+
+class Folders(BaseModel):
+    """``path`` is what was typed, in full, ``home`` what ``~`` stands for. ``repository`` is the one that ``path`` is in.
+
+    ``branch`` is a name that no branch there has, like the one that was asked for. ``folders`` are those that ``path`` may
+    become; ``cut`` says that there are more.
+    """
+
+    path: str
+    home: str
+    is_folder: bool
+    repository: str | None
+    branch: str | None
+    folders: list[Folder]
+    cut: bool
 
 
 class CatalogRuntime(BaseModel):
@@ -361,6 +386,7 @@ class Catalog(BaseModel):
                             "path": None,
                             "install": "npm install -g @anthropic-ai/claude-code",
                             "broken": "",
+                            "options": ["permission_mode", "model"],
                         }
                     ],
                     "runtimes": [{"name": "local", "available": True, "missing": ""}],
