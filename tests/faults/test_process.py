@@ -62,7 +62,7 @@ def shape(ground: Ground, session: Truth, **words: Any) -> dict[str, Any]:
         "agent": "sh",
         "runtime": "local",
         "record": "active",
-        "workspace": {"id": None, "path": str(ground.place), "branch": None},
+        "workspace": {"id": None, "path": str(ground.place), "branch": None, "repository": None},
         "run": 1,
         "sandbox_alive": None,
         "session_alive": False,

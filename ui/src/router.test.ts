@@ -11,7 +11,7 @@ vi.stubGlobal("history", {
 vi.stubGlobal("addEventListener", (name: string, listener: () => void) => heard.set(name, listener));
 const { addressOf, followHistory, go, route, routeOf } = await import("./router");
 
-const LIST = { session: null, panel: null, grid: false, settings: false };
+const LIST = { session: null, panel: null, grid: false, settings: false, creating: false };
 
 beforeEach(() => {
   route.value = LIST;
@@ -28,8 +28,9 @@ test("every state has an address, and every address its state", () => {
     LIST,
     { ...LIST, grid: true },
     { ...LIST, settings: true },
+    { ...LIST, creating: true },
     ...([null, "explain", "timeline", "diff"] as const).map((panel) => ({ ...LIST, session: "k3v9q0x2m7ab", panel })),
-    { session: "a & b=c#?", panel: "diff" as const, grid: true, settings: true },
+    { session: "a & b=c#?", panel: "diff" as const, grid: true, settings: true, creating: true },
   ];
   for (const state of states) expect(routeOf(addressOf(state).slice(1))).toEqual(state);
   expect(addressOf(LIST)).toBe("/");

@@ -1,5 +1,6 @@
 /**
- * What the page shows, as its address says it: `/?session=ID&panel=diff&grid=1&settings=1`.
+ * What the page shows, as its address says it: `/?session=ID&panel=diff&grid=1`, and with the dialog that is
+ * open, `settings=1` or `new=1`.
  *
  * Back, Forward, a reload and a link all lead to the same state. A query and no path: the hub and the service worker know
  * one page, at `/`.
@@ -16,6 +17,7 @@ export interface Route {
   readonly panel: Panel | null;
   readonly grid: boolean;
   readonly settings: boolean;
+  readonly creating: boolean;
 }
 
 const ON = "1";
@@ -25,7 +27,14 @@ export function routeOf(search: string): Route {
   const words = new URLSearchParams(search);
   const session = words.get("session") || null;
   const panel = PANELS.find((name) => session !== null && name === words.get("panel"));
-  return { session, panel: panel ?? null, grid: words.get("grid") === ON, settings: words.get("settings") === ON };
+  const on = (word: string) => words.get(word) === ON;
+  return {
+    session,
+    panel: panel ?? null,
+    grid: on("grid"),
+    settings: on("settings"),
+    creating: on("new"),
+  };
 }
 
 export function addressOf(route: Route): string {
@@ -34,6 +43,7 @@ export function addressOf(route: Route): string {
   if (route.session !== null && route.panel !== null) words.set("panel", route.panel);
   if (route.grid) words.set("grid", ON);
   if (route.settings) words.set("settings", ON);
+  if (route.creating) words.set("new", ON);
   return words.size > 0 ? `/?${words}` : "/";
 }
 

@@ -10,7 +10,7 @@ export const session = (fields: Partial<Session>): Session => ({
   agent: "claude",
   runtime: "local",
   record: "active",
-  workspace: { id: null, path: "/src/shop", branch: null },
+  workspace: { id: null, path: "/src/shop", branch: null, repository: null },
   run: 1,
   state: "running",
   status: "running",

@@ -540,6 +540,7 @@ export interface Workspace {
   id: string | null;
   path: string;
   branch: string | null;
+  repository: string | null;
 }
 
 export interface WorkspaceChanged {

@@ -31,7 +31,15 @@ export const filter = signal("");
 export const showArchived = signal(false);
 /** The record that alone is listed; empty for the usual ones. */
 export const record = signal("");
-export const creating = signal(false);
+/** Whether a new session is being described. It has an address, so that Back leaves it. */
+export const creating = {
+  get value(): boolean {
+    return route.value.creating;
+  },
+  set value(wanted: boolean) {
+    go({ creating: wanted }, wanted ? "push" : "replace");
+  },
+};
 export const notices = signal<readonly Notice[]>([]);
 export const now = signal(Date.now());
 

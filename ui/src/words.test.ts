@@ -46,7 +46,7 @@ test("of a session that cannot be read nothing is offered, and nothing said that
     status: "unknown",
     live: false,
     agent: "",
-    workspace: { id: null, path: "", branch: null },
+    workspace: { id: null, path: "", branch: null, repository: null },
   });
   expect([canResume(newer), whereabouts(newer)]).toEqual([false, ""]);
   const root = session({
@@ -54,7 +54,7 @@ test("of a session that cannot be read nothing is offered, and nothing said that
     status: "failed",
     live: false,
     agent: "sh",
-    workspace: { id: null, path: "/", branch: null },
+    workspace: { id: null, path: "/", branch: null, repository: null },
   });
   expect([canResume(root), whereabouts(root)]).toEqual([true, "sh · /"]);
 });

@@ -53,6 +53,8 @@ class Record:
     last_active_at: str = ""
     workspace_id: str | None = None
     branch: str | None = None
+    repository: str = ""
+    """The folder of the repository that it works for, also where its worktree is elsewhere; empty outside git."""
     conversation_id: str | None = None
     conversation_begun: bool = False
     """Whether the conversation has a turn, so that the agent can find it again."""

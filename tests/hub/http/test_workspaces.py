@@ -19,7 +19,12 @@ def test_a_workspace_is_made_used_and_removed(ground: Ground, hub: HubProcess, r
     assert refused.value.status == 409
     command = {"command": ["sh", "-c", "echo new > new; read x"], "folder": str(repo.path), "branch": "fix-auth"}
     session = hub.ask("POST", "/api/sessions", command)["session"]
-    assert session["workspace"] == {"id": made["id"], "path": made["path"], "branch": "fix-auth"}
+    assert session["workspace"] == {
+        "id": made["id"],
+        "path": made["path"],
+        "branch": "fix-auth",
+        "repository": str(repo.path),
+    }
     with pytest.raises(HubRefused, match=r"cannot remove workspace 'fix-auth' - currently in use by 1 session\(s\)"):
         hub.ask("DELETE", f"/api/workspaces/{made['id']}")
     assert hub.ask("GET", "/api/workspaces")[0]["users"][0]["session"] == session["id"]

@@ -47,7 +47,7 @@ EXAMPLE: dict[str, Any] = {
     "agent": "claude",
     "runtime": "local",
     "record": "active",
-    "workspace": {"id": None, "path": "/src/shop", "branch": None},
+    "workspace": {"id": None, "path": "/src/shop", "branch": None, "repository": "/src/shop"},
     "run": 2,
     "state": "failed",
     "status": "failed",

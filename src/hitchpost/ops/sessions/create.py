@@ -84,6 +84,7 @@ def create(
             runtime=spec.runtime,
             workspace_id=None if place is None else place.workspace_id,
             branch=branch,
+            repository=(place.repository if place else "") or (tree.common.removesuffix("/.git") if tree else ""),
             base=None if place is None else place.base,
             exclusive=place is not None and place.workspace is not None and not spec.share,
             share=spec.share,

@@ -45,6 +45,12 @@ class Place:
     def branch(self) -> str | None:
         return None if self.workspace is None else self.workspace.branch
 
+    @property
+    def repository(self) -> str:
+        """The folder of the repository that it belongs to; empty outside git."""
+        common = (self.workspace and self.workspace.repo) or (self.git and self.git.common) or ""
+        return common.removesuffix("/.git")
+
 
 def choose(
     home: str,
@@ -150,6 +156,7 @@ def move(home: str, seen: Observation, place: Place, *, actor: str) -> None:
             folder_ino=where.st_ino,
             workspace_id=place.workspace_id,
             branch=place.branch,
+            repository=place.repository,
             base=place.base,
             git=place.git,
         )

@@ -179,7 +179,7 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> SessionJson:
         "agent": "",
         "runtime": "",
         "record": row["record"],
-        "workspace": {"id": None, "path": "", "branch": None},
+        "workspace": {"id": None, "path": "", "branch": None, "repository": None},
         "run": 0,
         "state": "unknown",
         "status": "unknown",

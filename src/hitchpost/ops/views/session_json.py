@@ -35,6 +35,7 @@ def to_json(seen: Observation, now: datetime, words: Status | None = None) -> Se
             "id": record.workspace_id,
             "path": readable(record.folder),
             "branch": readable(record.branch),
+            "repository": readable(record.repository) or None,
         },
         "run": facts.run,
         "state": words.state,

@@ -12,6 +12,8 @@ class Workspace(TypedDict):
     id: str | None
     path: str
     branch: str | None
+    repository: str | None
+    """The folder of the repository that it works for, also where its worktree is elsewhere; null outside git."""
 
 
 class Exit(TypedDict):
