@@ -54,7 +54,7 @@ function Form({ leave }: { leave: () => void }) {
   const [troubles, setTroubles] = useState<Troubles>({});
   const [busy, setBusy] = useState(false);
   const [isMore, setIsMore] = useState(false);
-  const { value: catalog = NOTHING, trouble: unknown } = useFetched<Catalog>("/api/catalog", "", CATALOG_MS);
+  const { value: known, trouble: unknown } = useFetched<Catalog>("/api/catalog", "", CATALOG_MS);
   const projects = useMemo(() => projectsOf(sessions.value.values()), [sessions.value]);
   useEffect(() => change({ folder: localStorage.getItem(FOLDER) ?? projects[0]?.path ?? "~/" }), []);
   const { prompt, folder, command, name, runtime, image, model, permission_mode } = draft.value;
@@ -62,7 +62,8 @@ function Form({ leave }: { leave: () => void }) {
   const [home, setHome] = useState("");
   const habit = habits.get(fullPath(folder.trim(), home));
   const last = localStorage.getItem(AGENT);
-  const tiles = useMemo(() => tilesOf(catalog, last), [catalog, last]);
+  const catalog = known ?? NOTHING;
+  const tiles = useMemo(() => (known ? tilesOf(known, last) : []), [known, last]);
   const agent = chosenOf(tiles, draft.value.agent, habit?.agent, last);
   const runtimes = runtimeOptions(catalog);
   const runtimeName = chosenOf(runtimes, runtime, "local");
@@ -139,6 +140,7 @@ function Form({ leave }: { leave: () => void }) {
       const { field, text } = troubleOf(error as Error, agent === COMMAND);
       if (error instanceof ApiError && error.code === "not_delivered") {
         notify(text); // it is there, and in the list
+        forget();
         leave();
       } else fail(field, text);
     }

@@ -327,8 +327,8 @@ class Export(BaseModel):
 class CatalogAgent(BaseModel):
     """``path`` is where its program is; null when it is not installed, and ``install`` then says how to.
 
-    ``broken`` is what is wrong with the file that describes it; empty when nothing is. ``options`` are what a session may
-    choose of it: ``permission_mode``, ``model``.
+    ``broken`` is what is wrong with the file that describes it; empty when nothing is. ``options`` are what a session
+    may choose of it: ``permission_mode``, ``model``.
     """
 
     name: str
@@ -348,10 +348,10 @@ class Folder(BaseModel):
 
 
 class Folders(BaseModel):
-    """``path`` is what was typed, in full, ``home`` what ``~`` stands for. ``repository`` is the one that ``path`` is in.
+    """``path`` is what was typed, in full, ``home`` what ``~`` stands for, ``repository`` the one that ``path`` is in.
 
-    ``branch`` is a name that no branch there has, like the one that was asked for. ``folders`` are those that ``path`` may
-    become; ``cut`` says that there are more.
+    ``branch`` is a name that no branch there has, like the one that was asked for. ``folders`` are those that ``path``
+    may become; ``cut`` says that there are more.
     """
 
     path: str

@@ -27,8 +27,8 @@ class FoundFolder:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """``path`` is what was typed, in full. ``repository`` is the one that it is in; None outside of git, and where there
-    is no such folder. ``branch`` is a name that no branch there has, like the one that was asked for.
+    """``path`` is what was typed, in full, ``home`` what ``~`` stands for. ``repository`` is the one that it is in;
+    None outside of git. ``branch`` is a name that no branch there has, like the one that was asked for.
 
     ``folders`` are those that what was typed may become; ``cut`` says that there are more.
     """
@@ -43,7 +43,7 @@ class Folders:
 
 
 def full_path(typed: str) -> str:
-    """What a person means by a path, ``~`` being the home folder. Raises ``UsageError`` unless it begins at the root."""
+    """What a person means by a path; ``~`` is the home folder. Raises ``UsageError`` unless it begins at the root."""
     if typed.partition("/")[0] == HOME:
         return os.path.expanduser(HOME).rstrip("/") + typed[1:] or "/"
     if not os.path.isabs(typed):
@@ -73,7 +73,8 @@ def look(home: str, typed: str, branch: str = "") -> Folders:
 def _below(folder: str, begin: str) -> tuple[list[FoundFolder], bool]:
     """The folders there whose names begin so, and whether there may be more.
 
-    Hidden ones only when that is typed. Links are left out: where they lead is nobody's guess. So are names that are no text.
+    Hidden ones only when that is typed. Links are left out, as nobody sees where they lead; so are names that are no
+    text.
     """
     try:
         with os.scandir(folder) as entries:
