@@ -38,7 +38,14 @@ export function NewSessionMore(of: Props) {
     />
   );
   return (
-    <details class="more" open={of.isOpen} onToggle={(event) => of.toggle(event.currentTarget.open)}>
+    <details
+      class="more"
+      open={of.isOpen}
+      onToggle={(event) => {
+        of.toggle(event.currentTarget.open);
+        if (event.currentTarget.open) event.currentTarget.scrollIntoView({ block: "nearest" });
+      }}
+    >
       <summary>
         More <span class="said">{said.join(" · ")}</span>
       </summary>

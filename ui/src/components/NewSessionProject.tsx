@@ -24,6 +24,7 @@ export function NewSessionProject(of: Props) {
   return (
     <>
       <div class="field project">
+        <PathField found={found} folder={draft.folder} change={change} trouble={of.folderTrouble} />
         {of.projects.length > 0 ? (
           <fieldset class="chips" aria-label="Recent projects">
             {of.projects.map((project) => (
@@ -39,7 +40,6 @@ export function NewSessionProject(of: Props) {
             ))}
           </fieldset>
         ) : null}
-        <PathField found={found} folder={draft.folder} change={change} trouble={of.folderTrouble} />
       </div>
       <Worktree {...of} here={here} />
     </>
