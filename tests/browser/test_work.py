@@ -10,8 +10,40 @@ import pytest
 
 from tests.browser.windows import Window, expect
 from tests.ground import Ground
+from tests.hubs import HubProcess
+from tests.repos import Repo
 
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
+
+
+def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProcess, window: Window) -> None:
+    page = window.page
+    page.locator(".list-head").get_by_role("button", name="New").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("What should be done?").fill("hello")
+    dialog.get_by_label("Project", exact=True).fill(str(repo.path))
+    dialog.get_by_label("on branch").fill("fix-auth")
+    dialog.get_by_role("radio", name="Command").check()
+    dialog.get_by_role("textbox", name="Command").fill("sh -c 'echo \"one  word\"; exec cat'")
+    dialog.get_by_text("More", exact=True).click()
+    dialog.get_by_label("Name").fill("fixer")
+    dialog.get_by_role("button", name="Start").click()
+    expect(page.locator(".pane")).to_have_attribute("aria-label", "fixer")
+    window.expect_shown("one  word")
+    window.expect_shown("hello")
+    expect(window.row("fixer").locator(".where")).to_have_text("sh · fix-auth")
+    made = hub.ask("GET", "/api/sessions/fixer")
+    assert made["workspace"]["branch"] == "fix-auth"
+    assert {line["actor"] for line in hub.ask("GET", "/api/sessions/fixer/story")} == {"browser", "keeper"}
+    (Path(made["workspace"]["path"]) / "new.txt").write_text("a line\n<b>bold</b>\n")
+    page.get_by_role("button", name="Diff").click()
+    expect(page.locator(".changed-files")).to_contain_text("new.txt")
+    expect(page.locator(".patch .added")).to_have_text(["+a line\n", "+<b>bold</b>\n"])
+    page.get_by_role("button", name="Timeline").click()
+    expect(page.locator(".timeline")).to_contain_text("starting → running (run 1)")
+    page.get_by_role("button", name="Stop").click()
+    expect(window.label("fixer")).to_have_text("stopped")
+    expect(page.locator(".timeline")).to_contain_text("stopping → stopped (run 1)")
 
 
 def test_a_grid_shows_every_open_terminal(ground: Ground, window: Window) -> None:
