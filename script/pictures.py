@@ -246,7 +246,7 @@ def take_new(browser: Browser, home: str, scheme: str) -> None:
         page.locator(".tile", has_text="Claude Code").click()
         page.locator("#new-prompt").fill("Search finds nothing when a word has an accent")
         page.locator("#new-folder").fill("~/shop")
-        page.locator("[name=branch][value^=search-finds]").wait_for()
+        page.locator(".chips [aria-pressed=true]").wait_for()
         shoot(page, f"{name}-{scheme}")
         page.context.close()
 

@@ -7,7 +7,7 @@ import type { Catalog } from "./shapes";
 export const COMMAND = "/";
 
 export interface Tile extends Option {
-  /** What is run, in few words. */
+  /** What is run: the program's name. */
   about: string;
 }
 
@@ -17,7 +17,7 @@ export function tilesOf(catalog: Catalog, last: string | null): Tile[] {
     (agent): Tile => ({
       value: agent.name,
       text: agent.title,
-      about: agent.argv.join(" "),
+      about: agent.argv[0]?.split("/").at(-1) ?? "",
       missing: agent.broken || (agent.path === null ? agent.install || "its program is not found" : ""),
     }),
   );
