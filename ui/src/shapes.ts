@@ -201,7 +201,7 @@ export interface Folder {
   repository: boolean;
 }
 
-/** `path` is what was typed, in full, `home` what `~` stands for. `repository` is the one that `path` is in. */
+/** `path` is what was typed, in full, `home` what `~` stands for, `repository` the one that `path` is in. */
 export interface Folders {
   path: string;
   home: string;

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hitchpost.errors import UsageError
 from hitchpost.hub.client import HubRefused
 from hitchpost.ops.views import folders
 from tests.ground import Ground
@@ -72,7 +73,7 @@ def test_a_tilde_is_the_home_folder(place: Path, monkeypatch: pytest.MonkeyPatch
     assert names(look("~")) == names(look("~/")) == ["Shelf", "shop", "store"]
     assert look("~").home == str(place)
     for typed in ("~root/x", "shop", ""):
-        with pytest.raises(folders.UsageError, match="a full path") as refused:
+        with pytest.raises(UsageError, match="a full path") as refused:
             look(typed)
         assert refused.value.field == "folder"
 
