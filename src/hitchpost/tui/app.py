@@ -104,6 +104,7 @@ class Dashboard(App[None]):
         self._following: Worker[None] | None = None
         self._followed: tuple[str, int, bool] | None = None
         self._shown: dict[str, Text] = {}
+        self._ages: dict[str, str] = {}
         self._order: list[str] = []
 
     def compose(self) -> ComposeResult:
@@ -147,9 +148,14 @@ class Dashboard(App[None]):
             self._draw()
 
     def _tick(self) -> None:
-        """Only the first minute counts seconds, so an old list is drawn again once a minute at most."""
-        if not isinstance(self.screen, Confirm | Line | NewSession | Keys):
-            self._draw()
+        """Only the first minute counts seconds, so little of an old list is drawn again."""
+        now = datetime.now(UTC)
+        for key, old in self._ages.items():
+            session = self.sessions.get(key)
+            if session is not None and rows.age(session["since"], now) != old:
+                self._shown[key] = rows.row(session, now)
+                self._ages[key] = rows.age(session["since"], now)
+                self.list.replace_option_prompt(key, self._shown[key])
 
     def _draw(self) -> None:
         found = rows.sections(self.sessions.values(), self.wanted)
@@ -167,6 +173,7 @@ class Dashboard(App[None]):
                 if self._shown[key] != line:
                     self.list.replace_option_prompt(key, line)
         self._shown = lines
+        self._ages = {key: rows.age(self.sessions[key]["since"], now) for key in lines if key in self.sessions}
         self._say(rows.counts(found))
         self._describe()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ from hitchpost.ops.views.session_types import Session
 from hitchpost.system.shortpath import ShortPath
 
 LOOK_EVERY_S = 1.0
+REST = 40
+"""Looking takes at most one part in so many of a processor: beside hundreds of sessions it is done less often."""
 TRY_HUB_EVERY_S = 5.0
 GATHER_S = 0.1
 """Changes that come within this time are shown at once."""
@@ -80,14 +83,16 @@ async def _from_files(home: str, for_s: float) -> AsyncIterator[Sessions]:
     last: Sessions | None = None
     deadline = asyncio.get_running_loop().time() + for_s
     while True:
-        known = await asyncio.to_thread(_look, home)
+        known, took_s = await asyncio.to_thread(_look, home)
         if known != last:
             yield known
             last = known
         if asyncio.get_running_loop().time() >= deadline:
             return
-        await asyncio.sleep(LOOK_EVERY_S)
+        await asyncio.sleep(max(LOOK_EVERY_S, REST * took_s))
 
 
-def _look(home: str) -> dict[str, Session]:
-    return {row.id: row.shape for row in listing(home, records=ALL, shapes=True)}
+def _look(home: str) -> tuple[dict[str, Session], float]:
+    """Every session, and the processor time that it took to look."""
+    began = time.process_time()
+    return {row.id: row.shape for row in listing(home, records=ALL, shapes=True)}, time.process_time() - began
