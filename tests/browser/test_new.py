@@ -334,6 +334,31 @@ def test_the_dialog_has_an_address_and_back_closes_it(hub: HubProcess, window: W
     assert page.url == f"{hub.url}/"
 
 
+def test_who_may_only_look_starts_nothing(hub: HubProcess, windows: Callable[..., Window]) -> None:
+    window = windows()
+    window.sign_in(role="viewer")
+    window.page.goto(f"{hub.url}/?new=1")
+    expect(window.page.locator(".link.open")).to_be_attached()
+    expect(window.page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_session_whose_prompt_was_not_delivered_is_not_started_twice(
+    ground: Ground, hub: HubProcess, window: Window, dialog: NewDialog
+) -> None:
+    dialog.open()
+    dialog.prompt.fill("hello")
+    dialog.project.fill(str(ground.place))
+    dialog.choose("Command")
+    dialog.command.fill("sleep 1000")
+    dialog.start.click()
+    expect(window.page.locator(".notice")).to_contain_text("was started, but its first prompt was not delivered")
+    expect(dialog.box).to_have_count(0)
+    assert window.names() == ["sleep-place"]
+    dialog.open()
+    expect(dialog.prompt).to_have_value("")
+    hub.ask("POST", "/api/sessions/sleep-place/stop")
+
+
 def test_a_session_is_started_on_a_phone(repo: Repo, hub: HubProcess, windows: Callable[..., Window]) -> None:
     window = windows(**PHONE)
     window.sign_in()

@@ -5,7 +5,7 @@ import { change, draft, type FieldName, forget } from "../draft";
 import { useFetched, useSoon } from "../fetched";
 import { go } from "../router";
 import type { Catalog, Folders, SessionWithNotes, NewSession as Wish } from "../shapes";
-import { creating, notify, sessions } from "../store";
+import { creating, notify, owner, sessions } from "../store";
 import { fullPath, habitsOf, inWords, projectsOf, slug, withHabit } from "../wish";
 import { argv } from "../words";
 import { About } from "./Field";
@@ -29,13 +29,13 @@ const FIELDS: Record<string, FieldName> = {
 
 export function NewSession() {
   const box = useRef<HTMLDialogElement>(null);
-  const open = creating.value;
-  const opened = useRef(!open);
+  const open = creating.value && owner.value;
+  const opened = useRef(false);
   useEffect(() => {
     if (open) box.current?.showModal();
     else box.current?.close();
-    if (!open) opened.current = true;
-  }, [open]);
+    if (!creating.value) opened.current = true;
+  }, [open, creating.value]);
   // an entry of the history that this page made is taken back; a link that led here has none before it
   const leave = () => {
     if (!creating.value) return;
