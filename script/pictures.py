@@ -127,6 +127,7 @@ def main() -> int:
         for scheme in ("dark", "light"):
             take_wide(browser, home, scheme)
             take_phone(browser, home, scheme)
+            take_new(browser, home, scheme)
         browser.close()
     return check_sizes()
 
@@ -232,6 +233,22 @@ def take_phone(browser: Browser, home: str, scheme: str) -> None:
     open_session(page, "checkout", "Allow this command?")
     shoot(page, f"phone-terminal-{scheme}")
     page.context.close()
+
+
+def take_new(browser: Browser, home: str, scheme: str) -> None:
+    sizes: dict[str, dict[str, Any]] = {
+        "new": {"viewport": WIDE},
+        "phone-new": {"viewport": PHONE, "is_mobile": True, "has_touch": True},
+    }
+    for name, options in sizes.items():
+        page = signed_in(browser, home, scheme, **options)
+        page.goto(f"{page.url.partition('?')[0]}?new=1")
+        page.locator(".tile", has_text="Claude Code").click()
+        page.locator("#new-prompt").fill("Search finds nothing when a word has an accent")
+        page.locator("#new-folder").fill("~/shop")
+        page.locator(".chips [aria-pressed=true]").wait_for()
+        shoot(page, f"{name}-{scheme}")
+        page.context.close()
 
 
 def signed_in(browser: Browser, home: str, scheme: str, **options: Any) -> Page:

@@ -21,9 +21,10 @@ class HitchpostError(Exception):
     to_some = ""
     """The message for who may see some sessions only, where the usual one names others."""
 
-    def __init__(self, message: str = "", hint: str = "", *, field: str = "") -> None:
+    def __init__(self, message: str = "", hint: str = "", *, field: str = "", cli_hint: str = "") -> None:
         super().__init__(message)
         self.message, self.hint, self.field = message, hint, field or self.field
+        self.cli_hint = cli_hint or self.cli_hint
 
     def __str__(self) -> str:
         return "; ".join(filter(None, (self.message, self.cli_hint or self.hint)))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hitchpost.agents import catalog
 from tests.browser.windows import Window, expect
 from tests.ground import Ground
 from tests.hubs import HubProcess
@@ -21,13 +20,13 @@ def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProce
     page = window.page
     page.locator(".list-head").get_by_role("button", name="New").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("a command").check()
-    dialog.get_by_label("Command", exact=True).fill("sh -c 'echo \"one  word\"; exec cat'")
-    dialog.get_by_label("Folder", exact=True).fill(str(repo.path))
-    dialog.get_by_label("in its own worktree").check()
-    dialog.get_by_label("Branch").fill("fix-auth")
+    dialog.get_by_label("What should be done?").fill("hello")
+    dialog.get_by_label("Project", exact=True).fill(str(repo.path))
+    dialog.get_by_label("on branch").fill("fix-auth")
+    dialog.get_by_role("radio", name="Command").check()
+    dialog.get_by_role("textbox", name="Command").fill("sh -c 'echo \"one  word\"; exec cat'")
+    dialog.get_by_text("More", exact=True).click()
     dialog.get_by_label("Name").fill("fixer")
-    dialog.get_by_label("First prompt").fill("hello")
     dialog.get_by_role("button", name="Start").click()
     expect(page.locator(".pane")).to_have_attribute("aria-label", "fixer")
     window.expect_shown("one  word")
@@ -47,41 +46,6 @@ def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProce
     page.get_by_role("dialog").get_by_role("button", name="Stop").click()
     expect(window.label("fixer")).to_have_text("stopped")
     expect(page.locator(".timeline")).to_contain_text("stopping → stopped (run 1)")
-
-
-def test_what_is_wrong_is_said_beside_its_field(ground: Ground, window: Window) -> None:
-    dev = ground.begin_sh(ECHO, name="dev")
-    programs = ground.place / "programs"
-    programs.mkdir()
-    for name in ("bash", "cat"):
-        (programs / name).symlink_to(f"/bin/{name}")
-    ground.configure(f'[env]\nPATH = "{programs}"')
-    page = window.page
-    page.locator(".list-head").get_by_role("button", name="New").click()
-    dialog = page.get_by_role("dialog")
-    start = dialog.get_by_role("button", name="Start")
-    dialog.get_by_label("Folder", exact=True).fill(str(ground.place))
-    agents = dialog.get_by_label("Agent", exact=True)
-    expect(agents).to_have_value("bash")
-    expect(agents.locator("option").first).to_have_text("Bash")
-    expect(agents.get_by_text("(not installed)")).to_have_count(len(catalog.names()) - 1)
-    agents.select_option("aider")
-    expect(dialog.locator("#agent-about")).to_have_text("pip install aider-chat")
-    start.click()
-    expect(dialog.locator("#agent-about.trouble")).to_contain_text("aider")
-    dialog.get_by_label("a command").check()
-    dialog.get_by_label("Command", exact=True).fill("cat")
-    dialog.get_by_label("Name").fill("dev")
-    start.click()
-    expect(dialog.locator("#name-about")).to_contain_text("already named")
-    dialog.get_by_label("Name").fill("other")
-    dialog.get_by_label("Folder", exact=True).fill(f"{ground.place}/nowhere")
-    start.click()
-    expect(dialog.locator("#folder-about")).to_contain_text("nowhere")
-    page.keyboard.press("Escape")
-    expect(dialog).to_have_count(0)
-    assert window.names() == ["aider-place", "dev"]
-    ground.end(dev)
 
 
 def test_a_grid_shows_every_open_terminal(ground: Ground, window: Window) -> None:

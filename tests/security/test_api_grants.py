@@ -27,7 +27,7 @@ from tests.security.attacks import JSON, SIGN_IN, ask, sign_in, until_running, w
 from tests.support import Hitch, eventually
 
 MINE, THEIRS = "mine-canary", "theirs-canary"
-WITHOUT_SESSION = [("GET", "/api/catalog"), ("GET", "/api/sessions/table")]
+WITHOUT_SESSION = [("GET", "/api/catalog"), ("GET", "/api/folders"), ("GET", "/api/sessions/table")]
 
 
 @pytest.mark.ids("S1")

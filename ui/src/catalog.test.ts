@@ -1,37 +1,48 @@
 import { expect, test } from "vitest";
-import { agentOptions, chosenOf, runtimeOptions } from "./catalog";
+import { COMMAND, chosenOf, runtimeOptions, takes, tilesOf } from "./catalog";
 import type { Catalog } from "./shapes";
 
-const agent = (name: string, path: string | null) => ({
+const agent = (name: string, path: string | null, options: string[] = []) => ({
   name,
   title: name.toUpperCase(),
   argv: [name],
   path,
   install: `get ${name}`,
   broken: "",
+  options,
 });
 const CATALOG: Catalog = {
-  agents: [agent("aider", null), agent("bash", "/bin/bash"), agent("claude", "/bin/claude")],
+  agents: [agent("aider", null), agent("bash", "/bin/bash"), agent("claude", "/bin/claude", ["model"])],
   runtimes: [
-    { name: "local", available: true, missing: "" },
     { name: "tmux", available: false, missing: "tmux is not installed" },
+    { name: "local", available: true, missing: "" },
   ],
 };
 
-test("what is not installed comes last, and says how to get it", () => {
-  expect(agentOptions(CATALOG)).toEqual([
-    { value: "bash", text: "BASH", missing: "" },
-    { value: "claude", text: "CLAUDE", missing: "" },
-    { value: "aider", text: "AIDER", missing: "get aider" },
+test("what was used last comes first, and what is not installed last, with how to get it", () => {
+  const tile = (value: string, missing = "") => ({ value, text: value.toUpperCase(), about: value, missing });
+  const command = { value: COMMAND, text: "Command", about: "anything else", missing: "" };
+  expect(tilesOf(CATALOG, null)).toEqual([tile("bash"), tile("claude"), command, tile("aider", "get aider")]);
+  expect(tilesOf(CATALOG, "claude").map(({ value }) => value)).toEqual(["claude", "bash", COMMAND, "aider"]);
+  expect(tilesOf(CATALOG, "aider").map(({ value }) => value)).toEqual(["bash", "claude", COMMAND, "aider"]);
+  expect(runtimeOptions(CATALOG)).toEqual([
+    { value: "local", text: "local", missing: "" },
+    { value: "tmux", text: "tmux", missing: "tmux is not installed" },
   ]);
-  expect(runtimeOptions(CATALOG).map((option) => option.missing)).toEqual(["", "tmux is not installed"]);
 });
 
 test("what is not installed is not chosen by itself", () => {
-  const options = agentOptions(CATALOG);
-  expect(chosenOf(options, "", null)).toBe("bash");
-  expect(chosenOf(options, "", "claude")).toBe("claude");
-  expect(chosenOf(options, "", "aider")).toBe("bash");
-  expect(chosenOf(options, "aider", "claude")).toBe("aider");
+  const tiles = tilesOf(CATALOG, null);
+  expect(chosenOf(tiles, "", null)).toBe("bash");
+  expect(chosenOf(tiles, "", "claude")).toBe("claude");
+  expect(chosenOf(tiles, "", "aider", "claude")).toBe("claude");
+  expect(chosenOf(tiles, "", undefined, "aider")).toBe("bash");
+  expect(chosenOf(tiles, "aider", "claude")).toBe("aider");
   expect(chosenOf([], "", null)).toBe("");
+});
+
+test("an agent is asked only for what it takes", () => {
+  expect(takes(CATALOG, "claude", "model")).toBe(true);
+  expect(takes(CATALOG, "claude", "permission_mode")).toBe(false);
+  expect(takes(CATALOG, COMMAND, "model")).toBe(false);
 });

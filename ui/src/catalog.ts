@@ -3,31 +3,45 @@
 import type { Option } from "./components/Select";
 import type { Catalog } from "./shapes";
 
-export const agentOptions = (catalog: Catalog): Option[] =>
-  usableFirst(
-    catalog.agents.map((agent) => ({
-      value: agent.name,
-      text: agent.title,
-      missing: agent.broken || (agent.path === null ? agent.install || "its program is not found" : ""),
-    })),
-  );
+/** Stands for a command of the person's own, among the agents; no agent can have that name. */
+export const COMMAND = "/";
 
-export const runtimeOptions = (catalog: Catalog): Option[] =>
-  usableFirst(
-    catalog.runtimes.map((runtime) => ({
-      value: runtime.name,
-      text: runtime.name,
-      missing: runtime.available ? "" : runtime.missing,
-    })),
-  );
-
-function usableFirst(options: Option[]): Option[] {
-  return [...options.filter((option) => !option.missing), ...options.filter((option) => option.missing)];
+export interface Tile extends Option {
+  /** What is run: the program's name. */
+  about: string;
 }
 
-/** What a person chose; else what was used last, if it still can be; else the first that can be used. */
-export function chosenOf(options: readonly Option[], chosen: string, last: string | null): string {
+/** The agents, the one that was used last first; then a command of one's own; then what is not installed. */
+export function tilesOf(catalog: Catalog, last: string | null): Tile[] {
+  const agents = catalog.agents.map(
+    (agent): Tile => ({
+      value: agent.name,
+      text: agent.title,
+      about: agent.argv[0]?.split("/").at(-1) ?? "",
+      missing: agent.broken || (agent.path === null ? agent.install || "its program is not found" : ""),
+    }),
+  );
+  const usable = agents.filter((agent) => !agent.missing);
+  return [
+    ...usable.filter((agent) => agent.value === last),
+    ...usable.filter((agent) => agent.value !== last),
+    { value: COMMAND, text: "Command", about: "anything else", missing: "" },
+    ...agents.filter((agent) => agent.missing),
+  ];
+}
+
+export const runtimeOptions = (catalog: Catalog): Option[] =>
+  catalog.runtimes
+    .map((runtime) => ({ value: runtime.name, text: runtime.name, missing: runtime.available ? "" : runtime.missing }))
+    .sort((a, b) => Number(a.missing !== "") - Number(b.missing !== ""));
+
+/** Whether a session may choose that of the agent: `model` or `permission_mode`. */
+export const takes = (catalog: Catalog, agent: string, option: string): boolean =>
+  catalog.agents.some(({ name, options }) => name === agent && options.includes(option));
+
+/** What a person chose; else the first of what was used before that can be used; else the first that can be. */
+export function chosenOf(options: readonly Option[], chosen: string, ...before: (string | null | undefined)[]): string {
   if (chosen) return chosen;
-  const usable = options.filter((option) => !option.missing);
-  return (usable.find((option) => option.value === last) ?? usable[0])?.value ?? "";
+  const usable = options.filter((option) => !option.missing).map((option) => option.value);
+  return before.find((name): name is string => !!name && usable.includes(name)) ?? usable[0] ?? "";
 }

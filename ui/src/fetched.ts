@@ -60,3 +60,13 @@ class Fetcher<T> {
     this.busy = false;
   }
 }
+
+/** The value, once it has not changed for a moment. */
+export function useSoon<T>(value: T, afterMs: number): T {
+  const [soon, setSoon] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSoon(value), afterMs);
+    return () => clearTimeout(timer);
+  }, [value, afterMs]);
+  return soon;
+}

@@ -4,6 +4,7 @@ import "./style/page.css";
 import "./style/list.css";
 import "./style/session.css";
 import "./style/panels.css";
+import "./style/new.css";
 import "./style/help.css";
 import "./style/home.css";
 import "./style/palette.css";

@@ -56,6 +56,7 @@ export interface CatalogAgent {
   path: string | null;
   install: string;
   broken: string;
+  options: string[];
 }
 
 /** `missing` is why it cannot be used; empty when it can. */
@@ -201,40 +202,8 @@ export interface Fact {
   at: string | null;
 }
 
-/** `working`: the agent works, so nothing is done without `force`. `message` is what a commit says if nobody */
-export interface FinishPlan {
-  working: boolean;
-  live: boolean;
-  branch: string;
-  folder: string;
-  message: string;
-  commit: CommitPlan;
-  merge: MergePlan | null;
-  push: PushPlan | null;
-  pull_request: string[] | null;
-}
-
-/** The steps to do, in this order. */
-export interface FinishWish {
-  commit?: boolean;
-  merge?: boolean;
-  push?: boolean;
-  remove?: boolean;
-  message?: string;
-  into?: string | null;
-  force?: boolean;
-}
-
-/** What was done: the commits, the ref that keeps what was not committed before, the folder that was removed. */
-export interface Finished {
-  snapshot: string | null;
-  commit: string | null;
-  merge: string | null;
-  push: Pushed | null;
-  removed: string | null;
-  pull_request: string[] | null;
-  notes?: string[];
-  session: Session;
+/** x */
+export interface X {
 }
 
 export interface ForkWish {

@@ -204,7 +204,7 @@ def ensure(spec: RunSpec, sandbox: Sandbox, box: Box | None) -> Box:
     except EngineFailed as error:
         if "no such image" not in str(error).lower():
             raise
-        how = "build one as docs/containers.md says, pull it, or name another: --image"
+        how = "build one as docs/containers.md says, pull it, or name another one"
         raise EngineFailed(f"the engine has no image {sandbox.image}; {how}", field="sandbox.image") from None
     write_box(spec.session_folder, made)
     remove_left(home)

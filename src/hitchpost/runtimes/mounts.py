@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     Identity = tuple[int, int]
 
 MOUNTS = "/proc/self/mountinfo"
-MOVE_PROGRAMS = "use --branch, or a folder that does not hold it"
-MOVE = "use --branch, a folder that does not hold it, or a HITCHPOST_HOME elsewhere"
+MOVE_PROGRAMS = "give it a worktree of its own, or a folder that does not hold it"
+MOVE = "give it a worktree of its own, a folder that does not hold it, or a HITCHPOST_HOME elsewhere"
 
 
 class MountRefused(Refused):

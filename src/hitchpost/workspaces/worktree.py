@@ -143,8 +143,10 @@ def checked_out_in(common: str, branch: str) -> str:
 def refuse_checked_out(common: str, branch: str) -> None:
     if where := checked_out_in(common, branch):
         raise Refused(
-            f"branch {branch} is checked out in {where}; work there with --workspace, or choose another branch",
+            f"branch {branch} is checked out in {where}",
+            "choose another branch, or work there",
             field="branch",
+            cli_hint="work there with --workspace, or choose another branch",
         )
 
 

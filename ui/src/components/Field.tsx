@@ -1,55 +1,74 @@
+import type { ComponentChildren } from "preact";
+
 interface Props {
   name: string;
   label: string;
+  value: string;
+  change: (value: string) => void;
   trouble: string;
-  value?: string;
   hint?: string;
-  list?: readonly string[];
-  long?: boolean;
-  required?: boolean;
-  autoFocus?: boolean;
+  placeholder?: string;
 }
 
 /** A labelled field with its hint, or what is wrong with it. */
-export function Field({
-  name,
-  label,
-  trouble,
-  value = "",
-  hint = "",
-  list,
-  long = false,
-  required = false,
-  autoFocus = false,
-}: Props) {
-  const [id, about] = [`new-${name}`, `${name}-about`];
-  const shared = {
+export function Field({ name, label, value, change, trouble, hint = "", placeholder = "" }: Props) {
+  return (
+    <Labelled name={name} label={label} trouble={trouble} hint={hint}>
+      {(shared) => (
+        <input
+          {...shared}
+          value={value}
+          placeholder={placeholder}
+          onInput={(event) => change(event.currentTarget.value)}
+        />
+      )}
+    </Labelled>
+  );
+}
+
+interface Shared {
+  id: string;
+  name: string;
+  "aria-describedby": string;
+  "aria-invalid": boolean;
+  autoComplete: "off";
+  autoCapitalize: "off";
+  spellcheck: boolean;
+}
+
+/** What is said of a field stands under it, and is what a screen reader says with it. */
+export function Labelled(of: {
+  name: string;
+  label: string;
+  trouble: string;
+  hint?: ComponentChildren;
+  children: (shared: Shared) => ComponentChildren;
+}) {
+  const [id, about] = [`new-${of.name}`, `${of.name}-about`];
+  const shared: Shared = {
     id,
-    name,
-    required,
-    autoFocus,
+    name: of.name,
     "aria-describedby": about,
-    "aria-invalid": trouble !== "",
+    "aria-invalid": of.trouble !== "",
     autoComplete: "off",
-  } as const;
+    autoCapitalize: "off",
+    spellcheck: false,
+  };
   return (
     <div class="field">
-      <label for={id}>{label}</label>
-      {long ? (
-        <textarea {...shared} rows={3} defaultValue={value} />
-      ) : (
-        <input {...shared} defaultValue={value} spellcheck={false} list={list ? `${name}-list` : undefined} />
-      )}
-      {list ? (
-        <datalist id={`${name}-list`}>
-          {list.map((choice) => (
-            <option key={choice} value={choice} />
-          ))}
-        </datalist>
-      ) : null}
-      <small id={about} class={trouble ? "trouble" : "hint"} role={trouble ? "alert" : undefined}>
-        {trouble || hint}
-      </small>
+      <label for={id}>{of.label}</label>
+      {of.children(shared)}
+      <About name={of.name} trouble={of.trouble}>
+        {of.hint}
+      </About>
     </div>
+  );
+}
+
+export function About({ name, trouble, children }: { name: string; trouble: string; children?: ComponentChildren }) {
+  return (
+    <small id={`${name}-about`} class={trouble ? "trouble" : "hint"} role={trouble ? "alert" : undefined}>
+      {trouble || children}
+    </small>
   );
 }

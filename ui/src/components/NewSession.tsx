@@ -1,190 +1,239 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, ask } from "../api";
-import { agentOptions, chosenOf, runtimeOptions } from "../catalog";
-import { useFetched } from "../fetched";
-import type { Catalog, SessionWithNotes, NewSession as Wish, WorkspaceView } from "../shapes";
-import { creating, notify, open, sessions } from "../store";
+import { COMMAND, chosenOf, runtimeOptions, takes, tilesOf } from "../catalog";
+import { change, draft, type FieldName, forget } from "../draft";
+import { useFetched, useSoon } from "../fetched";
+import { go } from "../router";
+import type { Catalog, Folders, SessionWithNotes, NewSession as Wish } from "../shapes";
+import { creating, notify, owner, sessions } from "../store";
+import { fullPath, habitsOf, inWords, projectsOf, slug, withHabit } from "../wish";
 import { argv } from "../words";
-import { Field } from "./Field";
-import { Select } from "./Select";
+import { About } from "./Field";
+import { NewSessionAgents } from "./NewSessionAgents";
+import { NewSessionMore } from "./NewSessionMore";
+import { NewSessionProject } from "./NewSessionProject";
 
 const NOTHING: Catalog = { agents: [], runtimes: [{ name: "local", available: true, missing: "" }] };
-type FieldName = "agent" | "command" | "folder" | "branch" | "workspace" | "runtime" | "image" | "name" | "prompt";
-type Trouble = { field: FieldName | "top"; text: string } | null;
-type Place = "folder" | "branch" | "workspace";
+const [AGENT, FOLDER, PROJECTS] = ["agent", "folder", "projects"];
+/** What is installed meanwhile is offered. */
+const CATALOG_MS = 10_000;
+const SOON_MS = 120;
+const IS_MAC = /Mac|iPhone|iPad/.test(navigator.platform);
+type Troubles = Partial<Record<FieldName | "top", string>>;
+/** Where the hub's word for a field is not the form's. */
+const FIELDS: Record<string, FieldName> = {
+  workspace: "folder",
+  "sandbox.image": "image",
+  "permission mode": "permission_mode",
+};
 
 export function NewSession() {
   const box = useRef<HTMLDialogElement>(null);
+  const open = creating.value && owner.value;
+  const opened = useRef(false);
   useEffect(() => {
-    if (creating.value) box.current?.showModal();
+    if (open) box.current?.showModal();
     else box.current?.close();
-  }, [creating.value]);
+    if (!creating.value) opened.current = true;
+  }, [open, creating.value]);
+  // an entry of the history that this page made is taken back; a link that led here has none before it
+  const leave = () => {
+    if (!creating.value) return;
+    if (opened.current) history.back();
+    else creating.value = false;
+  };
   return (
-    <dialog ref={box} class="new-session" aria-labelledby="new-title" onClose={() => (creating.value = false)}>
-      {creating.value ? <Form /> : null}
+    <dialog ref={box} class="new-session" aria-labelledby="new-title" onClose={leave}>
+      {open ? <Form leave={leave} /> : null}
     </dialog>
   );
 }
 
-function Form() {
-  const [what, setWhat] = useState<"agent" | "command">("agent");
-  const [place, setPlace] = useState<Place>("folder");
-  const [trouble, setTrouble] = useState<Trouble>(null);
+function Form({ leave }: { leave: () => void }) {
+  const form = useRef<HTMLFormElement>(null);
+  const [troubles, setTroubles] = useState<Troubles>({});
   const [busy, setBusy] = useState(false);
-  const [agent, setAgent] = useState("");
-  const [runtime, setRuntime] = useState("");
-  const { value: catalog = NOTHING, trouble: unknown } = useFetched<Catalog>("/api/catalog", "");
-  const [agents, runtimes] = [agentOptions(catalog), runtimeOptions(catalog)];
+  const [isMore, setIsMore] = useState(false);
+  const { value: known, trouble: unknown } = useFetched<Catalog>("/api/catalog", "", CATALOG_MS);
+  const projects = useMemo(() => projectsOf(sessions.value.values()), [sessions.value]);
+  useEffect(() => change({ folder: localStorage.getItem(FOLDER) ?? projects[0]?.path ?? "~/" }), []);
+  const { prompt, folder, command, name, runtime, image, model, permission_mode } = draft.value;
+  const habits = habitsOf(localStorage.getItem(PROJECTS));
+  const [home, setHome] = useState("");
+  const habit = habits.get(fullPath(folder.trim(), home));
+  const last = localStorage.getItem(AGENT);
+  const catalog = known ?? NOTHING;
+  const tiles = useMemo(() => (known ? tilesOf(known, last) : []), [known, last]);
+  const agent = chosenOf(tiles, draft.value.agent, habit?.agent, last);
+  const runtimes = runtimeOptions(catalog);
   const runtimeName = chosenOf(runtimes, runtime, "local");
-  const inContainer = runtimeName === "docker";
-  const shownFields: FieldName[] = [
-    what,
-    "folder",
-    "runtime",
-    "name",
-    "prompt",
-    ...(inContainer ? (["image"] as const) : []),
-  ];
-  if (place !== "folder") shownFields.push(place);
-  const of = (field: FieldName | "top") => (trouble?.field === field ? trouble.text : "");
+  const wantsWorktree = draft.value.worktree ?? habit?.worktree ?? true;
+  const branchBase = slug(prompt) || slug(name) || (agent === COMMAND ? slug(argv(command)[0] ?? "") : agent) || "work";
 
-  const submit = async (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
-    const text = (name: string) => String(form.get(name) ?? "").trim();
-    const command = argv(text("command"));
-    const missing = what === "agent" ? !text("agent") && "agent" : command.length === 0 && "command";
-    if (missing) return setTrouble({ field: missing, text: `Say which ${missing} to run.` });
+  const { value: found } = useFetched<Folders>(useSoon(foldersAt(folder, branchBase), SOON_MS), "");
+  useEffect(() => setHome(found?.home ?? ""), [found]);
+
+  /** What is wrong is said beside its field, and gone as soon as that is changed. */
+  const set: typeof change = (changed) => {
+    change(changed);
+    const gone = Object.keys(changed) as FieldName[];
+    if (gone.some((field) => troubles[field]) || troubles.top)
+      setTroubles(
+        Object.fromEntries(
+          Object.entries(troubles).filter(([field]) => field !== "top" && !gone.includes(field as FieldName)),
+        ),
+      );
+  };
+  const fail = (field: FieldName | "top", text: string) => {
+    setTroubles({ [field]: text });
+    if (["name", "runtime", "image", "model", "permission_mode"].includes(field)) setIsMore(true);
+    requestAnimationFrame(() =>
+      form.current?.querySelector<HTMLElement>(`[name="${field}"]:not([type=radio])`)?.focus(),
+    );
+  };
+
+  const begin = async () => {
+    const tile = tiles.find(({ value }) => value === agent);
+    const words = argv(command);
+    if (agent === COMMAND && words.length === 0) return fail("command", "Say which command to run.");
+    if (!tile) return fail("agent", unknown || "Say which agent to run.");
+    if (tile.missing) return fail("agent", `${tile.text} is not installed on the hub's machine.`);
+    if (!folder.trim()) return fail("folder", "Say in which folder to work.");
+    const there = await ask<Folders>("GET", foldersAt(folder.trim(), branchBase));
+    if (!there.is_folder) return fail("folder", "There is no such folder on the hub's machine.");
+    const branch = wantsWorktree && there.repository ? draft.value.branch?.trim() || there.branch : null;
     const wanted: Wish = {
-      ...(what === "agent" ? { agent: text("agent") } : { command }),
-      folder: text("folder"),
-      ...(place === "branch" ? { branch: text("branch") } : {}),
-      ...(place === "workspace" ? { workspace: text("workspace") } : {}),
-      ...(text("name") ? { name: text("name") } : {}),
-      ...(text("prompt") ? { prompt: text("prompt") } : {}),
-      runtime: text("runtime"),
-      ...(text("image") ? { sandbox: { image: text("image") } } : {}),
+      ...(agent === COMMAND ? { command: words } : { agent }),
+      folder: there.path,
+      ...(branch ? { branch } : {}),
+      ...(name.trim() ? { name: name.trim() } : {}),
+      ...(prompt.trim() ? { prompt: prompt.trim() } : {}),
+      runtime: runtimeName,
+      ...(runtimeName === "docker" && image.trim() ? { sandbox: { image: image.trim() } } : {}),
+      ...(model.trim() && takes(catalog, agent, "model") ? { model: model.trim() } : {}),
+      ...(permission_mode.trim() && takes(catalog, agent, "permission_mode")
+        ? { permission_mode: permission_mode.trim() }
+        : {}),
     };
+    const made = await ask<SessionWithNotes>("POST", "/api/sessions", wanted);
+    localStorage.setItem(FOLDER, folder.trim());
+    if (wanted.agent) localStorage.setItem(AGENT, wanted.agent);
+    const kept = {
+      agent: wanted.agent ?? habit?.agent ?? "",
+      worktree: there.repository ? branch !== null : wantsWorktree,
+    };
+    localStorage.setItem(PROJECTS, withHabit(habits, fullPath(there.path, ""), kept));
+    sessions.value = new Map(sessions.value).set(made.session.id, made.session);
+    for (const note of made.notes ?? []) notify(note, "note");
+    forget();
+    go({ creating: false, session: made.session.id }, "replace");
+  };
+
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    if (busy) return;
     setBusy(true);
+    setTroubles({});
     try {
-      const made = await ask<SessionWithNotes>("POST", "/api/sessions", wanted);
-      localStorage.setItem("folder", wanted.folder);
-      if (wanted.agent) localStorage.setItem("agent", wanted.agent);
-      sessions.value = new Map(sessions.value).set(made.session.id, made.session);
-      for (const note of made.notes ?? []) notify(note, "note");
-      creating.value = false;
-      open(made.session.id);
+      await begin();
     } catch (error) {
-      setTrouble(troubleOf(error as Error, shownFields));
+      const { field, text } = troubleOf(error as Error, agent === COMMAND);
+      if (error instanceof ApiError && error.code === "not_delivered") {
+        notify(text); // it is there, and in the list
+        forget();
+        leave();
+      } else fail(field, text);
     }
     setBusy(false);
   };
 
   return (
-    <form onSubmit={submit}>
-      <h2 id="new-title">New session</h2>
-      {of("top") ? (
-        <p class="trouble" role="alert">
-          {of("top")}
-        </p>
-      ) : null}
-      <fieldset class="choice">
-        <legend>Run</legend>
-        <Choice name="what" value="agent" chosen={what} choose={setWhat} text="an agent" />
-        <Choice name="what" value="command" chosen={what} choose={setWhat} text="a command" />
-      </fieldset>
-      {what === "agent" ? (
-        <Select
-          name="agent"
-          label="Agent"
-          options={agents}
-          chosen={chosenOf(agents, agent, localStorage.getItem("agent"))}
-          choose={setAgent}
-          trouble={of("agent") || unknown}
-          autoFocus
+    <form ref={form} onSubmit={submit} noValidate>
+      <header>
+        <h2 id="new-title">New session</h2>
+        <button type="button" class="icon" aria-label="Close" onClick={leave}>
+          ✕
+        </button>
+      </header>
+      <div class="parts">
+        {troubles.top ? (
+          <p class="trouble" role="alert">
+            {troubles.top}
+          </p>
+        ) : null}
+        <div class="field prompt">
+          <label for="new-prompt">What should be done?</label>
+          <textarea
+            id="new-prompt"
+            name="prompt"
+            rows={5}
+            autoFocus
+            aria-describedby="prompt-about"
+            aria-invalid={!!troubles.prompt}
+            value={prompt}
+            placeholder="Describe the task, or leave it empty and type later"
+            onInput={(event) => set({ prompt: event.currentTarget.value })}
+            onKeyDown={(event) => {
+              if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+              event.preventDefault();
+              form.current?.requestSubmit();
+            }}
+          />
+          <About name="prompt" trouble={troubles.prompt ?? ""} />
+        </div>
+        <NewSessionProject
+          projects={projects}
+          found={found}
+          draft={draft.value}
+          change={set}
+          branchBase={branchBase}
+          wantsWorktree={wantsWorktree}
+          folderTrouble={troubles.folder ?? ""}
+          branchTrouble={troubles.branch ?? ""}
         />
-      ) : (
-        <Field
-          name="command"
-          label="Command"
-          trouble={of("command")}
-          hint="quoted as in a shell, but run without one"
-          autoFocus
+        <NewSessionAgents
+          tiles={tiles}
+          chosen={agent}
+          command={command}
+          change={set}
+          agentTrouble={troubles.agent ?? unknown}
+          commandTrouble={troubles.command ?? ""}
         />
-      )}
-      <Field
-        name="folder"
-        label="Folder"
-        trouble={of("folder")}
-        value={firstFolder()}
-        hint="a full path on the hub's machine"
-        required
-      />
-      <fieldset class="choice">
-        <legend>Where</legend>
-        <Choice name="place" value="folder" chosen={place} choose={setPlace} text="in the folder" />
-        <Choice name="place" value="branch" chosen={place} choose={setPlace} text="in its own worktree" />
-        <Choice name="place" value="workspace" chosen={place} choose={setPlace} text="in a workspace" />
-      </fieldset>
-      {place === "branch" ? <Field name="branch" label="Branch" trouble={of("branch")} required /> : null}
-      {place === "workspace" ? <WorkspaceField trouble={of("workspace")} /> : null}
-      <div class="two">
-        <Field name="name" label="Name" trouble={of("name")} hint="optional" />
-        <Select
-          name="runtime"
-          label="Runtime"
-          options={runtimes}
-          chosen={runtimeName}
-          choose={setRuntime}
-          trouble={of("runtime")}
+        <NewSessionMore
+          draft={draft.value}
+          change={set}
+          isOpen={isMore}
+          toggle={setIsMore}
+          runtimes={runtimes}
+          runtime={runtimeName}
+          model={takes(catalog, agent, "model")}
+          permissionMode={takes(catalog, agent, "permission_mode")}
+          troubles={troubles}
         />
       </div>
-      {inContainer ? (
-        <Field name="image" label="Image" trouble={of("image")} hint="optional; must contain tmux and the agent" />
-      ) : null}
-      <Field name="prompt" label="First prompt" trouble={of("prompt")} hint="optional" long />
-      <div class="buttons">
-        <button type="button" onClick={() => (creating.value = false)}>
+      <footer>
+        <p class="keys">
+          <kbd>Enter</kbd> starts, in the prompt <kbd>{IS_MAC ? "⌘" : "Ctrl"}</kbd> <kbd>Enter</kbd>
+        </p>
+        <button type="button" onClick={leave}>
           Cancel
         </button>
         <button type="submit" class="primary" disabled={busy}>
           {busy ? "Starting…" : "Start"}
         </button>
-      </div>
+      </footer>
     </form>
   );
 }
 
-function WorkspaceField({ trouble }: { trouble: string }) {
-  const { value = [] } = useFetched<WorkspaceView[]>("/api/workspaces", "");
-  const names = value.filter((workspace) => workspace.removed_at === null).map((workspace) => workspace.name);
-  return <Field name="workspace" label="Workspace" trouble={trouble} list={names} required />;
-}
+const foldersAt = (path: string, branch: string): string =>
+  `/api/folders?${new URLSearchParams({ path: path || "~/", branch })}`;
 
-function Choice<T extends string>(of: { name: string; value: T; chosen: T; choose: (value: T) => void; text: string }) {
-  return (
-    <label>
-      <input
-        type="radio"
-        name={of.name}
-        value={of.value}
-        checked={of.chosen === of.value}
-        onChange={() => of.choose(of.value)}
-      />
-      {of.text}
-    </label>
-  );
-}
-
-/** Beside the field that the hub names, where the form shows it. */
-function troubleOf(error: Error, shown: readonly FieldName[]): Trouble {
-  const text = error.message;
-  if (!(error instanceof ApiError)) return { field: "top", text };
-  // an agent is a command, too
-  const named = error.field === "command" ? shown[0] : shown.find((field) => field === error.field.split(".").at(-1));
-  return named ? { field: named, text } : { field: "top", text: error.hint ? `${text}; ${error.hint}` : text };
-}
-
-function firstFolder(): string {
-  return localStorage.getItem("folder") ?? [...sessions.value.values()].at(-1)?.workspace.path ?? "";
+/** Beside the field that the hub names; above them all when it names none that is here. */
+function troubleOf(error: Error, isCommand: boolean): { field: FieldName | "top"; text: string } {
+  const text = inWords(error);
+  if (!(error instanceof ApiError) || !error.field) return { field: "top", text };
+  if (error.field === "command" || error.field === "agent") return { field: isCommand ? "command" : "agent", text };
+  const field = FIELDS[error.field] ?? error.field;
+  return { field: field in draft.value ? (field as FieldName) : "top", text };
 }

@@ -64,6 +64,7 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("POST", f"{AGENT}/start"): Need.CHANGE,
     ("POST", f"{AGENT}/stop"): Need.CHANGE,
     ("POST", f"{AGENT}/restart-session"): Need.CHANGE,
+    ("GET", "/api/folders"): Need.CHANGE_ALL,
     ("POST", "/api/sessions"): Need.CHANGE_ALL,
     ("POST", f"{SESSION}/fork"): Need.CHANGE_ALL,
     ("POST", f"{SESSION}/finish"): Need.CHANGE_ALL,

@@ -14,7 +14,7 @@ from hitchpost.settings import YEAR_S
 Text = Annotated[str, StringConstraints(max_length=512 * 1024)]
 Name = Annotated[str, StringConstraints(max_length=128, pattern=r"^[^\x00]*$")]
 Path = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
-Folder = Annotated[Path, AfterValidator(os.path.expanduser)]
+Place = Annotated[Path, AfterValidator(os.path.expanduser)]
 """``~`` is the home folder of who runs the hub."""
 Word = Annotated[str, StringConstraints(max_length=512 * 1024, pattern=r"^[^\x00]*$")]
 Remark = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
@@ -103,11 +103,11 @@ class Sandbox(Strict):
     """For the docker runtime; what is missing is as the settings say."""
 
     image: Name | None = None
-    mounts: list[Folder] = Field(default=[], max_length=100)
+    mounts: list[Place] = Field(default=[], max_length=100)
     network: Name | None = None
     memory: Name | None = None
     cpus: float | None = Field(default=None, gt=0, le=1024)
-    config: Folder | None = None
+    config: Place | None = None
     keep_failed: bool = False
 
 
@@ -120,9 +120,9 @@ class NewSession(Strict):
 
     agent: Name | None = None
     command: list[Word] = Field(default=[], max_length=1000)
-    folder: Folder
+    folder: Place
     branch: Name | None = None
-    workspace: Folder | None = None
+    workspace: Place | None = None
     exclusive: bool = False
     share: bool = False
     name: Name | None = None
@@ -330,7 +330,8 @@ class Export(BaseModel):
 class CatalogAgent(BaseModel):
     """``path`` is where its program is; null when it is not installed, and ``install`` then says how to.
 
-    ``broken`` is what is wrong with the file that describes it; empty when nothing is.
+    ``broken`` is what is wrong with the file that describes it; empty when nothing is. ``options`` are what a session
+    may choose of it: ``permission_mode``, ``model``.
     """
 
     name: str
@@ -339,6 +340,30 @@ class CatalogAgent(BaseModel):
     path: str | None
     install: str
     broken: str
+    options: list[str]
+
+
+class Folder(BaseModel):
+    """``repository`` says that it is the top of a git repository."""
+
+    path: str
+    repository: bool
+
+
+class Folders(BaseModel):
+    """``path`` is what was typed, in full, ``home`` what ``~`` stands for, ``repository`` the one that ``path`` is in.
+
+    ``branch`` is a name that no branch there has, like the one that was asked for. ``folders`` are those that ``path``
+    may become; ``cut`` says that there are more.
+    """
+
+    path: str
+    home: str
+    is_folder: bool
+    repository: str | None
+    branch: str | None
+    folders: list[Folder]
+    cut: bool
 
 
 class CatalogRuntime(BaseModel):
@@ -364,6 +389,7 @@ class Catalog(BaseModel):
                             "path": None,
                             "install": "npm install -g @anthropic-ai/claude-code",
                             "broken": "",
+                            "options": ["permission_mode", "model"],
                         }
                     ],
                     "runtimes": [{"name": "local", "available": True, "missing": ""}],

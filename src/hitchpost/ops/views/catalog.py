@@ -17,7 +17,8 @@ from hitchpost.settings import Settings
 class OfferedAgent:
     """``path`` is where its program is; None when it is not installed, and ``install`` then says how to.
 
-    ``broken`` is what is wrong with its file; empty when nothing is.
+    ``broken`` is what is wrong with its file; empty when nothing is. ``options`` are what a session may choose:
+    ``permission_mode``, ``model``.
     """
 
     name: str
@@ -26,6 +27,7 @@ class OfferedAgent:
     path: str | None
     install: str
     broken: str = ""
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,9 @@ def _agent(name: str, path: str | None) -> OfferedAgent:
         agent = catalog.load(name)
     except UsageError as error:
         return OfferedAgent(name, name, (), None, "", str(error))
-    return OfferedAgent(name, agent.title, agent.argv, shutil.which(agent.argv[0], path=path), agent.install)
+    program = shutil.which(agent.argv[0], path=path)
+    options = tuple(name for name, _ in agent.options)
+    return OfferedAgent(name, agent.title, agent.argv, program, agent.install, options=options)
 
 
 def runtimes() -> list[OfferedRuntime]:

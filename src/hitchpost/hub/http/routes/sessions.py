@@ -16,6 +16,7 @@ from hitchpost.hub.http.depends import Actor, CallersGrant, TheHub
 from hitchpost.hub.http.permissions import visible_to
 from hitchpost.model.record import chosen
 from hitchpost.ops.sessions.spec import SandboxOptions, SessionSpec
+from hitchpost.ops.views.folders import full_path
 from hitchpost.ops.views.listing import as_json
 from hitchpost.ops.views.session_json import exported
 from hitchpost.ops.views.table import as_table
@@ -43,6 +44,7 @@ async def list_sessions(
 @router.post("/api/sessions", response_model=schemas.SessionWithNotes, status_code=201)
 async def create_session(hub: TheHub, body: schemas.NewSession, actor: Actor) -> dict[str, Any]:
     fields = body.model_dump()
+    fields["folder"] = full_path(body.folder)
     size = (fields.pop("cols"), fields.pop("rows"))
     fields["command"] = tuple(fields["command"])
     sandbox = fields.pop("sandbox") or {}

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from hitchpost.hub.http.depends import CallersGrant, TheHub
 from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.permissions import WORKSPACES, visible_to
-from hitchpost.hub.http.schemas import Folder, Name, Strict
+from hitchpost.hub.http.schemas import Name, Place, Strict
+from hitchpost.ops.views.folders import full_path
 from hitchpost.ops.workspaces import make
 from hitchpost.text import readable
 from hitchpost.workspaces import store
@@ -23,7 +24,7 @@ router = APIRouter()
 class NewWorkspace(Strict):
     """A worktree on a branch, new or there already, of the repository that ``folder`` is in."""
 
-    folder: Folder
+    folder: Place
     branch: Name
 
 
@@ -94,7 +95,7 @@ def _listed(home: str, grant: Grant, ids: frozenset[str] | None) -> list[dict[st
 
 
 def _create(home: str, new: NewWorkspace) -> dict[str, Any]:
-    workspace, notes = make(home, new.folder, new.branch)
+    workspace, notes = make(home, full_path(new.folder), new.branch)
     return readable({"workspace": overview(home, workspace), "notes": notes})
 
 

@@ -1,0 +1,69 @@
+import type { Change, Draft, FieldName } from "../draft";
+import { Field } from "./Field";
+import { type Option, Select } from "./Select";
+
+interface Props {
+  draft: Draft;
+  change: Change;
+  isOpen: boolean;
+  toggle: (isOpen: boolean) => void;
+  runtimes: readonly Option[];
+  runtime: string;
+  /** Whether the agent takes one. */
+  model: boolean;
+  permissionMode: boolean;
+  troubles: Partial<Record<FieldName | "top", string>>;
+}
+
+/** What is seldom said. Folded, it tells what was. */
+export function NewSessionMore(of: Props) {
+  const { draft, change, troubles } = of;
+  const isBoxed = of.runtime === "docker";
+  const said = [
+    of.runtime,
+    draft.name,
+    isBoxed && draft.image,
+    of.model && draft.model,
+    of.permissionMode && draft.permission_mode,
+  ].filter(Boolean);
+  const field = (name: "name" | "image" | "model" | "permission_mode", label: string, hint: string) => (
+    <Field
+      key={name}
+      name={name}
+      label={label}
+      value={draft[name]}
+      change={(value) => change({ [name]: value })}
+      trouble={troubles[name] ?? ""}
+      hint={hint}
+    />
+  );
+  return (
+    <details
+      class="more"
+      open={of.isOpen}
+      onToggle={(event) => {
+        of.toggle(event.currentTarget.open);
+        if (event.currentTarget.open) event.currentTarget.scrollIntoView({ block: "nearest" });
+      }}
+    >
+      <summary>
+        More <span class="said">{said.join(" · ")}</span>
+      </summary>
+      <div class="two">
+        {field("name", "Name", "Made from agent and branch if empty")}
+        <Select
+          key="runtime"
+          name="runtime"
+          label="Runtime"
+          options={of.runtimes}
+          chosen={of.runtime}
+          choose={(runtime) => change({ runtime })}
+          trouble={troubles.runtime ?? ""}
+        />
+        {isBoxed ? field("image", "Image", "Needs tmux and the agent in it") : null}
+        {of.model ? field("model", "Model", "In the agent's own words") : null}
+        {of.permissionMode ? field("permission_mode", "Permission mode", "In the agent's own words") : null}
+      </div>
+    </details>
+  );
+}
