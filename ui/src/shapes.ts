@@ -21,13 +21,14 @@ export interface Answer {
   message?: string;
 }
 
-/** Look at a session; `from` is the offset of the first byte that is wanted. */
+/** Look at a session; `from` is the offset of the first byte that is wanted. Without it the screen comes first, with */
 export interface Attach {
   sessionId: string;
   type: "session.attach";
   cols?: number;
   rows?: number;
   readOnly?: boolean;
+  history?: boolean;
   from?: number | null;
 }
 

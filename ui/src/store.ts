@@ -26,6 +26,12 @@ const before = restored();
 export const tabs = signal<readonly string[]>(before.tabs);
 export const current = computed(() => route.value.session);
 export const grid = computed(() => route.value.grid);
+/** Whether there is more than one screen to look at. */
+export const hasGrid = computed(() => {
+  let live = 0;
+  for (const session of sessions.value.values()) if (session.live && ++live > 1) return true;
+  return grid.value;
+});
 export const panel = computed(() => route.value.panel);
 export const filter = signal("");
 export const showArchived = signal(false);
@@ -93,7 +99,7 @@ export function apply(message: HubMessage): void {
 
 export function open(id: string): void {
   if (!tabs.value.includes(id)) tabs.value = [...tabs.value, id];
-  go({ session: id });
+  go({ session: id, grid: false });
 }
 
 export function close(id: string, how: "push" | "replace" = "push"): void {

@@ -1,23 +1,21 @@
 /**
- * Who changes the page in which frame. When many terminals have something to show, each frame takes as many of them as
- * it can without being late, one after the other; those that wait show all that came meanwhile at once.
+ * Who is drawn in which frame. When many have something to show, each frame takes as many of them as there is time for,
+ * one after the other; those that wait are drawn as they are by then.
  */
 
-const MOST = 64;
-const LATE_MS = 25;
+const FRAME_MS = 6;
 const BACKGROUND_MS = 250;
 
 export type Frames = (then: (now: number) => void) => void;
 
 export class Turns<T> {
   private readonly waiting = new Set<T>();
-  private most = 8;
-  private last: number | undefined;
   private asked = false;
 
   constructor(
     private readonly take: (waiter: T) => void,
     private readonly frames: Frames = nextFrame,
+    private readonly clock: () => number = () => performance.now(),
   ) {}
 
   ask(waiter: T): void {
@@ -32,25 +30,23 @@ export class Turns<T> {
   private schedule(): void {
     if (this.asked) return;
     this.asked = true;
-    this.frames((now) => this.frame(now));
+    this.frames(() => this.frame());
   }
 
-  private frame(now: number): void {
+  private frame(): void {
     this.asked = false;
-    if (this.last !== undefined) {
-      this.most = now - this.last > LATE_MS ? Math.max(1, this.most >> 1) : Math.min(MOST, this.most + 1);
+    const ends = this.clock() + FRAME_MS;
+    for (const waiter of [...this.waiting]) {
+      this.waiting.delete(waiter);
+      this.take(waiter);
+      if (this.clock() >= ends) break;
     }
-    const taken = [...this.waiting].slice(0, this.most);
-    for (const waiter of taken) this.waiting.delete(waiter);
-    for (const waiter of taken) this.take(waiter);
-    // A frame that nobody asked for says nothing about how long the one before it took.
-    this.last = this.waiting.size > 0 ? now : undefined;
     if (this.waiting.size > 0) this.schedule();
   }
 }
 
-/** A page that nobody sees has no frames, and its terminals still have to answer. */
-function nextFrame(then: (now: number) => void): void {
+/** A page that nobody sees has no frames. */
+export function nextFrame(then: (now: number) => void): void {
   if (document.visibilityState === "visible") requestAnimationFrame(then);
   else setTimeout(() => then(performance.now()), BACKGROUND_MS);
 }

@@ -107,10 +107,12 @@ def _ignore(kind: bytes, payload: bytes) -> None:
 
 
 class Viewer:
-    """A client's view of a run."""
+    """A client's view of a run. Without ``history``, its screens come without what has scrolled off them."""
 
-    def __init__(self, watch: Watch | None, run_folder: str, screens: Screens, cols: int, rows: int) -> None:
-        self.watch, self.screens = watch, screens
+    def __init__(
+        self, watch: Watch | None, run_folder: str, screens: Screens, cols: int, rows: int, *, history: bool = True
+    ) -> None:
+        self.watch, self.screens, self.history = watch, screens, history
         self.folder = os.path.join(run_folder, wire.OUTPUT)
         self.cols, self.rows = cols, rows
         self._reading: asyncio.Future[output.Chunk] | None = None
@@ -199,7 +201,7 @@ class Viewer:
 
     async def _screen(self, send: Send) -> int:
         _, end = await self._bounds()
-        shown = await self.screens.shown(self.folder, end, self.cols, self.rows)
+        shown = await self.screens.shown(self.folder, end, self.cols, self.rows, history=self.history)
         self.shown_size = (shown.cols, shown.rows)
         await send(SNAPSHOT, shown.offset, shown.data)
         return shown.offset

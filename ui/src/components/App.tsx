@@ -1,4 +1,4 @@
-import { current, grid, known, link, panel, role, shown, tabs } from "../store";
+import { current, grid, known, link, panel, role, shown } from "../store";
 import { Confirm } from "./Confirm";
 import { Grid } from "./Grid";
 import { Help } from "./Help";
@@ -14,7 +14,7 @@ import { Welcome } from "./Welcome";
 export function App() {
   if (role.value === null) return <SignIn />;
   const session = shown.value;
-  const inGrid = grid.value && tabs.value.length > 0;
+  const inGrid = grid.value;
   return (
     <div class="app" data-at={current.value === null && !inGrid ? "list" : "session"}>
       <LostLink />

@@ -1,10 +1,10 @@
 import { go } from "../router";
-import { close, current, grid, sessions, tabs } from "../store";
+import { close, current, grid, hasGrid, sessions, tabs } from "../store";
 import { Dot } from "./Dot";
 
 export function Tabs() {
   const found = tabs.value.flatMap((id) => sessions.value.get(id) ?? []);
-  if (found.length === 0) return null;
+  if (found.length === 0 && !hasGrid.value) return null;
   return (
     <nav class="tabs" aria-label="Open sessions">
       <button
@@ -41,7 +41,7 @@ export function Tabs() {
           );
         })}
       </ul>
-      {found.length > 1 ? (
+      {hasGrid.value ? (
         <button type="button" class="grid-toggle" aria-pressed={grid.value} onClick={() => go({ grid: !grid.value })}>
           Grid
         </button>

@@ -167,7 +167,8 @@ class Connection:
         if view is None or view.run >= run:
             return
         size = {"cols": view.viewer.cols, "rows": view.viewer.rows}
-        attach = {"type": "session.attach", "sessionId": session_id, "readOnly": view.read_only, **size}
+        how = {"readOnly": view.read_only, "history": view.viewer.history}
+        attach = {"type": "session.attach", "sessionId": session_id, **how, **size}
         await self._handle(Attach.model_validate(attach), Need.LOOK, Connection._attach)
 
     async def _say(self, value: dict[str, Any]) -> None:
@@ -228,7 +229,7 @@ class Connection:
         await self._detach(session_id)
         if full := self.full():
             raise Refused(full)
-        viewer = self.hub.viewer(session_id, message.cols, message.rows)
+        viewer = self.hub.viewer(session_id, message.cols, message.rows, history=message.history)
         run = self.hub.registry.get(session_id).shape["run"]
         view = View(viewer, self._next_channel, run, message.readOnly or self.grant.role != OWNER)
         self._next_channel += 1
