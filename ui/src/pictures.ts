@@ -10,11 +10,9 @@ import type { Attached } from "./shapes";
 import { type Effect, Stream } from "./stream";
 import { onTheme } from "./themes";
 import { Turns } from "./turns";
-import { type Follower, follow, joined, runToAttach, say, termOf, unfollow } from "./views";
+import { type Follower, follow, runToAttach, say, termOf, unfollow } from "./views";
 import { newTerminal } from "./xterm";
 
-/** Often enough for a glance. */
-const EVERY_MS = 250;
 /** So long a picture is in sight before it is asked for: those that are only scrolled past are not. */
 const GLANCE_MS = 120;
 /** More than this not yet parsed: the screen as it is then does. */
@@ -108,10 +106,8 @@ class Followed implements Source, Follower {
   private readonly stream = new Stream();
   private asked = false;
   private wanted = false;
-  private later: Uint8Array[] = [];
+  /** Bytes that are not yet parsed. */
   private pending = 0;
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private last = 0;
 
   constructor(
     private readonly id: string,
@@ -154,14 +150,12 @@ class Followed implements Source, Follower {
 
   frame(frame: Frame): void {
     this.carryOut(this.stream.frame(frame));
-    if (this.pending > MOST_PENDING) {
-      this.forget();
-      this.attach();
-    }
+    if (this.pending <= MOST_PENDING) return;
+    this.forget();
+    this.term.write("", () => this.attach());
   }
 
   resize(cols: number, rows: number): void {
-    this.flush();
     this.term.write("", () => {
       this.term.resize(cols, rows);
       this.changed();
@@ -172,15 +166,11 @@ class Followed implements Source, Follower {
     if (this.asked) say({ type: "session.detach", sessionId: this.id });
     this.lose();
     this.stream.next = undefined;
-    clearTimeout(this.timer);
-    this.timer = undefined;
-    this.later = [];
-    this.pending = 0;
   }
 
   private ask(from: number | undefined): void {
     const { cols, rows } = this.term;
-    const asked = { type: "session.attach" as const, sessionId: this.id, cols, rows, readOnly: true, history: false };
+    const asked = { type: "session.attach" as const, sessionId: this.id, cols, rows, picture: true };
     this.asked = say(from === undefined ? asked : { ...asked, from });
   }
 
@@ -188,35 +178,19 @@ class Followed implements Source, Follower {
     for (const step of effects) {
       if (step.do === "write") this.write(step.data);
       else if (step.do === "attach") this.ask(step.from);
-      else if (step.do === "gap") this.parse(AFTER_A_GAP);
+      else if (step.do === "gap") this.write(AFTER_A_GAP);
       else {
-        this.flush();
         this.term.write("", () => this.term.reset());
-        if (step.do === "reset") this.parse(step.data);
+        if (step.do === "reset") this.write(step.data);
       }
     }
   }
 
-  private write(data: Uint8Array): void {
-    this.later.push(data);
+  private write(data: Uint8Array | string): void {
     this.pending += data.length;
-    const wait = this.last + EVERY_MS - performance.now();
-    if (wait <= 0) this.flush();
-    else this.timer ??= setTimeout(() => this.flush(), wait);
-  }
-
-  private flush(): void {
-    clearTimeout(this.timer);
-    this.timer = undefined;
-    if (this.later.length === 0) return;
-    const later = this.later;
-    this.later = [];
-    this.pending = 0;
-    this.parse(joined(later));
-  }
-
-  private parse(data: Uint8Array | string): void {
-    this.last = performance.now();
-    this.term.write(data, this.changed);
+    this.term.write(data, () => {
+      this.pending -= data.length;
+      this.changed();
+    });
   }
 }

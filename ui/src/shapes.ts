@@ -28,7 +28,7 @@ export interface Attach {
   cols?: number;
   rows?: number;
   readOnly?: boolean;
-  history?: boolean;
+  picture?: boolean;
   from?: number | null;
 }
 

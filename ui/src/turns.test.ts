@@ -2,16 +2,22 @@ import { expect, test } from "vitest";
 import { Turns } from "./turns";
 
 /** Frames that come when the test says so. Each turn takes `ms`. */
-function stage(ms = 0): { turns: Turns<number>; taken: number[][]; frame: () => boolean } {
+function stage(ms = 0): { turns: Turns<number>; taken: number[][]; frame: () => boolean; rests: number[] } {
   let next: ((now: number) => void) | undefined;
   let now = 0;
   const taken: number[][] = [];
+  const rests: number[] = [];
   const turns = new Turns<number>(
     (number) => {
       taken.at(-1)!.push(number);
       now += ms;
     },
     (then) => (next = then),
+    (then, ms) => {
+      now += ms;
+      rests.push(ms);
+      then();
+    },
     () => now,
   );
   const frame = () => {
@@ -21,7 +27,7 @@ function stage(ms = 0): { turns: Turns<number>; taken: number[][]; frame: () => 
     then?.(now);
     return next !== undefined;
   };
-  return { turns, taken, frame };
+  return { turns, taken, frame, rests };
 }
 
 const numbers = (count: number): number[] => [...Array(count).keys()];
@@ -67,4 +73,15 @@ test("who does not want any more is left out", () => {
   turns.forget(1);
   frame();
   expect(taken).toEqual([[2]]);
+});
+
+test("after all were taken there is a rest, and none while some wait", () => {
+  const { turns, taken, frame, rests } = stage(50);
+  for (const number of numbers(3)) turns.ask(number);
+  while (frame());
+  expect(rests).toEqual([]);
+  turns.ask(4);
+  expect(rests).toEqual([120]);
+  frame();
+  expect(taken.at(-1)).toEqual([4]);
 });

@@ -174,7 +174,7 @@ class View implements Follower {
   }
 }
 
-export function joined(parts: readonly Uint8Array[]): Uint8Array {
+function joined(parts: readonly Uint8Array[]): Uint8Array {
   if (parts.length === 1) return parts[0]!;
   const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
   let at = 0;

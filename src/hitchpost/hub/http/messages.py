@@ -22,14 +22,14 @@ class Message(BaseModel):
 
 
 class Attach(Message):
-    """Look at a session; ``from`` is the offset of the first byte that is wanted. Without it the screen comes first, with
-    its ``history`` or without."""
+    """Look at a session; ``from`` is the offset of the first byte that is wanted. A ``picture`` is read-only, has no history,
+    and is told what is new a few times a second."""
 
     type: Literal["session.attach"]
     cols: Side = 80
     rows: Side = 24
     readOnly: bool = False
-    history: bool = True
+    picture: bool = False
     start: int | None = Field(default=None, alias="from", ge=0)
 
 
