@@ -41,12 +41,12 @@ test("a few take their turn in the next frame, each once", () => {
 
 test("many are spread over frames by the time that they take, and none is left out", () => {
   const { turns, taken, frame } = stage(2);
-  for (const number of numbers(8)) turns.ask(number);
+  for (const number of numbers(10)) turns.ask(number);
   while (frame());
   expect(taken).toEqual([
-    [0, 1, 2],
-    [3, 4, 5],
-    [6, 7],
+    [0, 1, 2, 3],
+    [4, 5, 6, 7],
+    [8, 9],
   ]);
 });
 
@@ -81,7 +81,7 @@ test("after all were taken there is a rest, and none while some wait", () => {
   while (frame());
   expect(rests).toEqual([]);
   turns.ask(4);
-  expect(rests).toEqual([120]);
+  expect(rests).toEqual([200]);
   frame();
   expect(taken.at(-1)).toEqual([4]);
 });

@@ -4,8 +4,8 @@
  * nothing changes costs the whole browser next to nothing, one with a single change costs it as much as with many.
  */
 
-const FRAME_MS = 6;
-const REST_MS = 120;
+const FRAME_MS = 8;
+const REST_MS = 200;
 const BACKGROUND_MS = 250;
 
 export type Frames = (then: (now: number) => void) => void;
