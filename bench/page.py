@@ -143,6 +143,7 @@ def measure(*, quick: bool) -> list[Row]:
         page.wait_for_function(GRID_IS_FULL, arg=count)
         rows += smooth(page, for_s, f"{count} live pictures in the grid", empty, at_most(30, "%"))
         page.set_viewport_size(SIZE)
+        page.get_by_role("button", name="Grid").click()
         open_all(page, talking)
         visit(page)
         rows += typed(stage, page, keys, anchor_keys, f", {count} others talking in open tabs")
@@ -198,6 +199,5 @@ def smooth(page: Page, for_s: float, what: str, empty: Frames, cpu: Wanted | Non
     return [
         *rows,
         Row(f"longest task, {what}", f"{len(found.long)} over 50 ms", longest, "ms", None, ""),
-        Row(f"CPU of the page, {what}", f"{for_s:g} s", found.cpu_percent, "%", None, "",
-            cpu or at_most(50, "%")),
+        Row(f"CPU of the page, {what}", f"{for_s:g} s", found.cpu_percent, "%", None, "", cpu or at_most(50, "%")),
     ]

@@ -220,7 +220,9 @@ def test_the_words_of_a_silent_session_go_on_beside_a_hub(ground: Ground, hub: H
     ground.end(dev)
 
 
-def test_a_picture_comes_without_what_has_scrolled_off_the_screen_and_takes_no_input(ground: Ground, hub: HubProcess) -> None:
+def test_a_picture_comes_without_what_has_scrolled_off_the_screen_and_takes_no_input(
+    ground: Ground, hub: HubProcess
+) -> None:
     dev = ground.begin_sh("seq -f 'line %g.' 200; exec cat", name="dev")
     eventually(lambda: b"line 200." in dev.output())
 

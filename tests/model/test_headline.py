@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from hitchpost.model import record, run
-from hitchpost.model.headline import told
 from hitchpost.model.facts import Exit, Facts
+from hitchpost.model.headline import told
 from hitchpost.model.status import Status, status
 from hitchpost.values import replace
 from tests.model.made import NOW, ago, ended, facts_with, moments, reported, running

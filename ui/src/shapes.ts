@@ -21,7 +21,7 @@ export interface Answer {
   message?: string;
 }
 
-/** Look at a session; `from` is the offset of the first byte that is wanted. Without it the screen comes first, with */
+/** Look at a session; `from` is the offset of the first byte that is wanted. */
 export interface Attach {
   sessionId: string;
   type: "session.attach";

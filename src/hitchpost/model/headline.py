@@ -147,7 +147,9 @@ def told(line: dict[str, object]) -> tuple[str, str] | None:
     """The words and the colour of what a session became, as a line of its story has it; None for any other line."""
     if line["event"] == "state":
         word = str(line.get("to"))
-        return (WORKING.capitalize() if word == run.RUNNING else OF_STATUS.get(word, word.capitalize())), colour_of(word)
+        return (WORKING.capitalize() if word == run.RUNNING else OF_STATUS.get(word, word.capitalize())), colour_of(
+            word
+        )
     if line["event"] != "attention":
         return None
     words, look = _reported(str(line.get("state")), str(line.get("kind")))

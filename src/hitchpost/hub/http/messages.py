@@ -22,8 +22,10 @@ class Message(BaseModel):
 
 
 class Attach(Message):
-    """Look at a session; ``from`` is the offset of the first byte that is wanted. A ``picture`` is read-only, has no history,
-    and is told what is new a few times a second."""
+    """Look at a session; ``from`` is the offset of the first byte that is wanted.
+
+    A ``picture`` is read-only, has no history, and is sent what is new a few times a second.
+    """
 
     type: Literal["session.attach"]
     cols: Side = 80

@@ -41,7 +41,7 @@ async def get_session(session: PathSession) -> SessionJson:
 
 @router.get(f"{SESSION}/story", response_model=list[schemas.StoryLine])
 async def get_story(hub: TheHub, session: PathSession) -> list[dict[str, Any]]:
-    """Lines that tell what the session became have a ``headline`` and its ``colour``, as the session itself has them."""
+    """Lines that tell what the session became have a ``headline`` and its ``colour``, as the session has them."""
     lines = await hub.do(story.read, session.observation.folder)
     return readable([{**line, **_look(line)} for line in lines])
 
