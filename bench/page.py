@@ -18,6 +18,8 @@ from hitchpost.hub import client as hub_client
 CHROMIUM = "/usr/bin/chromium"
 ARGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-color-profile=srgb")
 SIZE = {"width": 1600, "height": 1000}
+LARGE = {"width": 2560, "height": 1700}
+"""Shows fifty pictures at once."""
 TALK_MS = 100
 KEY_PAUSE_MS = 30
 
@@ -135,19 +137,31 @@ def measure(*, quick: bool) -> list[Row]:
         page.wait_for_function("count => document.querySelectorAll('.row').length >= count", arg=count)
         open_all(page, talking[:1])
         rows += smooth(page, for_s, f"{count} sessions in the list, one shown", empty)
-        open_all(page, talking)
-        page.get_by_role("button", name="Grid").click()
-        page.wait_for_function(GRID_IS_FULL)
-        rows += smooth(page, for_s, f"{count} terminals in the grid", empty)
-        page.get_by_role("button", name="Grid").click()
         rows += typed(stage, page, keys, anchor_keys, f", {count} others talking")
+        page.set_viewport_size(LARGE)
+        page.get_by_role("button", name="Grid").click()
+        page.wait_for_function(GRID_IS_FULL, arg=count)
+        rows += smooth(page, for_s, f"{count} live pictures in the grid", empty, at_most(30, "%"))
+        page.set_viewport_size(SIZE)
+        page.get_by_role("button", name="Grid").click()
+        open_all(page, talking)
+        visit(page)
+        rows += typed(stage, page, keys, anchor_keys, f", {count} others talking in open tabs")
         return rows
 
 
 GRID_IS_FULL = """
-() => [...document.querySelectorAll(".cell")].every((one) =>
-    one.getBoundingClientRect().top > innerHeight || one.querySelector(".xterm-rows")?.textContent.includes("talk"))
+(count) => [...document.querySelectorAll(".cell")].filter((one) =>
+    one.getBoundingClientRect().bottom <= innerHeight && one.querySelector("canvas")?.textContent.includes("talk")
+).length >= count
 """
+
+
+def visit(page: Page) -> None:
+    """Look at each tab once: from then on its terminal is kept up to date."""
+    for tab in page.locator(".tab-name").all():
+        tab.click()
+        page.wait_for_function("document.querySelector('.pane .xterm-rows')?.textContent.includes('talk')")
 
 
 def open_all(page: Page, sessions: list[Session]) -> None:
@@ -173,7 +187,7 @@ def typed(stage: Stage, page: Page, count: int, anchor: list[float], beside: str
     ]  # fmt: skip
 
 
-def smooth(page: Page, for_s: float, what: str, empty: Frames) -> list[Row]:
+def smooth(page: Page, for_s: float, what: str, empty: Frames, cpu: Wanted | None = None) -> list[Row]:
     found = frames(page, for_s)
     limits: dict[float, Wanted] = {0.5: at_most_times(1.2), 0.99: at_most_more(34, "ms")}
     rows = [
@@ -185,5 +199,5 @@ def smooth(page: Page, for_s: float, what: str, empty: Frames) -> list[Row]:
     return [
         *rows,
         Row(f"longest task, {what}", f"{len(found.long)} over 50 ms", longest, "ms", None, ""),
-        Row(f"CPU of the page, {what}", f"{for_s:g} s", found.cpu_percent, "%", None, "", at_most(50, "%")),
+        Row(f"CPU of the page, {what}", f"{for_s:g} s", found.cpu_percent, "%", None, "", cpu or at_most(50, "%")),
     ]

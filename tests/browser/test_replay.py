@@ -123,3 +123,41 @@ def test_on_a_phone_the_player_has_the_whole_page(ground: Ground, windows: Calla
         assert box is not None
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
+
+
+def test_the_timeline_shows_what_the_session_was_and_plays_from_a_click(ground: Ground, window: Window) -> None:
+    says = "printf '\\033]7501;state={}\\033\\\\'"
+    steps = f"{says.format('working')}; echo first; read x; {says.format('blocked')}; echo second; read x; echo third"
+    dev = ground.begin_sh(f"{steps}; exec sleep 1000", name="dev")
+    other = ground.begin_sh("exec cat", name="other")
+    eventually(lambda: b"first" in dev.output())
+    ground.hitch("send", "dev", "go on")
+    eventually(lambda: b"second" in dev.output())
+    eventually(lambda: any(line.get("state") == "blocked" for line in dev.story()), what="the report in the story")
+    ground.hitch("send", "--force", "dev", "and on")
+    eventually(lambda: b"third" in dev.output())
+    page = window.page
+    window.open_session("dev")
+    page.get_by_role("button", name="Timeline").click()
+    bar = page.locator(".spans .bar")
+    stretches = bar.locator(".stretches i")
+    expect(stretches.last).to_have_attribute("title", re.compile("^Needs you · "))
+    assert [one.get_attribute("class") for one in stretches.all()] == ["blue", "green", "orange"]
+    expect(page.locator(".spans .legend li")).to_have_text(["Starting", "Working", "Needs you"])
+    pins = bar.locator(".pin")
+    expect(pins.first).to_have_attribute("title", re.compile(r"^Prompt at .*: go on$"))
+    expect(pins).to_have_count(2)
+
+    # from the prompt on, by itself
+    pins.first.click()
+    player = page.get_by_role("region", name="Replay of dev, run 1")
+    expect(player.get_by_role("button", name="Pause")).to_be_visible()
+    window.expect_shown("third")
+    page.keyboard.press("Escape")
+
+    # and from the beginning of the bar
+    bar.locator(".run").click(position={"x": 1, "y": 15})
+    expect(player.get_by_role("button", name="Pause")).to_be_visible()
+    window.expect_shown("first")
+    for session in (dev, other):
+        ground.end(session)

@@ -67,7 +67,7 @@ def test_a_reload_keeps_the_session_its_panel_and_the_grid(ground: Ground, windo
     expect(page.locator(".side-panel")).to_have_count(0)
     page.get_by_role("button", name="Grid").click()
     page.reload()
-    expect(page.locator(".cell .xterm-rows").first).to_contain_text("I am second")
+    expect(page.locator(".cell canvas").first).to_contain_text("I am first")
     expect(page.locator(".cell")).to_have_count(2)
     for session in (first, second):
         ground.end(session)

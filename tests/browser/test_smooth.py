@@ -49,7 +49,7 @@ def test_frames_come_in_time_beside_talking_sessions_and_all_is_shown_in_the_end
     page.evaluate("kept => sessionStorage.setItem('tabs', kept)", json.dumps(kept))
     page.reload()
     page.get_by_role("button", name="Grid").click()
-    rows = page.locator(".cell .xterm-rows")
+    rows = page.locator(".cell canvas")
     expect(rows).to_have_count(len(names))
     blank = bare(window.context.new_page())
     took = []

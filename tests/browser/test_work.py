@@ -48,21 +48,6 @@ def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProce
     expect(page.locator(".timeline")).to_contain_text("stopping → stopped (run 1)")
 
 
-def test_a_grid_shows_every_open_terminal(ground: Ground, window: Window) -> None:
-    sessions = [ground.begin_sh(f"echo I am {name}; {ECHO}", name=name) for name in ("one", "two", "three")]
-    for name in ("one", "two", "three"):
-        window.open_session(name)
-    window.page.get_by_role("button", name="Grid").click()
-    cells = window.page.locator(".cell")
-    for at, name in enumerate(("one", "two", "three")):
-        expect(cells.nth(at).locator(".xterm-rows")).to_contain_text(f"I am {name}")
-    cells.nth(1).locator(".xterm-helper-textarea").focus()
-    window.page.keyboard.type("to the second\n")
-    expect(cells.nth(1).locator(".xterm-rows")).to_contain_text("<to the second>")
-    cells.nth(2).locator(".cell-name").click()
-    window.expect_shown("I am three")
-    for session in sessions:
-        ground.end(session)
 
 
 def test_the_recording_is_downloaded(ground: Ground, window: Window) -> None:

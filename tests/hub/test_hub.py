@@ -218,3 +218,24 @@ def test_the_words_of_a_silent_session_go_on_beside_a_hub(ground: Ground, hub: H
     eventually(lambda: hub.ask("GET", path)["attention"] == "idle", what="the session to be idle for its own route")
     assert ground.ps(dev)["attention"] == "idle"
     ground.end(dev)
+
+
+def test_a_picture_comes_without_what_has_scrolled_off_the_screen_and_takes_no_input(
+    ground: Ground, hub: HubProcess
+) -> None:
+    dev = ground.begin_sh("seq -f 'line %g.' 200; exec cat", name="dev")
+    eventually(lambda: b"line 200." in dev.output())
+
+    async def scene() -> None:
+        async with hub.ws() as client:
+            whole = await client.attach(dev.id, readOnly=True)
+            assert b"line 1." in await client.until_shown(whole["channel"], b"line 200.")
+            screen = await client.attach(dev.id, picture=True)
+            shown = await client.until_shown(screen["channel"], b"line 200.")
+            assert b"line 190." in shown
+            assert b"line 1." not in shown
+            await client.say("terminal.input", sessionId=dev.id, data="typed\r")
+            assert (await client.until("error"))["code"] == "refused"
+
+    asyncio.run(scene())
+    ground.end(dev)

@@ -7,6 +7,7 @@ from hypothesis import given
 
 from hitchpost.model import record, run
 from hitchpost.model.facts import Exit, Facts
+from hitchpost.model.headline import told
 from hitchpost.model.status import Status, status
 from hitchpost.values import replace
 from tests.model.made import NOW, ago, ended, facts_with, moments, reported, running
@@ -149,3 +150,23 @@ def test_what_stands_still_is_in_doubt_and_says_why() -> None:
         facts = replace(after("blocked"), **{fact: True})
         assert said(facts) == words
         assert place(facts) == (4, "needs-you", "yellow")
+
+
+@pytest.mark.parametrize(
+    ("line", "look"),
+    [
+        ({"event": "state", "to": "starting"}, ("Starting", "blue")),
+        ({"event": "state", "to": "running"}, ("Working", "green")),
+        ({"event": "state", "to": "failed"}, ("Failed", "red")),
+        ({"event": "state", "to": "completed"}, ("Finished", "blue")),
+        ({"event": "attention", "state": "blocked", "kind": "permission"}, ("Needs permission", "orange")),
+        ({"event": "attention", "state": "error", "kind": "limit"}, ("Usage limit", "violet")),
+        ({"event": "attention", "state": "done"}, ("Finished", "blue")),
+        ({"event": "attention", "state": "clear"}, ("Working", "green")),
+        ({"event": "prompt", "text": "go on"}, None),
+    ],
+)
+def test_a_line_of_the_story_has_the_words_and_the_colour_of_what_the_session_became(
+    line: dict[str, object], look: tuple[str, str] | None
+) -> None:
+    assert told(line) == look

@@ -69,8 +69,8 @@ export class Player {
     this.observer.observe(parent);
   }
 
-  /** Show the moment that many milliseconds after 1970; the nearest one that was recorded. */
-  async open(moment: number): Promise<void> {
+  /** Show the moment that many milliseconds after 1970; the nearest one that was recorded. And `play` on from there. */
+  async open(moment: number, play = false): Promise<void> {
     try {
       this.outline.value ??= await ask<ReplayOutline>("GET", this.path(""));
     } catch (error) {
@@ -80,6 +80,7 @@ export class Player {
     this.seek(
       this.scale.value.played(Math.min(Math.max((moment - this.began) / 1000, 0), this.outline.value.length_s)),
     );
+    if (play !== this.playing.value && !(play && this.atEnd)) this.toggle();
   }
 
   close(): void {

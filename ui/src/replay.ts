@@ -7,6 +7,8 @@ export interface Moment {
   session: string;
   run: number;
   at: string;
+  /** Whether it goes on from there by itself. */
+  play?: boolean;
 }
 
 /** The moment that is looked at instead of the present. */

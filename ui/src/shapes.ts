@@ -28,6 +28,7 @@ export interface Attach {
   cols?: number;
   rows?: number;
   readOnly?: boolean;
+  picture?: boolean;
   from?: number | null;
 }
 

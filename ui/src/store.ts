@@ -29,6 +29,12 @@ const before = restored();
 export const tabs = signal<readonly string[]>(before.tabs);
 export const current = computed(() => route.value.session);
 export const grid = computed(() => route.value.grid);
+/** Whether there is more than one screen to look at. */
+export const hasGrid = computed(() => {
+  let live = 0;
+  for (const session of sessions.value.values()) if (session.live && ++live > 1) return true;
+  return grid.value;
+});
 export const panel = computed(() => route.value.panel);
 /** Whether a new session is being described. It has an address, so that Back leaves it. */
 export const creating = {
@@ -100,7 +106,7 @@ export function applyAll(messages: readonly HubMessage[]): void {
 
 export function open(id: string): void {
   if (!tabs.value.includes(id)) tabs.value = [...tabs.value, id];
-  go({ session: id });
+  go({ session: id, grid: false });
 }
 
 export function close(id: string, how: "push" | "replace" = "push"): void {

@@ -1,23 +1,25 @@
 /**
- * Who changes the page in which frame. When many terminals have something to show, each frame takes as many of them as
- * it can without being late, one after the other; those that wait show all that came meanwhile at once.
+ * Who is drawn in which frame. When many have something to show, each frame takes as many of them as there is time for,
+ * one after the other; those that wait are drawn as they are by then. Between two rounds is a rest: a frame in which
+ * nothing changes costs the whole browser next to nothing, one with a single change costs it as much as with many.
  */
 
-const MOST = 64;
-const LATE_MS = 25;
+const FRAME_MS = 8;
+const REST_MS = 200;
 const BACKGROUND_MS = 250;
 
 export type Frames = (then: (now: number) => void) => void;
 
 export class Turns<T> {
   private readonly waiting = new Set<T>();
-  private most = 8;
-  private last: number | undefined;
   private asked = false;
+  private restsUntil = 0;
 
   constructor(
     private readonly take: (waiter: T) => void,
     private readonly frames: Frames = nextFrame,
+    private readonly later: (then: () => void, ms: number) => void = (then, ms) => void setTimeout(then, ms),
+    private readonly clock: () => number = () => performance.now(),
   ) {}
 
   ask(waiter: T): void {
@@ -32,24 +34,25 @@ export class Turns<T> {
   private schedule(): void {
     if (this.asked) return;
     this.asked = true;
-    this.frames((now) => this.frame(now));
+    const rest = this.restsUntil - this.clock();
+    if (rest > 0) this.later(() => this.frames(() => this.frame()), rest);
+    else this.frames(() => this.frame());
   }
 
-  private frame(now: number): void {
+  private frame(): void {
     this.asked = false;
-    if (this.last !== undefined) {
-      this.most = now - this.last > LATE_MS ? Math.max(1, this.most >> 1) : Math.min(MOST, this.most + 1);
+    const ends = this.clock() + FRAME_MS;
+    for (const waiter of [...this.waiting]) {
+      this.waiting.delete(waiter);
+      this.take(waiter);
+      if (this.clock() >= ends) break;
     }
-    const taken = [...this.waiting].slice(0, this.most);
-    for (const waiter of taken) this.waiting.delete(waiter);
-    for (const waiter of taken) this.take(waiter);
-    // A frame that nobody asked for says nothing about how long the one before it took.
-    this.last = this.waiting.size > 0 ? now : undefined;
     if (this.waiting.size > 0) this.schedule();
+    else this.restsUntil = this.clock() + REST_MS;
   }
 }
 
-/** A page that nobody sees has no frames, and its terminals still have to answer. */
+/** A page that nobody sees has no frames. */
 export function nextFrame(then: (now: number) => void): void {
   if (document.visibilityState === "visible") requestAnimationFrame(then);
   else setTimeout(() => then(performance.now()), BACKGROUND_MS);

@@ -1,14 +1,14 @@
-/** The open terminals, and what goes between them and the hub. */
+/** The open terminals, and what goes between them, the pictures of the grid, and the hub. */
 
 import { effect } from "@preact/signals";
+import type { Terminal } from "@xterm/xterm";
 import { type Frame, frameOf, gapText } from "./frames";
 import { redrawLess } from "./redraw";
 import type { Attached, ClientMessage, Size } from "./shapes";
-import { grid, link, owner, sessions, tabs } from "./store";
+import { link, owner, sessions, tabs } from "./store";
 import { type Effect, Stream } from "./stream";
 import { SessionTerminal } from "./terminal";
 import { onTheme, theme } from "./themes";
-import { Turns } from "./turns";
 import { takesInput } from "./words";
 
 /** More than this not yet parsed: the terminal is slower than the program, and the screen as it is then does. */
@@ -16,11 +16,24 @@ const MOST_PENDING = 4 << 20;
 /** How often a terminal that nobody sees takes what came for it: it still has to answer what its program asks. */
 const UNSEEN_EVERY_MS = 250;
 
+/** Who gets a session's output: on each connection the hub sends it once. */
+export interface Follower {
+  /** Ask for what is not there yet, once for each connection. */
+  attach(): void;
+  attached(told: Attached): void;
+  frame(frame: Frame): void;
+  resize(cols: number, rows: number): void;
+  lose(): void;
+}
+
 let send: (message: ClientMessage) => boolean = () => false;
 const views = new Map<string, View>();
+const followers = new Map<string, Follower>();
+/** Of this connection. */
+const channels = new Map<number, Follower>();
 const parking = document.createElement("div");
 
-class View {
+class View implements Follower {
   readonly stream = new Stream();
   readonly terminal: SessionTerminal;
   private asked = false;
@@ -70,9 +83,8 @@ class View {
 
   /** Ask for what is not shown yet, once for each connection. */
   attach(): void {
-    const session = sessions.value.get(this.id);
-    if (this.asked || link.value !== "open" || !session || session.state === "created" || session.run === 0) return;
-    this.say(this.stream.ask(session.run).from);
+    const run = this.asked ? 0 : runToAttach(this.id);
+    if (run > 0) this.say(this.stream.ask(run).from);
   }
 
   lose(): void {
@@ -112,27 +124,23 @@ class View {
   flush(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    turns.forget(this);
-    const [later, size] = [this.later, this.laterBytes];
-    if (size === 0) return;
+    const later = this.later;
+    if (later.length === 0) return;
     this.later = [];
     this.laterBytes = 0;
-    this.terminal.write(later.length === 1 ? later[0]! : joined(later, size));
+    this.terminal.write(joined(later));
   }
 
   dispose(): void {
     clearTimeout(this.timer);
-    turns.forget(this);
     this.terminal.dispose();
   }
 
-  /** The terminal that a person types into, or looks at alone, waits for nobody. */
   private write(data: Uint8Array): void {
     this.later.push(data);
     this.laterBytes += data.length;
-    if (!this.shown) this.timer ??= setTimeout(() => this.flush(), UNSEEN_EVERY_MS);
-    else if (!grid.value || this.terminal.element.contains(document.activeElement)) this.flush();
-    else turns.ask(this);
+    if (this.shown) this.flush();
+    else this.timer ??= setTimeout(() => this.flush(), UNSEEN_EVERY_MS);
   }
 
   private carryOut(effects: Effect[]): void {
@@ -173,10 +181,9 @@ class View {
   }
 }
 
-const turns = new Turns<View>((view) => view.flush());
-
-function joined(parts: Uint8Array[], size: number): Uint8Array {
-  const whole = new Uint8Array(size);
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  if (parts.length === 1) return parts[0]!;
+  const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
   let at = 0;
   for (const part of parts) {
     whole.set(part, at);
@@ -184,6 +191,30 @@ function joined(parts: Uint8Array[], size: number): Uint8Array {
   }
   return whole;
 }
+
+export const say = (message: ClientMessage): boolean => send(message);
+
+/** The run whose output can be asked for now; 0 for none. */
+export function runToAttach(id: string): number {
+  const session = sessions.value.get(id);
+  return link.value === "open" && session && session.state !== "created" ? session.run : 0;
+}
+
+export function follow(id: string, follower: Follower): void {
+  followers.set(id, follower);
+}
+
+export function unfollow(id: string, follower: Follower): void {
+  if (followers.get(id) === follower) followers.delete(id);
+  forgetChannel(follower);
+}
+
+function forgetChannel(follower: Follower): void {
+  for (const [channel, known] of channels) if (known === follower) channels.delete(channel);
+}
+
+/** The terminal of a session that has one already. */
+export const termOf = (id: string): Terminal | undefined => views.get(id)?.terminal.term;
 
 export function connectViews(sender: (message: ClientMessage) => boolean): void {
   send = sender;
@@ -196,6 +227,7 @@ export function connectViews(sender: (message: ClientMessage) => boolean): void 
       send({ type: "session.detach", sessionId: id });
       view.dispose();
       views.delete(id);
+      unfollow(id, view);
     }
   });
   effect(() => {
@@ -203,9 +235,9 @@ export function connectViews(sender: (message: ClientMessage) => boolean): void 
     for (const [id, view] of views) {
       const session = all.get(id);
       view.terminal.allowInput(session !== undefined && takesInput(session) && mayType);
-      if (session) view.attach();
       if (session) view.notice(session.live);
     }
+    attachAll();
   });
   onTheme(() => {
     for (const view of views.values()) view.terminal.term.options.theme = theme();
@@ -217,6 +249,7 @@ export function viewOf(id: string): View {
   if (!view) {
     view = new View(id);
     views.set(id, view);
+    follow(id, view);
     const session = sessions.value.get(id);
     view.terminal.allowInput(session !== undefined && takesInput(session) && owner.value);
     view.notice(view.live);
@@ -225,24 +258,29 @@ export function viewOf(id: string): View {
 }
 
 export function linkLost(): void {
-  for (const view of views.values()) view.lose();
+  channels.clear();
+  for (const follower of followers.values()) follower.lose();
 }
 
 export function attachAll(): void {
-  for (const view of views.values()) view.attach();
+  for (const follower of followers.values()) follower.attach();
 }
 
 export function onAttached(told: Attached): void {
-  views.get(told.sessionId)?.attached(told);
+  const follower = followers.get(told.sessionId);
+  if (!follower) return;
+  forgetChannel(follower);
+  channels.set(told.channel, follower);
+  follower.attached(told);
 }
 
 export function onSize(told: Size): void {
-  views.get(told.sessionId)?.resize(told.cols, told.rows);
+  followers.get(told.sessionId)?.resize(told.cols, told.rows);
 }
 
 export function onFrame(buffer: ArrayBuffer): void {
   const frame = frameOf(buffer);
-  if (frame) for (const view of views.values()) view.frame(frame);
+  if (frame) channels.get(frame.channel)?.frame(frame);
 }
 
 export function resume(id: string): void {

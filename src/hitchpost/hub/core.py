@@ -211,13 +211,13 @@ class Hub:
 
     # streams ----------------------------------------------------------------------------------------------------
 
-    def viewer(self, session: str, cols: int, rows: int) -> Viewer:
+    def viewer(self, session: str, cols: int, rows: int, *, picture: bool = False) -> Viewer:
         """A view of the session's current run. Raises ``NoSuchSession``, or ``Refused`` when it has had none."""
         viewed = self.registry.get(session)
         seen = viewed.observation
         if seen.facts.state == runs.CREATED:
             raise Refused(f"{seen.record.name} has not been started")
-        return Viewer(viewed.watch, seen.run_folder, self.screens, cols, rows)
+        return Viewer(viewed.watch, seen.run_folder, self.screens, cols, rows, picture=picture)
 
     def keys(self, session: str) -> Keys:
         """Where viewers of the session's current run type."""

@@ -24,6 +24,7 @@ TURN_BYTES = 32 * 1024
 MOST_BEHIND_BYTES = 16 << 20
 LOOK_EVERY_BYTES = 256 * 1024
 NO_DESCRIPTOR_PAUSE_S = 0.1
+PICTURE_EVERY_S = 0.25
 
 Send = Callable[[int, int, bytes], Awaitable[None]]
 """Sends a frame: its kind, the offset of its first byte, and its bytes."""
@@ -107,10 +108,12 @@ def _ignore(kind: bytes, payload: bytes) -> None:
 
 
 class Viewer:
-    """A client's view of a run."""
+    """A client's view of a run. A ``picture`` has no history, and is sent what is new a few times a second."""
 
-    def __init__(self, watch: Watch | None, run_folder: str, screens: Screens, cols: int, rows: int) -> None:
-        self.watch, self.screens = watch, screens
+    def __init__(
+        self, watch: Watch | None, run_folder: str, screens: Screens, cols: int, rows: int, *, picture: bool = False
+    ) -> None:
+        self.watch, self.screens, self.picture = watch, screens, picture
         self.folder = os.path.join(run_folder, wire.OUTPUT)
         self.cols, self.rows = cols, rows
         self._reading: asyncio.Future[output.Chunk] | None = None
@@ -167,7 +170,8 @@ class Viewer:
                     reader.offset = look_at = await self._screen(send)
                 elif chunk.data:
                     await send(OUTPUT, chunk.offset, chunk.data)
-                    await asyncio.sleep(0)  # now it goes out, and others have their turn
+                    # now it goes out, and others have their turn
+                    await asyncio.sleep(PICTURE_EVERY_S if self.picture and len(chunk.data) < TURN_BYTES else 0)
                 elif not await self._more(max(reader.offset, reported_end)):
                     return
         finally:
@@ -199,7 +203,7 @@ class Viewer:
 
     async def _screen(self, send: Send) -> int:
         _, end = await self._bounds()
-        shown = await self.screens.shown(self.folder, end, self.cols, self.rows)
+        shown = await self.screens.shown(self.folder, end, self.cols, self.rows, history=not self.picture)
         self.shown_size = (shown.cols, shown.rows)
         await send(SNAPSHOT, shown.offset, shown.data)
         return shown.offset

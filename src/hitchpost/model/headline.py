@@ -143,6 +143,19 @@ def colour_of(word: str) -> str:
     return LOOKS.get(word, DOUBT).colour
 
 
+def told(line: dict[str, object]) -> tuple[str, str] | None:
+    """The words and the colour of what a session became, as a line of its story has it; None for any other line."""
+    if line["event"] == "state":
+        word = str(line.get("to"))
+        return (WORKING.capitalize() if word == run.RUNNING else OF_STATUS.get(word, word.capitalize())), colour_of(
+            word
+        )
+    if line["event"] != "attention":
+        return None
+    words, look = _reported(str(line.get("state")), str(line.get("kind")))
+    return words, look.colour
+
+
 def headline(facts: Facts, word: str, wants: str, why: str, since: datetime | None, now: datetime) -> Headline:
     """For a session whose status is ``word``, ``since`` then."""
     found = _running(facts, wants, since) if word == run.RUNNING else _other(facts, word, why, since)
@@ -169,12 +182,16 @@ def _running(facts: Facts, wants: str, since: datetime | None) -> Headline:
         words, look = GUESSED.get(wants, REPORTED[UNKNOWN])
         quiet_since = facts.last_activity_at or facts.started_at if look is RESTS else since
         return Headline(words, "", quiet_since, look)
-    words, look = REPORTED[report.state]
-    if report.state in WITH_KIND:
-        words, look = OF_KIND.get(report.kind or "", (words, look))
+    words, look = _reported(report.state, report.kind or "")
     if look is DONE_WELL and _seen(facts, report.at):
         look = replace(RESTS, glyph=DONE_WELL.glyph, colour="grey")
     return Headline(words, _detail(report), report.at, look)
+
+
+def _reported(state: str, kind: str) -> tuple[str, Look]:
+    """One that reports nothing any more is taken to work."""
+    known = REPORTED.get(state, REPORTED[WORKING])
+    return OF_KIND.get(kind, known) if state in WITH_KIND else known
 
 
 def _stood_still(facts: Facts) -> tuple[str, str] | None:

@@ -72,10 +72,14 @@ class Session:
         line = statefile.story_line(event, run, self.actor, files.stamp(), details)
         files.append_line(f"{self.folder}/{files.STORY}", line)
 
-    def tell_attention(self, report: dict[str, object], *, run: int) -> None:
-        """What the agent is doing: a line of its own, which nobody waits for, and which changes nothing else."""
-        line = statefile.story_line("attention", run, self.actor, files.stamp(), report)
+    def mention(self, event: str, *, run: int, details: dict[str, object]) -> None:
+        """A line of its own, which nobody waits for, and which changes nothing else. No lock is needed."""
+        line = statefile.story_line(event, run, self.actor, files.stamp(), details)
         files.append_line(f"{self.folder}/{files.STORY}", line, durable=False)
+
+    def tell_attention(self, report: dict[str, object], *, run: int) -> None:
+        """What the agent is doing."""
+        self.mention("attention", run=run, details=report)
 
     # the first prompt -------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-import { current, grid, known, link, role, shown, tabs } from "../store";
+import { current, grid, known, link, role, shown } from "../store";
 import { BottomBar } from "./BottomBar";
 import { Confirm } from "./Confirm";
 import { Grid } from "./Grid";
@@ -17,7 +17,7 @@ import { Tabs } from "./Tabs";
 export function App() {
   if (role.value === null) return <SignIn />;
   const session = shown.value;
-  const inGrid = grid.value && tabs.value.length > 0;
+  const inGrid = grid.value;
   return (
     <div class="app" data-at={current.value === null && !inGrid ? "list" : "session"}>
       <LostLink />

@@ -1,30 +1,52 @@
+import "../style/grid.css";
+import { useEffect, useRef } from "preact/hooks";
+import { Picture } from "../pictures";
 import { go } from "../router";
-import { labelOf, sessions, tabs } from "../store";
+import type { Session } from "../shapes";
+import { filter, labelOf, listed, tabs } from "../store";
 import { Dot } from "./Dot";
-import { EndBar } from "./EndBar";
 import { HeadlineBar } from "./Headline";
-import { TerminalBox } from "./TerminalBox";
 
-/** Every open terminal at once. */
+/** The screens of all that live, or of all that the filter finds, where they were the last time. A click opens one. */
 export function Grid() {
-  const found = tabs.value.flatMap((id) => sessions.value.get(id) ?? []);
-  const columns = Math.ceil(Math.sqrt(found.length));
+  const found = listed.value.filter((session) => session.live || filter.value.trim() !== "");
+  found.sort((a, b) => a.index - b.index);
+  if (found.length === 0) return <p class="no-grid">No session is running.</p>;
   return (
-    <div class="grid" style={{ "--columns": columns }}>
+    <div class="grid" style={{ "--columns": Math.ceil(Math.sqrt(found.length)) }}>
       {found.map((session) => (
-        <section key={session.id} class="cell" aria-label={session.name} data-session={session.id}>
-          <header>
-            <Dot session={session} />
-            <button type="button" class="cell-name" onClick={() => go({ session: session.id, grid: false })}>
-              {session.name}
-            </button>
-            <span class={`label ${session.colour}`}>{labelOf(session)}</span>
-          </header>
-          <HeadlineBar session={session} />
-          <TerminalBox id={session.id} name={session.name} focus={false} />
-          <EndBar session={session} />
-        </section>
+        <Cell key={session.id} session={session} />
       ))}
     </div>
   );
+}
+
+function Cell({ session }: { session: Session }) {
+  return (
+    <section class={`cell ${session.colour}`} aria-label={session.name} data-session={session.id}>
+      <header>
+        <Dot session={session} />
+        <button
+          type="button"
+          class="cell-name"
+          title={`Open ${session.name}`}
+          onClick={() => go({ session: session.id, grid: false })}
+        >
+          {session.name}
+        </button>
+        <span class={`label ${session.colour}`}>{labelOf(session)}</span>
+      </header>
+      <Screen session={session} hasTab={tabs.value.includes(session.id)} />
+      <HeadlineBar session={session} />
+    </section>
+  );
+}
+
+function Screen({ session, hasTab }: { session: Session; hasTab: boolean }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const picture = new Picture(session.id, box.current!);
+    return () => picture.close();
+  }, [session.id, hasTab]);
+  return <div class="picture" ref={box} role="group" aria-label={`Screen of ${session.name}`} />;
 }

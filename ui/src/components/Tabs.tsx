@@ -1,7 +1,7 @@
 import { ChevronLeft, LayoutGrid, X } from "lucide";
 import { useEffect, useRef } from "preact/hooks";
 import { go } from "../router";
-import { close, current, grid, sessions, tabs } from "../store";
+import { close, current, grid, hasGrid, sessions, tabs } from "../store";
 import { Dot } from "./Dot";
 import { Icon } from "./Icon";
 
@@ -11,7 +11,7 @@ export function Tabs() {
   useEffect(() => {
     list.current?.querySelector(".chosen")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [current.value, grid.value, found.length]);
-  if (found.length === 0) return null;
+  if (found.length === 0 && !hasGrid.value) return null;
   return (
     <nav class="tabs" aria-label="Open sessions">
       <button
@@ -48,7 +48,7 @@ export function Tabs() {
           );
         })}
       </ul>
-      {found.length > 1 ? (
+      {hasGrid.value ? (
         <button type="button" class="grid-toggle" aria-pressed={grid.value} onClick={() => go({ grid: !grid.value })}>
           <Icon of={LayoutGrid} />
           Grid

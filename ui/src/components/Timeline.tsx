@@ -1,29 +1,107 @@
+import "../style/timeline.css";
 import { sessionPath } from "../api";
 import { useFetched } from "../fetched";
-import { replaying } from "../replay";
+import { type Moment, replaying } from "../replay";
 import { go } from "../router";
 import type { Session, StoryLine } from "../shapes";
+import { type RunSpan, spansOf } from "../spans";
+import { now } from "../store";
 import { evidence, headline, runOf, said } from "../story";
+import { duration } from "../words";
 
-/** The session's story, the latest first, with the evidence for each change. A click goes back to that moment. */
+/**
+ * The session's story: a bar over time in the colours of what it was, which plays from where it is clicked; below it every
+ * change, the latest first, with the evidence. A click on one goes back to that moment.
+ */
 export function Timeline({ session }: { session: Session }) {
   const { value, trouble } = useFetched<StoryLine[]>(
     sessionPath(session.id, "story"),
-    `${session.run} ${session.label} ${session.record}`,
+    `${session.run} ${session.headline} ${session.since} ${session.record}`,
   );
   if (trouble) return <p class="trouble">{trouble}</p>;
   return (
-    <ol class="timeline">
-      {[...(value ?? [])].reverse().map((line, at) => (
-        <li key={(value?.length ?? 0) - at} class={typeof line["to"] === "string" ? `to-${line["to"]}` : ""}>
-          <Headline session={session} line={line} />
-          {said(line["reason"]) ? <p>{said(line["reason"])}</p> : null}
-          <p class="evidence">{evidence(line)}</p>
-        </li>
-      ))}
-    </ol>
+    <>
+      <Bar session={session} story={value ?? []} />
+      <ol class="timeline">
+        {[...(value ?? [])].reverse().map((line, at) => (
+          <li key={(value?.length ?? 0) - at} class={typeof line["to"] === "string" ? `to-${line["to"]}` : ""}>
+            <Headline session={session} line={line} />
+            {said(line["reason"]) ? <p>{said(line["reason"])}</p> : null}
+            <p class="evidence">{evidence(line)}</p>
+          </li>
+        ))}
+      </ol>
+    </>
   );
 }
+
+function Bar({ session, story }: { session: Session; story: readonly StoryLine[] }) {
+  const spans = spansOf(story, session.live ? now.value : 0);
+  if (spans.length === 0) return null;
+  const words = new Map(spans.flatMap((span) => span.stretches.map(({ words, colour }) => [words, colour])));
+  return (
+    <div class="spans">
+      {/* hidden from readers: the list below says and does the same */}
+      <div class="bar" aria-hidden="true">
+        {spans.map((span) => (
+          <Run key={span.run} session={session} span={span} />
+        ))}
+      </div>
+      <div class="ends" aria-hidden="true">
+        <time>{clock(spans[0]!.from)}</time>
+        <time>{session.live ? "now" : clock(spans.at(-1)!.to)}</time>
+      </div>
+      <ul class="legend" aria-label="Colours">
+        {[...words].map(([word, colour]) => (
+          <li key={word}>
+            <i class={colour} /> {word}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Run({ session, span }: { session: Session; span: RunSpan }) {
+  const length = span.to - span.from;
+  const percent = (at: number) => `${(100 * (at - span.from)) / length}%`;
+  const play = (at: number) =>
+    replay({ session: session.id, run: span.run, at: new Date(at).toISOString(), play: true });
+  const onClick = (event: MouseEvent) => {
+    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
+    play(span.from + (length * Math.min(Math.max(event.clientX - box.left, 0), box.width)) / box.width);
+  };
+  return (
+    // biome-ignore lint/a11y: hidden from readers, and the list below does the same with keys
+    <div class="run" style={{ flexGrow: length }} onClick={onClick}>
+      <div class="stretches">
+        {span.stretches.map(({ from, to, words, colour }) => (
+          <i
+            key={from}
+            class={colour}
+            style={{ left: percent(from), width: percent(span.from + to - from) }}
+            title={`${words} · ${duration((to - from) / 1000)} from ${clock(from)}`}
+          />
+        ))}
+      </div>
+      {span.pins.map(({ at, kind, text }) => (
+        // biome-ignore lint/a11y: as above
+        <b
+          key={`${kind} ${at}`}
+          class={`pin ${kind}`}
+          style={{ left: percent(at) }}
+          title={`${kind === "prompt" ? "Prompt" : "Answer"} at ${clock(at)}: ${text}`}
+          onClick={(event) => {
+            event.stopPropagation();
+            play(at);
+          }}
+        />
+      ))}
+    </div>
+  );
+}
+
+const clock = (at: number): string => new Date(at).toLocaleTimeString();
 
 function Headline({ session, line }: { session: Session; line: StoryLine }) {
   const words = (
@@ -50,7 +128,7 @@ function Headline({ session, line }: { session: Session; line: StoryLine }) {
   );
 }
 
-function replay(moment: { session: string; run: number; at: string }): void {
+function replay(moment: Moment): void {
   replaying.value = moment;
   // there the panel covers what is replayed
   if (matchMedia("(max-width: 1000px)").matches) go({ panel: null });

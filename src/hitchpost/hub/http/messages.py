@@ -22,12 +22,16 @@ class Message(BaseModel):
 
 
 class Attach(Message):
-    """Look at a session; ``from`` is the offset of the first byte that is wanted."""
+    """Look at a session; ``from`` is the offset of the first byte that is wanted.
+
+    A ``picture`` is read-only, has no history, and is sent what is new a few times a second.
+    """
 
     type: Literal["session.attach"]
     cols: Side = 80
     rows: Side = 24
     readOnly: bool = False
+    picture: bool = False
     start: int | None = Field(default=None, alias="from", ge=0)
 
 

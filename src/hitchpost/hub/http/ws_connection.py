@@ -167,7 +167,8 @@ class Connection:
         if view is None or view.run >= run:
             return
         size = {"cols": view.viewer.cols, "rows": view.viewer.rows}
-        attach = {"type": "session.attach", "sessionId": session_id, "readOnly": view.read_only, **size}
+        how = {"readOnly": view.read_only, "picture": view.viewer.picture}
+        attach = {"type": "session.attach", "sessionId": session_id, **how, **size}
         await self._handle(Attach.model_validate(attach), Need.LOOK, Connection._attach)
 
     async def _say(self, value: dict[str, Any]) -> None:
@@ -228,9 +229,10 @@ class Connection:
         await self._detach(session_id)
         if full := self.full():
             raise Refused(full)
-        viewer = self.hub.viewer(session_id, message.cols, message.rows)
+        viewer = self.hub.viewer(session_id, message.cols, message.rows, picture=message.picture)
         run = self.hub.registry.get(session_id).shape["run"]
-        view = View(viewer, self._next_channel, run, message.readOnly or self.grant.role != OWNER)
+        read_only = message.readOnly or message.picture or self.grant.role != OWNER
+        view = View(viewer, self._next_channel, run, read_only)
         self._next_channel += 1
         self.views[session_id] = view
         watch = viewer.watch

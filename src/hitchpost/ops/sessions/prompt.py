@@ -9,7 +9,12 @@ from hitchpost.ops.sessions.send import Receipt, check_text, send
 from hitchpost.ops.sessions.stop import wait_out_starting
 from hitchpost.ops.views.find import find
 from hitchpost.ops.views.observe import Observation
+from hitchpost.store import files
+from hitchpost.store.session import Session
 from hitchpost.values import value
+
+MOST_TOLD = 200
+"""Letters of a prompt in the session's story: enough to know it again."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +49,13 @@ def prompt(
     if rests(seen.facts):
         check_text(seen.record.name, text)  # what is refused starts nothing
         seen, notes = _woken(home, seen, actor=actor, caller=caller, size=size)
+    since = files.stamp()
     receipt = send(seen, text, enter=enter, force=force, fresh=notes is not None)
+    details: dict[str, object] = {"text": text[:MOST_TOLD], "since": since}
+    try:
+        Session(seen.folder, actor=actor).mention("prompt", run=seen.facts.run, details=details)
+    except OSError:
+        pass  # it is delivered all the same
     return Prompted(seen, receipt, started=notes is not None, notes=notes or ())
 
 

@@ -14,6 +14,7 @@ from hitchpost import wire
 from hitchpost.hub.http import schemas
 from hitchpost.hub.http.depends import PathSession, TheHub
 from hitchpost.hub.http.permissions import SESSION
+from hitchpost.model.headline import told
 from hitchpost.ops.views.diff import changed, diff_shape
 from hitchpost.ops.views.explain import explain
 from hitchpost.ops.views.find import output_of
@@ -40,7 +41,14 @@ async def get_session(session: PathSession) -> SessionJson:
 
 @router.get(f"{SESSION}/story", response_model=list[schemas.StoryLine])
 async def get_story(hub: TheHub, session: PathSession) -> list[dict[str, Any]]:
-    return readable(await hub.do(story.read, session.observation.folder))
+    """Lines that tell what the session became have a ``headline`` and its ``colour``, as the session has them."""
+    lines = await hub.do(story.read, session.observation.folder)
+    return readable([{**line, **_look(line)} for line in lines])
+
+
+def _look(line: dict[str, object]) -> dict[str, str]:
+    found = told(line)
+    return {} if found is None else {"headline": found[0], "colour": found[1]}
 
 
 @router.get(f"{SESSION}/runs", response_model=list[schemas.Run])
