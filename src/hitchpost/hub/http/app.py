@@ -20,6 +20,7 @@ from hitchpost.hub.http.permissions import check_needs
 from hitchpost.hub.http.routes import (
     agents,
     catalog,
+    notifications,
     replay,
     session_actions,
     session_views,
@@ -55,6 +56,7 @@ ROUTERS = (
     session_actions.router,
     agents.router,
     workspaces.router,
+    notifications.router,
     replay.router,
     ws.router,
 )
