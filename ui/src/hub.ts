@@ -5,6 +5,7 @@ import { ask } from "./api";
 import { keepPage } from "./app";
 import { connectChanges, onChanged, watchAgain } from "./changes";
 import { Connection, linkAfter } from "./connection";
+import { followNotifications, show } from "./notifications";
 import type { HubMessage, Session } from "./shapes";
 import { entered } from "./signin";
 import * as store from "./store";
@@ -32,6 +33,7 @@ const connection = new Connection({
     if (message.type === "session.attached") onAttached(message);
     else if (message.type === "terminal.size") onSize(message);
     else if (message.type === "workspace.changed") onChanged(message);
+    else if (message.type === "notification") void show(message);
     else if (waiting) waiting.push(message);
     else store.apply(message);
   },
@@ -42,6 +44,7 @@ export async function begin(): Promise<void> {
   connectViews((message) => connection.send(message));
   connectChanges((wish) => connection.send(wish));
   setInterval(() => (store.now.value = Date.now()), TICK_MS);
+  followNotifications();
   addEventListener("hashchange", () => void enter());
   await enter();
 }

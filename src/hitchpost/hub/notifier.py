@@ -33,6 +33,7 @@ from hitchpost.store import files
 MISSED_S = 600.0
 """What happened longer ago than that while no hub was there is not told by the next one."""
 TRY_AGAIN_S = (1.0, 5.0, 30.0)
+LEAVE_S = 2.0
 MOST_UNDER_WAY = 64
 """Messages on their way, counted for each channel. What is more is not sent, and the log says so."""
 
@@ -68,7 +69,7 @@ class Notifier:
         self._began_at = datetime.now(UTC)
         self._began_s = time.monotonic()
         self._past = Past()
-        self._tasks = Tasks("notifications")
+        self._tasks, self._deliveries = Tasks("notifications"), Tasks("deliveries")
         self._effects: list[Effect] = []
         self._passed: list[dict[str, Any]] = []
         self._wake = asyncio.Event()
@@ -95,12 +96,13 @@ class Notifier:
         self._tasks.start(self._work())
 
     async def close(self) -> None:
-        """What is on its way has ended when this returns, or counts as not known."""
+        """What is on its way has a moment to arrive. What has not by then counts as not known."""
         if self.desk is None:
             return
         self._unsubscribe()
         self.hub.registry.rescan.on_turn = lambda: None
         await self._tasks.close()
+        await self._deliveries.settle(LEAVE_S)
         await self._write({"what": journal.DOWN})
 
     # what is heard ------------------------------------------------------------------------------------------------
@@ -193,10 +195,10 @@ class Notifier:
         return [channel for channel in self.all_channels() if family(channel) not in self.options.off]
 
     def _send(self, message: Message, channel: Channel) -> None:
-        self._tasks.start(self._deliver(message, channel))
+        self._deliveries.start(self._deliver(message, channel))
 
     async def _deliver(self, message: Message, channel: Channel) -> None:
-        if len(self._tasks) > MOST_UNDER_WAY:
+        if len(self._deliveries) > MOST_UNDER_WAY:
             done = Outcome(channel.name, journal.FAILED, "too many are on their way", 0)
         else:
             done = await self._try(message, channel)

@@ -6,6 +6,8 @@ By h11, which is here for the server already: its client half needs no thread, a
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -71,7 +73,7 @@ async def post(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
     except ssl.SSLError as error:
         raise Undelivered(f"TLS failed: {error.reason or 'no reason given'}") from None
     except OSError as error:
-        raise Undelivered((error.strerror or "the connection failed").lower(), again=not began) from None
+        raise Undelivered(_why(error), again=not began) from None
     except h11.ProtocolError:
         raise Undelivered("what answers does not speak HTTP") from None
 
@@ -124,6 +126,13 @@ async def _exchange(
     if not status:
         raise Undelivered("the connection ended without an answer")
     return Answer(status, b"".join(parts_of_text).decode("utf-8", "replace"))
+
+
+def _why(error: OSError) -> str:
+    """Without the address, which Python's own words may have."""
+    if isinstance(error, socket.gaierror):
+        return "its host is not known"
+    return os.strerror(error.errno).lower() if error.errno else "the connection failed"
 
 
 @cache

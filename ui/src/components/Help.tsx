@@ -2,6 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { go, route } from "../router";
 import { screenReader } from "../settings";
 import { SHORTCUTS } from "../shortcuts";
+import { NotificationSettings } from "./NotificationSettings";
 
 /** The keys, and what can be set. */
 export function Help() {
@@ -22,6 +23,7 @@ export function Help() {
         />
         Terminals speak to a screen reader
       </label>
+      {open ? <NotificationSettings /> : null}
       {SHORTCUTS.map(([where, keys]) => (
         <section key={where}>
           <h3>{where}</h3>

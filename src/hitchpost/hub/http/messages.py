@@ -133,7 +133,7 @@ class WorkspaceChanged(HubEvent):
     sessionId: str
 
 
-class Notification(HubEvent):
+class NotificationMessage(HubEvent):
     """A person is to be told; ``to`` says by whom: a page that may show notifications, or an attached terminal.
 
     ``sessionId`` is empty when it is about several sessions, or the hub. What has the same ``id`` is shown once.
@@ -157,6 +157,6 @@ class ErrorMessage(HubEvent):
 
 
 HubMessage = Annotated[
-    Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | Notification | ErrorMessage,
+    Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | NotificationMessage | ErrorMessage,
     Field(discriminator="type"),
 ]
