@@ -53,7 +53,7 @@ addEventListener("notificationclick", (event) => {
 
 /** In a page that is open, or in a new one. */
 async function openSession(session) {
-  const [page] = await clients.matchAll({ type: "window" });
+  const [page] = await clients.matchAll({ type: "window", includeUncontrolled: true });
   if (page) {
     page.postMessage({ open: session });
     await page.focus();

@@ -14,6 +14,7 @@ import click
 from hitchpost import settings, wire
 from hitchpost.cli import stale
 from hitchpost.cli.attachment import DETACHED, ENDED, KILLED, Attachment
+from hitchpost.cli.bells import Bells
 from hitchpost.cli.common import session_argument, terminal_size
 from hitchpost.cli.keys import Keyboard, parse_detach_key
 from hitchpost.cli.terminal import say
@@ -101,8 +102,12 @@ def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool 
         return _show_end(recover(home, session_id, actor=RECOVERY), emulators)
     with link:
         folder = os.path.join(seen.run_folder, wire.OUTPUT)
-        visit = Attachment(link, folder, emulators, keyboard, read_only=read_only)
-        outcome = visit.run()
+        bells = Bells(home, session_id)
+        try:
+            visit = Attachment(link, folder, emulators, keyboard, read_only=read_only, bells=bells)
+            outcome = visit.run()
+        finally:
+            bells.close()
     name = seen.record.name
     if outcome == DETACHED:
         say(f"[detached from {name}; hitch attach {seen.record.word} comes back]")

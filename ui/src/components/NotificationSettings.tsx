@@ -25,7 +25,7 @@ const CHANNELS: Record<Channel["name"], string> = {
   webhook: "Webhook",
   command: "Command",
   desktop: "Desktop",
-  terminal: "Attached terminals",
+  terminal: "Terminals",
 };
 const BLOCKED = "Blocked. Allow notifications for this address in the browser's settings.";
 const UNAVAILABLE = "This browser shows no notifications at this address.";
@@ -48,8 +48,17 @@ export function NotificationSettings() {
     setBusy(false);
   }
   const load = () => attempt(async () => setFound(await ask<Notifications>("GET", PATH)));
+  /** Shown at once; if the hub refuses, what holds is shown again. */
   const choose = (change: NotificationChoices) =>
-    attempt(async () => setFound(await ask<Notifications>("PUT", PATH, change)));
+    attempt(async () => {
+      setFound(found && applied(found, change));
+      try {
+        setFound(await ask<Notifications>("PUT", PATH, change));
+      } catch (error) {
+        setFound(found);
+        throw error;
+      }
+    });
   const test = (channel = "") =>
     attempt(async () => setOutcomes(await ask<NotificationOutcome[]>("POST", `${PATH}/test`, { channel })));
   const setPush = async (on: boolean) => {
@@ -59,8 +68,10 @@ export function NotificationSettings() {
   useEffect(() => void load(), []);
 
   if (!found) return <Trouble text={trouble} />;
-  const disabled = busy || !owner.value;
+  const disabled = !owner.value;
   const off = found.channels.filter((channel) => !channel.on).map(({ name }) => name);
+  const ways = found.channels.filter(({ ready }) => ready);
+  const others = found.channels.filter(({ name, ready }) => !ready && name !== "push");
   const [begin = "", end = ""] = found.quiet_hours.split("-");
   return (
     <section class="told" aria-label="Notifications">
@@ -102,6 +113,7 @@ export function NotificationSettings() {
       <Part title="Quiet hours">
         <form
           class="told-line"
+          key={found.quiet_hours}
           onSubmit={(event) => {
             event.preventDefault();
             const hours = new FormData(event.currentTarget);
@@ -127,28 +139,31 @@ export function NotificationSettings() {
       </Part>
       <Part title="Ways">
         <ul class="told-ways">
-          {found.channels.map(({ name, ready, on, where }) => (
+          {ways.map(({ name, on, where }) => (
             <li key={name}>
               <Switch
                 label={CHANNELS[name]}
-                on={ready && on}
-                disabled={disabled || !ready}
+                on={on}
+                disabled={disabled}
                 toggle={(wanted) => void choose({ off: wanted ? off.filter((one) => one !== name) : [...off, name] })}
               />
-              <small>{ready ? where : name === "push" ? "no browser yet" : "set up in config.toml"}</small>
-              {ready ? (
-                <button
-                  type="button"
-                  disabled={disabled}
-                  aria-label={`Test ${CHANNELS[name]}`}
-                  onClick={() => void test(name)}
-                >
-                  Test
-                </button>
-              ) : null}
+              <small>{where}</small>
+              <button
+                type="button"
+                disabled={disabled || busy}
+                aria-label={`Test ${CHANNELS[name]}`}
+                onClick={() => void test(name)}
+              >
+                Test
+              </button>
             </li>
           ))}
         </ul>
+        {others.length > 0 ? (
+          <p class="told-others">
+            {others.map(({ name }) => CHANNELS[name]).join(", ")} can be set up in <code>config.toml</code>.
+          </p>
+        ) : null}
         <p class="told-line">
           <output class="told-outcomes">
             {outcomes.map(({ channel, outcome, why }) => (
@@ -157,7 +172,7 @@ export function NotificationSettings() {
               </span>
             ))}
           </output>
-          <button type="button" disabled={disabled} onClick={() => void test()}>
+          <button type="button" disabled={disabled || busy} onClick={() => void test()}>
             Send a test
           </button>
         </p>
@@ -165,6 +180,15 @@ export function NotificationSettings() {
       <Trouble text={trouble} />
     </section>
   );
+}
+
+function applied(found: Notifications, { kinds, quiet_hours, off }: NotificationChoices): Notifications {
+  return {
+    ...found,
+    kinds: kinds ?? found.kinds,
+    quiet_hours: quiet_hours ?? found.quiet_hours,
+    channels: found.channels.map((channel) => (off ? { ...channel, on: !off.includes(channel.name) } : channel)),
+  };
 }
 
 function Part({ title, children }: { title: string; children: ComponentChildren }) {
