@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.attaching import DETACH, PROMPT, Terminals, shell, terminals
+from tests.cli.attaching import DETACH, PROMPT, Terminals, Tty, shell, terminals
 from tests.ground import Ground
 from tests.hubs import hub_of
 from tests.support import Hitch, eventually
@@ -17,6 +17,11 @@ from tests.support import Hitch, eventually
 def tty(home: Path) -> Iterator[Terminals]:
     with terminals() as made:
         yield made
+
+
+def heard(tty: Tty, sound: bytes) -> bool:
+    tty.read()
+    return sound in tty.received
 
 
 def test_an_attached_terminal_rings_and_says_why_and_only_of_others(
@@ -32,17 +37,16 @@ def test_an_attached_terminal_rings_and_says_why_and_only_of_others(
 
         def rung() -> bool:
             hub.ask("POST", "/api/notifications/test", {"channel": "terminal"})
-            me.read()
-            return b"\x1b]9;hitch: Hitchpost: a test" in me.received
+            return heard(me, b"\x1b]9;hitch: Hitchpost: a test")
 
         eventually(rung, 30, "the terminal to be connected")
         ground.begin_sh("exit 3", name="$(evil)\x1b]0;x")
-        me.until(lambda: (me.read(), b"Failed command exited with code 3\a\a" in me.received)[1], "the bell")
+        me.until(lambda: heard(me, b"Failed command exited with code 3\a\a"), "the bell")
         assert b"\x1b]0;x" not in me.received
         me.type(b"printf '\\033]7501;state=blocked:kind=permission\\a'\r")
         eventually(lambda: hub.ask("GET", "/api/sessions/dev")["headline"] == "Needs permission", 30)
         ground.begin_sh("exit 3", name="last")
-        me.until(lambda: (me.read(), b"hitch: last: Failed" in me.received)[1], "the bell after it")
+        me.until(lambda: heard(me, b"hitch: last: Failed"), "the bell after it")
         assert b"hitch: dev:" not in me.received  # it is before their eyes
         me.type(DETACH)
         assert me.ends() == 0

@@ -40,7 +40,7 @@ class Receiver:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     answer: bytes = b"{}"
-    before: Callable[[Got], None] = lambda got: None
+    before: Callable[[Got], object] = lambda got: None
 
     @property
     def host(self) -> str:

@@ -72,7 +72,7 @@ def test_who_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(post, "WHOLE_S", 0.3)
     over = threading.Event()
     with receiver() as server:
-        server.before = lambda got: over.wait(20) and None
+        server.before = lambda got: over.wait(20)
         with pytest.raises(Undelivered, match="no answer within") as raised:
             asyncio.run(Webhook(server.url, "s").send(MESSAGE))
         over.set()
@@ -107,10 +107,11 @@ def test_what_is_no_address_is_refused_and_not_repeated(url: str) -> None:
 
 def test_a_command_gets_the_text_by_environment_and_stdin_and_no_shell_sees_it(tmp_path: Path) -> None:
     program, out = tmp_path / "tell", tmp_path / "out"
-    program.write_text(f'#!/bin/sh\n{{ echo "$1"; echo "$HITCHPOST_TITLE|$HITCHPOST_SESSION"; cat; }} > {out}\n')
+    said = "$NOTIFY_TITLE|$NOTIFY_SESSION|$HITCHPOST_SESSION"
+    program.write_text(f'#!/bin/sh\n{{ echo "$1"; echo "{said}"; cat; }} > {out}\n')
     program.chmod(0o755)
     assert asyncio.run(Command((str(program), "$HOME; id")).send(MESSAGE)) == "exit code 0"
-    assert out.read_text().splitlines() == ["$HOME; id", "dev: Failed ☃|s", MESSAGE.title, MESSAGE.body, MESSAGE.link]
+    assert out.read_text().splitlines() == ["$HOME; id", "dev: Failed ☃|s|", MESSAGE.title, MESSAGE.body, MESSAGE.link]
 
 
 def test_a_command_that_fails_or_is_not_there_says_so() -> None:

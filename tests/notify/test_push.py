@@ -59,7 +59,8 @@ def test_a_browser_can_read_what_is_sent_and_check_who_sends_it(tmp_path: Path) 
 
 
 def test_a_subscription_that_has_ended_is_forgotten() -> None:
-    wanted, forgotten = Browser().subscription("http://x"), []
+    wanted = Browser().subscription("http://x")
+    forgotten: list[str] = []
     with receiver() as service:
         service.status = 410
         to = Subscription("id1", f"{service.url}/p", wanted["keys"]["p256dh"], wanted["keys"]["auth"])

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
 from hitchpost.errors import FAILURES, HitchpostError
 from hitchpost.hub.core import Hub
 from hitchpost.hub.events import Event
+from hitchpost.hub.pools import run_in
 from hitchpost.hub.tasks import Tasks
 from hitchpost.notify import journal
 from hitchpost.notify.channel import Channel, Undelivered
@@ -38,6 +40,7 @@ MOST_UNDER_WAY = 64
 """Messages on their way, counted for each channel. What is more is not sent, and the log says so."""
 
 log = structlog.get_logger()
+T = TypeVar("T")
 
 
 class NoSuchChannel(HitchpostError):
@@ -73,20 +76,21 @@ class Notifier:
         self._effects: list[Effect] = []
         self._passed: list[dict[str, Any]] = []
         self._wake = asyncio.Event()
-        self._writing = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, "notify")
+        """All that waits for the disk, in its order, and behind nobody else's work."""
         self._is_troubled = False
 
     async def open(self) -> None:
         """Read what earlier hubs did, accept what is so already, and listen from now on."""
-        chosen = await self.hub.do(self.choices.read)
-        self.subscriptions = await self.hub.do(Subscriptions, self.hub.home)
+        chosen = await self.do(self.choices.read)
+        self.subscriptions = await self.do(Subscriptions, self.hub.home)
         self.options = options(self.settings, chosen)
-        self._past = past = await self.hub.do(self.journal.open)
+        self._past = past = await self.do(self.journal.open)
         self.desk = Desk(self.options.rules, past.known)
         await self._write({"what": journal.UP})
         self._tasks.start(self._finish(past))
         if self.subscriptions.all:  # the library takes a tenth of a second to load, before the first message needs it
-            self._tasks.start(self.hub.do(self.subscriptions.public_key))
+            self._tasks.start(self.do(self.subscriptions.public_key))
         self._unsubscribe = self.hub.registry.events.subscribe(self._on_event)
         self.hub.registry.rescan.on_turn = self._look_at_hub
         for session in list(self.hub.registry.by_id.values()):
@@ -104,6 +108,7 @@ class Notifier:
         await self._tasks.close()
         await self._deliveries.settle(LEAVE_S)
         await self._write({"what": journal.DOWN})
+        self._thread.shutdown(wait=False)
 
     # what is heard ------------------------------------------------------------------------------------------------
 
@@ -241,24 +246,25 @@ class Notifier:
 
     async def _write(self, *lines: Mapping[str, Any]) -> None:
         if lines:
-            async with self._writing:
-                await self.hub.do(self.journal.write, lines)
+            await self.do(self.journal.write, lines)
+
+    async def do(self, call: Callable[..., T], *args: Any) -> T:
+        """Something with the files of notifications."""
+        return await run_in(self._thread, call, *args)
 
     # what is asked ------------------------------------------------------------------------------------------------
 
     async def choose(self, chosen: Mapping[str, Any]) -> None:
-        merged = await self.hub.do(self.choices.write, chosen)
+        merged = await self.do(self.choices.write, chosen)
         self.options = options(self.settings, merged)
         self._take_effects(self._desk.change(self.options.rules))
         self._wake.set()
 
     async def subscribe(self, added: Subscription) -> None:
-        async with self._writing:
-            await self.hub.do(self.subscriptions.add, added)
+        await self.do(self.subscriptions.add, added)
 
     async def unsubscribe(self, subscription_id: str) -> bool:
-        async with self._writing:
-            return await self.hub.do(self.subscriptions.remove, subscription_id)
+        return await self.do(self.subscriptions.remove, subscription_id)
 
     def _forget(self, subscription_id: str) -> None:
         self._tasks.start(self.unsubscribe(subscription_id))

@@ -14,6 +14,8 @@ from hitchpost.notify.message import Message
 
 LIMIT_S = 10.0
 DESKTOP = "notify-send"
+PREFIX = "NOTIFY_"
+"""Of variables. ``HITCHPOST_SESSION`` would make the command one of the session's processes, to be ended with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Command:
         return os.path.basename(self.argv[0])
 
     async def send(self, message: Message) -> str:
-        texts = {f"HITCHPOST_{name.upper()}": text for name, text in message.as_json().items()}
+        texts = {f"{PREFIX}{name.upper()}": text for name, text in message.as_json().items()}
         stdin = "\n".join(filter(None, (message.title, message.body, message.link))) + "\n"
         return await run(self.argv, stdin.encode(), texts)
 

@@ -60,7 +60,7 @@ async def choose(notifier: TheNotifier, body: schemas.NotificationChoices) -> di
 async def subscribe(notifier: TheNotifier, body: schemas.NewSubscription, actor: Actor) -> dict[str, Any]:
     """A browser's Web Push subscription, as ``PushSubscription.toJSON()`` gives it."""
     hosts = notifier.options.get("push_hosts", ())
-    made = await notifier.hub.do(subscription, body.endpoint, body.keys.p256dh, body.keys.auth, hosts, actor)
+    made = await notifier.do(subscription, body.endpoint, body.keys.p256dh, body.keys.auth, hosts, actor)
     await notifier.subscribe(made)
     return {"id": made.id}
 
@@ -81,7 +81,7 @@ async def test(notifier: TheNotifier, body: schemas.NotificationTest) -> list[di
 @router.get("/api/notifications/log", response_model=list[dict[str, Any]])
 async def delivery_log(notifier: TheNotifier, last: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[dict[str, Any]]:
     """The newest lines of the delivery log, the oldest of them first."""
-    found: list[dict[str, Any]] = await notifier.hub.do(journal.lines, notifier.journal.path)
+    found: list[dict[str, Any]] = await notifier.do(journal.lines, notifier.journal.path)
     return found[-last:]
 
 
@@ -108,7 +108,7 @@ async def shape_of(notifier: Notifier) -> dict[str, Any]:
         "group_s": rules.group_s,
         "quiet_hours": options.quiet_hours,
         "channels": listed,
-        "push_key": await notifier.hub.do(notifier.subscriptions.public_key),
+        "push_key": await notifier.do(notifier.subscriptions.public_key),
         "subscriptions": [
             {"id": one.id, "created_at": one.created_at, "by": one.by}
             for one in notifier.subscriptions.all.values()
