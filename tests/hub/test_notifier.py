@@ -151,12 +151,15 @@ def test_killed_before_it_was_noted_it_is_told_once_by_the_next_hub(ground: Grou
     assert [hook["title"] for hook in hooks(web)] == ["dev: Failed", "other: Failed"]
 
 
-def test_killed_in_the_dwell_it_is_told_once_by_the_next_hub(ground: Ground, web: Receiver) -> None:
+@pytest.mark.parametrize("end", [HubProcess.kill, HubProcess.stop])
+def test_ended_in_the_dwell_it_is_told_once_by_the_next_hub(
+    ground: Ground, web: Receiver, end: Callable[[HubProcess], object]
+) -> None:
     configured(ground, web, "dwell_s = 600\ngroup_s = 0\n")
     with hub_of(ground) as hub:
         fail(ground, "dev")
         eventually(lambda: lines(ground, journal.NOTED), 30, "it to be noted")
-        hub.kill()
+        end(hub)
         assert web.got == []
         configured(ground, web)
         for _ in range(2):
