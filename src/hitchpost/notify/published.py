@@ -21,7 +21,7 @@ class Published:
 
     @property
     def where(self) -> str:
-        return {BROWSER: "those that allow it", TERMINAL: "while hitch attach runs"}[self.name]
+        return {BROWSER: "those that allow it", TERMINAL: "those that are attached"}[self.name]
 
     async def send(self, message: Message) -> str:
         self.publish(event_of(message, self.name))
