@@ -44,6 +44,7 @@ def shape(**changed: object) -> dict[str, object]:
         "name": "dev",
         "run": 2,
         "rank": 4,
+        "status": "failed",
         "headline": "Failed",
         "detail": "exit 1",
         "since": "2026-05-04T12:00:00.5Z",
@@ -53,9 +54,22 @@ def shape(**changed: object) -> dict[str, object]:
 
 
 def test_ranks_one_to_five_are_news() -> None:
-    assert of_session(shape()) == News("s", "dev", 2, "failed", "Failed", "exit 1", "2026-05-04T12:00:00.5Z")
+    assert of_session(shape()) == News("s", "dev", 2, "failed", "Failed", "exit 1", "2026-05-04T12:00:00.5Z", True)
     kinds = [found and found.kind for found in (of_session(shape(rank=rank)) for rank in range(1, 10))]
+    assert of_session({"id": "s", "name": "from an older index"}) is None
     assert kinds == ["permission", "your-turn", "error", "failed", "finished", None, None, None, None]
+
+
+def test_the_end_of_a_run_is_one_event_whatever_its_time_and_a_report_is_one_for_each_time() -> None:
+    def key(**changed: object) -> str:
+        found = of_session(shape(**changed))
+        assert found is not None
+        return found.key
+
+    later = {"since": "2026-05-04T12:00:00.6Z"}
+    assert key() == key(**later)
+    assert key() != key(run=3)
+    assert key(status="running", rank=1) != key(status="running", rank=1, **later)
 
 
 def test_seen_is_a_look_after_the_headline_began() -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hitchpost.model.headline import NEWS
+from hitchpost.model.headline import NEWS, UNLISTED
+from hitchpost.model.run import TERMINAL
 from hitchpost.settings import NEWS_KINDS
 
 *OF_SESSIONS, HUB = NEWS_KINDS
@@ -27,23 +28,28 @@ class News:
     headline: str
     detail: str
     since: str
+    is_end: bool = False
+    """Whether the run has ended."""
 
     @property
     def key(self) -> str:
-        """The same for the same event, however often and by whichever hub it is seen."""
-        return f"{self.session or HUB} {self.run} {self.since} {self.headline}"
+        """The same for the same event, however often and by whichever hub it is seen.
+
+        A run ends once, whatever the time of it: that is another one before the end is written down.
+        """
+        return f"{self.session or HUB} {self.run} {'end' if self.is_end else self.since} {self.headline}"
 
     @property
     def at(self) -> datetime | None:
-        try:
-            return datetime.fromisoformat(self.since)
-        except ValueError:
-            return None
+        return _moment(self.since)
 
 
 def of_session(shape: Mapping[str, Any]) -> News | None:
-    """None when there is nothing to tell: it works, rests, sleeps, or has ended as somebody wanted."""
-    if shape["rank"] > NEWS:
+    """None when there is nothing to tell: it works, rests, sleeps, or has ended as somebody wanted.
+
+    What an older version wrote into the index may have no rank.
+    """
+    if shape.get("rank", UNLISTED) > NEWS:
         return None
     return News(
         shape["id"],
@@ -53,13 +59,21 @@ def of_session(shape: Mapping[str, Any]) -> News | None:
         shape["headline"],
         shape["detail"],
         shape["since"] or "",
+        shape["status"] in TERMINAL,
     )
 
 
 def is_seen(shape: Mapping[str, Any]) -> bool:
     """Whether somebody has looked since the headline holds."""
-    seen_at, since = shape["seen_at"], shape["since"]
-    return bool(seen_at and since) and datetime.fromisoformat(seen_at) >= datetime.fromisoformat(since)
+    seen_at, since = _moment(shape.get("seen_at")), _moment(shape.get("since"))
+    return seen_at is not None and since is not None and seen_at >= since
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
 
 
 def of_hub(problem: str, since: str) -> News:
