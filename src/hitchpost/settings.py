@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     """Returns the value as ``Settings`` has it. Raises ``_Unexpected``."""
 
 NOTHING: Mapping[str, str] = {}
+NO_TABLE: Mapping[str, object] = {}
 IDLE_TIMEOUT = "AGENT_SESSION_IDLE_TIMEOUT"
 """A variable that counts more than ``reap_idle_minutes``."""
 IDLE_AFTER: Mapping[str, float] = {"compile": 300.0, "aider": 60.0}
@@ -52,6 +53,8 @@ class Settings:
     tls_cert: str = ""
     tls_key: str = ""
     public_urls: tuple[str, ...] = ()
+    notify: Mapping[str, object] = NO_TABLE
+    """Only what the file has: ``notify.options`` knows what holds otherwise."""
 
 
 YEAR_S, MANY = 366 * 86400, 1 << 30
@@ -67,6 +70,11 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "reap_every_minutes": (0.001, YEAR_S // 60),
     "port": (0, 65535),
 }
+SECRETS = ("env", "notify.ntfy_url", "notify.ntfy_token", "notify.webhook_url", "notify.webhook_secret")
+"""Keys whose values no message repeats."""
+NEWS_KINDS = ("permission", "your-turn", "error", "failed", "finished", "hub")
+"""What notifications are about: a headline by its rank, from 1 on, and the hub itself."""
+NOTIFY_CHANNELS = ("browser", "push", "ntfy", "webhook", "command", "desktop", "terminal")
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
 """In double quotes, after a backslash."""
 
@@ -128,7 +136,7 @@ def _checked(where: str, name: str, value: object, check: Check) -> object:
     except _Unexpected as expected:
         if expected.item:
             name, value = f"{name}.{expected.item}", expected.value
-        got = "" if name == "env" else f", but got {value!r}"
+        got = "" if name in SECRETS else f", but got {value!r}"
         raise BadSettings(f"{where}: expected {name} to be {expected}{got}") from None
 
 
@@ -193,6 +201,87 @@ def _idle_after(value: object) -> object:
     return {**IDLE_AFTER, **value}
 
 
+def _words(*choices: str) -> Check:
+    def check(value: object) -> object:
+        if not isinstance(value, list) or not all(item in choices for item in value):
+            raise _Unexpected(f"a list of {', '.join(choices)}")
+        return tuple(value)
+
+    return check
+
+
+def _kinds_of_sessions(value: object) -> object:
+    if not isinstance(value, dict):
+        raise _Unexpected("a table of sessions, each with a list of kinds")
+    return {name: _words(*NEWS_KINDS)(kinds) for name, kinds in value.items()}
+
+
+def quiet_hours(text: str) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Hours and minutes of both ends; None when it is not like ``22:00-07:00``."""
+    numbers = text.replace("-", ":").split(":")
+    if len(text) != 11 or text[5] != "-" or len(numbers) != 4 or not all(map(str.isdecimal, numbers)):
+        return None
+    begin_hour, begin, end_hour, end = map(int, numbers)
+    fits = max(begin_hour, end_hour) < 24 and max(begin, end) < 60
+    return ((begin_hour, begin), (end_hour, end)) if fits else None
+
+
+def _quiet_hours(value: object) -> object:
+    if not isinstance(value, str) or (value and quiet_hours(value) is None):
+        raise _Unexpected('like "22:00-07:00", or empty')
+    return value
+
+
+def _address(value: object) -> object:
+    if not isinstance(value, str) or not value.startswith(("http://", "https://")):
+        raise _Unexpected("a URL that begins with https:// or http://")
+    return value
+
+
+def _command(value: object) -> object:
+    words = _list_of("words, the program first")(value)
+    if not words:
+        raise _Unexpected("a list of words, the program first")
+    return words
+
+
+NOTIFY_CHECKS: dict[str, Check] = {
+    "kinds": _words(*NEWS_KINDS),
+    "sessions": _kinds_of_sessions,
+    "dwell_s": _number((0, 3600)),
+    "cooldown_s": _number((0, 86400)),
+    "group_s": _number((0, 3600)),
+    "grace_s": _number((0, 3600)),
+    "quiet_hours": _quiet_hours,
+    "off": _words(*NOTIFY_CHANNELS),
+    "ntfy_url": _address,
+    "ntfy_token": _text,
+    "webhook_url": _address,
+    "webhook_secret": _text,
+    "command": _command,
+    "desktop": _truth,
+    "push_hosts": _list_of("hosts, such as push.example.org"),
+    "push_contact": _text,
+}
+"""The same for the table ``notify``."""
+
+
+def _notify(value: object) -> object:
+    if not isinstance(value, dict):
+        raise _Unexpected("a table")
+    table = {}
+    for key, item in value.items():
+        if key not in NOTIFY_CHECKS:
+            raise _Unexpected(f"one of {', '.join(sorted(NOTIFY_CHECKS))}", "KEY", key)
+        try:
+            table[key] = NOTIFY_CHECKS[key](item)
+        except _Unexpected as expected:
+            raise _Unexpected(str(expected), key, item) from None
+    if "webhook_url" in table and not table.get("webhook_secret"):
+        raise _Unexpected("there, too: what is sent to webhook_url is signed with it", "webhook_secret")
+    return table
+
+
 CHECKS: dict[str, Check] = {
     **{key: _number(bounds, whole=not key.endswith(("_s", "_minutes"))) for key, bounds in BOUNDS.items()},
     "survivors": _choice("keep", "kill"),
@@ -211,6 +300,7 @@ CHECKS: dict[str, Check] = {
     "tls_cert": _text,
     "tls_key": _text,
     "public_urls": _list_of("URLs"),
+    "notify": _notify,
 }
 """For every key of the file: what it has to be."""
 

@@ -574,6 +574,11 @@ def up_twice(stage: Stage) -> str:
     return stage.ground.hitch("up").err
 
 
+def tried_by_no_channel(stage: Stage) -> str:
+    assert stage.hub.process is not None
+    return stage.ground.hitch("notify", "--test", "pigeon", check=3).err
+
+
 def refused_by_the_hub(path: str, **headers: str) -> Scene:
     def scene(stage: Stage) -> str:
         hub: HubProcess = stage.hub
@@ -676,6 +681,7 @@ ROWS = (
     Row(
         "ops/sessions/answer.py", "hitch attach {} shows it", 3, answered_where_only_keys_do, shows="Allow to touch it?"
     ),
+    Row("hub/notifier.py", "hitch notify lists what is", 2, tried_by_no_channel, shows="told of: permission"),
     Row("cli/up.py", "hitch link makes one that lasts longer", 2, up_twice, shows="#code="),
     Row("ops/sessions/first_prompt.py", "hitch restart {} starts it without one", 3, nothing_to_send_again),
     Row(WAY_ON, "hitch restart {} starts it", 3, never_started, shows="(run 1)"),

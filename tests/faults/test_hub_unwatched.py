@@ -8,6 +8,7 @@ import pytest
 
 from tests.ground import Ground
 from tests.hubs import HubProcess, hub_of
+from tests.notify.receivers import receiver
 from tests.support import Hitch, eventually
 
 WATCHES, INSTANCES = "max_inotify_watches", "max_inotify_instances"
@@ -69,3 +70,16 @@ def test_a_session_that_comes_when_the_watches_are_used_up_is_looked_at(ground: 
         hitch("archive", "new")
         eventually(lambda: hub.ask("GET", "/api/sessions/new")["record"] == "archived", 60)
         assert "1 folders cannot be watched" in hub.ask("GET", "/api/health")["problems"][0]
+
+
+def test_trouble_of_the_hub_is_told_once(ground: Ground) -> None:
+    with receiver() as web:
+        ground.configure(f'[notify]\ndwell_s = 0\nwebhook_url = "{web.url}/"\nwebhook_secret = "s"\n')
+        with hub_of(ground, *limited(WATCHES, 0)) as hub:
+            eventually(lambda: web.got, 30, "the trouble to be told")
+            (problem,) = hub.ask("GET", "/api/health")["problems"]
+            eventually(lambda: ground.begin_sh("exit 3").state == "failed", 30)
+            eventually(lambda: len(web.got) > 1, 30, "what comes after it")
+        told = [got.json() for got in web.got]
+    assert [message["title"] for message in told if message["kind"] == "hub"] == ["Hitchpost: Hub trouble"]
+    assert problem.startswith(told[0]["body"].rstrip("…"))

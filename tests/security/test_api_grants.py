@@ -28,6 +28,7 @@ from tests.support import Hitch, eventually
 
 MINE, THEIRS = "mine-canary", "theirs-canary"
 WITHOUT_SESSION = [("GET", "/api/catalog"), ("GET", "/api/folders"), ("GET", "/api/sessions/table")]
+WITHOUT_SESSION += [("GET", "/api/notifications"), ("GET", "/api/notifications/log")]
 
 
 @pytest.mark.ids("S1")
@@ -49,6 +50,7 @@ def test_every_route_and_every_message_declares_what_it_needs(ground: Ground) ->
     assert {kind: need for kind, (_, need, _) in MESSAGES.items() if need is not Need.LOOK} == {
         "terminal.input": Need.CHANGE,
         "session.resume": Need.CHANGE,
+        "session.seen": Need.CHANGE,
     }
 
 

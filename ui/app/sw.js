@@ -6,6 +6,8 @@
  * itself brings another version. Nothing else at this address is ever opened, by no link, form or frame: whoever has the
  * port could answer with a script that reads what the browser keeps here. Each version keeps a whole set of files, and
  * takes over from the last one at once.
+ *
+ * It also shows what the hub pushes, each message once by its id, and opens the session that a notification is about.
  */
 
 const KEPT = `page ${"VERSION"}`;
@@ -37,4 +39,23 @@ addEventListener("fetch", (event) => {
     forgotten it.) */
 async function keptOf(path) {
   return (await caches.match(path, { cacheName: KEPT })) ?? Response.error();
+}
+
+addEventListener("push", (event) => {
+  const { id, title, body, session } = event.data.json();
+  event.waitUntil(registration.showNotification(title, { body, tag: id, data: { session } }));
+});
+
+addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  event.waitUntil(openSession(event.notification.data?.session ?? ""));
+});
+
+/** In a page that is open, or in a new one. */
+async function openSession(session) {
+  const [page] = await clients.matchAll({ type: "window", includeUncontrolled: true });
+  if (page) {
+    page.postMessage({ open: session });
+    await page.focus();
+  } else await clients.openWindow(session ? `${PAGE}?${new URLSearchParams({ session })}` : PAGE);
 }

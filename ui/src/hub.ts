@@ -5,6 +5,7 @@ import { ask } from "./api";
 import { keepPage } from "./app";
 import { connectChanges, onChanged, watchAgain } from "./changes";
 import { Connection, linkAfter } from "./connection";
+import { followNotifications, show } from "./notifications";
 import { connectPresence } from "./presence";
 import type { HubMessage, Session } from "./shapes";
 import { entered } from "./signin";
@@ -38,6 +39,7 @@ const connection = new Connection({
     if (message.type === "session.attached") onAttached(message);
     else if (message.type === "terminal.size") onSize(message);
     else if (message.type === "workspace.changed") onChanged(message);
+    else if (message.type === "notification") void show(message);
     else if (waiting) waiting.push(message);
     else if (told.push(message) === 1) nextFrame(applyTold);
   },
@@ -54,6 +56,7 @@ export async function begin(): Promise<void> {
   connectViews((message) => connection.send(message));
   connectChanges((wish) => connection.send(wish));
   connectPresence((wish) => connection.send(wish));
+  followNotifications();
   setInterval(tick, TICK_MS);
   addEventListener("hashchange", () => void enter());
   await enter();

@@ -15,7 +15,7 @@ export class ApiError extends Error {
   }
 }
 
-export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** The hub's answer when it is no error. Cookies are neither sent nor taken. */
 export async function request(method: Method, path: string, body?: unknown, token = ""): Promise<Response> {

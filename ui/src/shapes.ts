@@ -296,10 +296,67 @@ export interface NewSession {
   rows?: number;
 }
 
+export interface NewSubscription {
+  endpoint: string;
+  keys: SubscriptionKeys;
+}
+
 /** A worktree on a branch, new or there already, of the repository that `folder` is in. */
 export interface NewWorkspace {
   folder: string;
   branch: string;
+}
+
+export interface NotificationChannel {
+  name: "browser" | "push" | "ntfy" | "webhook" | "command" | "desktop" | "terminal";
+  ready: boolean;
+  on: boolean;
+  where: string;
+}
+
+/** What a person chooses in the page. What is left out stays as it is. */
+export interface NotificationChoices {
+  kinds?: ("permission" | "your-turn" | "error" | "failed" | "finished" | "hub")[] | null;
+  sessions?: Record<string, unknown> | null;
+  dwell_s?: number | null;
+  cooldown_s?: number | null;
+  group_s?: number | null;
+  quiet_hours?: string | null;
+  off?: ("browser" | "push" | "ntfy" | "webhook" | "command" | "desktop" | "terminal")[] | null;
+}
+
+/** A person is to be told; `to` says by whom: a page that may show notifications, or an attached terminal. */
+export interface NotificationMessage {
+  type: "notification";
+  sessionId: string;
+  to: "browser" | "terminal";
+  id: string;
+  title: string;
+  body: string;
+}
+
+export interface NotificationOutcome {
+  channel: string;
+  outcome: string;
+  why: string;
+  ms: number;
+}
+
+export interface NotificationTest {
+  channel?: string;
+}
+
+export interface Notifications {
+  kinds: ("permission" | "your-turn" | "error" | "failed" | "finished" | "hub")[];
+  every_kind: ("permission" | "your-turn" | "error" | "failed" | "finished" | "hub")[];
+  sessions: Record<string, ("permission" | "your-turn" | "error" | "failed" | "finished" | "hub")[]>;
+  dwell_s: number;
+  cooldown_s: number;
+  group_s: number;
+  quiet_hours: string;
+  channels: NotificationChannel[];
+  push_key: string;
+  subscriptions: PushSubscription[];
 }
 
 /** The hub's nonce, and the page's proof. */
@@ -323,15 +380,10 @@ export interface PromptAnswer {
   session: Session;
 }
 
-export interface PushPlan {
-  remote: string;
-  url: string;
-}
-
-export interface Pushed {
-  remote: string;
-  url: string;
-  branch: string;
+export interface PushSubscription {
+  id: string;
+  created_at: string;
+  by: string;
 }
 
 /** The state-machine page's answer: its own word, and our whole shape. `resumed`: the same conversation. */
@@ -542,6 +594,15 @@ export interface StoryLine {
   [field: string]: unknown;
 }
 
+export interface SubscriptionKeys {
+  p256dh: string;
+  auth: string;
+}
+
+export interface SubscriptionMade {
+  id: string;
+}
+
 export interface Ticket {
   ticket: string;
 }
@@ -592,4 +653,4 @@ export interface WorkspaceView {
 
 export type ClientMessage = Attach | Detach | Input | Resize | Resume | Seen | Watch;
 
-export type HubMessage = Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | ErrorMessage;
+export type HubMessage = Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | NotificationMessage | ErrorMessage;

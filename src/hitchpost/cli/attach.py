@@ -15,6 +15,7 @@ import click
 from hitchpost import settings, wire
 from hitchpost.cli import stale
 from hitchpost.cli.attachment import DETACHED, ENDED, KILLED, Attachment
+from hitchpost.cli.bells import Bells
 from hitchpost.cli.common import session_argument, terminal_size
 from hitchpost.cli.keys import Keyboard, detach_keys, in_words
 from hitchpost.cli.terminal import say
@@ -110,12 +111,14 @@ def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool 
     _mark_seen(seen)
     with link:
         folder = os.path.join(seen.run_folder, wire.OUTPUT)
-        visit = Attachment(link, folder, emulators, Keyboard(keys), read_only=read_only)
+        bells = Bells(home, session_id)
+        visit = Attachment(link, folder, emulators, Keyboard(keys), read_only=read_only, bells=bells)
         visit.title = f"{name}: {leaves}"
         visit.on_report = lambda: _mark_seen(seen)
         try:
             outcome = visit.run()
         finally:
+            bells.close()
             _mark_seen(seen)
     if outcome == DETACHED:
         say(f"[detached from {name}; hitch attach {seen.record.word} comes back]")

@@ -17,6 +17,7 @@ from typing import Any
 from hitchpost import wire
 from hitchpost.cli import terminal as term
 from hitchpost.cli.answers import Answers
+from hitchpost.cli.bells import Bells
 from hitchpost.cli.colours import Colours
 from hitchpost.cli.keys import ANSWER, DETACH, INPUT, Keyboard
 from hitchpost.cli.terminal import Signals, Terminal, TerminalGone
@@ -43,9 +44,17 @@ class Attachment:
     """
 
     def __init__(
-        self, link: Link, output_folder: str, emulators: Emulators, keyboard: Keyboard, *, read_only: bool
+        self,
+        link: Link,
+        output_folder: str,
+        emulators: Emulators,
+        keyboard: Keyboard,
+        *,
+        read_only: bool,
+        bells: Bells | None = None,
     ) -> None:
         self.link, self.keyboard, self.read_only = link, keyboard, read_only
+        self._bells, self._sounds = bells, b""
         self.outcome = ""
         self.event: dict[str, Any] | None = None
         self.signal = 0
@@ -104,6 +113,8 @@ class Attachment:
         with selectors.DefaultSelector() as selector:
             selector.register(self._terminal.input, selectors.EVENT_READ, self._on_keys)
             selector.register(self._signals.fd, selectors.EVENT_READ, self._on_signals)
+            if self._bells is not None:
+                selector.register(self._bells.fd, selectors.EVENT_READ, self._on_bell)
             linked = writing = 0
             self._on_link()
             while self._pump():
@@ -138,6 +149,10 @@ class Attachment:
             self._begin()
         elif signal.SIGWINCH in numbers:
             self._take_size()
+
+    def _on_bell(self) -> None:
+        if self._bells is not None:
+            self._sounds = self._bells.read()
 
     def _take_size(self) -> None:
         size = self._terminal.size()
@@ -229,6 +244,10 @@ class Attachment:
             return True
         if self._dirty:
             self._paint()
+            self._terminal.flush()
+        if self._sounds:  # between two pieces of output, and hardly ever in the middle of a sequence
+            self._terminal.put(self._sounds)
+            self._sounds = b""
             self._terminal.flush()
         if self.event is not None:
             self.outcome = ENDED

@@ -54,6 +54,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "down": "Stop the hub; sessions keep running.",
         "status": "Show the hub, the containers, and how many sessions are in each state.",
         "services": "Show each session's container, and whether its agent is alive.",
+        "notify": "Show and test how you are told that a session needs you, and what was told.",
         "token": "Create, list and revoke tokens for scripts and browser sign-ins.",
     },
     "Machine": {

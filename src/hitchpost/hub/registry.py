@@ -30,7 +30,7 @@ class Registry(SessionTable):
         self.announcements = Announcements(self.events)
         self._changes = Changes(self._changed)
         self.observer = Observer(home, self, self.announcements, self._changes)
-        self._rescan = Rescan(home, self.observer, self._changes, self.refresh)
+        self.rescan = Rescan(home, self.observer, self._changes, self.refresh)
         self._tasks = Tasks("registry")
 
     async def open(self) -> None:
@@ -38,7 +38,7 @@ class Registry(SessionTable):
         self._changes.open()
         adoption = Adoption(self.home, self.observer, self._changes)
         index = await adoption.run()
-        self._tasks.start(self._rescan.run())
+        self._tasks.start(self.rescan.run())
         self._tasks.start(adoption.finish(index))
 
     async def close(self) -> None:
@@ -49,7 +49,7 @@ class Registry(SessionTable):
     @property
     def problems(self) -> list[str]:
         """What keeps the hub from its work, for people."""
-        return [*self._rescan.problems, *self.observer.run_ends.problems]
+        return [*self.rescan.problems, *self.observer.run_ends.problems]
 
     async def look_at(self, session_id: str) -> HubSession | None:
         """Bring a session up to date now. None when it is gone."""
@@ -73,7 +73,7 @@ class Registry(SessionTable):
 
     def _changed(self, folder: str, name: str) -> None:
         if folder == "":  # reports were lost
-            self._tasks.start(self._rescan.request_new_and_removed())
+            self._tasks.start(self.rescan.request_new_and_removed())
             for session_id in list(self.by_id):
                 self.observer.request(session_id)
         elif folder == sessions_folder(self.home):

@@ -22,6 +22,8 @@ log = structlog.get_logger()
 class Rescan:
     def __init__(self, home: str, observer: Observer, changes: Changes, refresh: Callable[[], Awaitable[None]]) -> None:
         self.folder, self.observer, self.changes, self.refresh = sessions_folder(home), observer, changes, refresh
+        self.on_turn: Callable[[], None] = lambda: None
+        """Called after each turn."""
         self._changed_ns: dict[str, int] = {}
         self._is_warned = False
 
@@ -35,6 +37,7 @@ class Rescan:
                 await self._watch_again()
                 for session_id in list(self.observer.run_ends.unwritten):
                     await self.observer.look_at(session_id)
+                self.on_turn()
             except Exception as error:
                 log.error("cannot look for unreported changes", error=repr(error))
 

@@ -42,6 +42,12 @@ class Tasks:
         if others := self._running - {asyncio.current_task()}:
             await asyncio.wait(others)
 
+    async def settle(self, timeout_s: float) -> None:
+        """Wait until every task has ended by itself. Those that have not by then are cancelled."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=timeout_s)
+        await self.close()
+
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:

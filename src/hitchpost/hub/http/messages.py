@@ -137,6 +137,20 @@ class WorkspaceChanged(HubEvent):
     sessionId: str
 
 
+class NotificationMessage(HubEvent):
+    """A person is to be told; ``to`` says by whom: a page that may show notifications, or an attached terminal.
+
+    ``sessionId`` is empty when it is about several sessions, or the hub. What has the same ``id`` is shown once.
+    """
+
+    type: Literal["notification"]
+    sessionId: str
+    to: Literal["browser", "terminal"]
+    id: str
+    title: str
+    body: str
+
+
 class ErrorMessage(HubEvent):
     """What the client asked for was not done."""
 
@@ -147,6 +161,6 @@ class ErrorMessage(HubEvent):
 
 
 HubMessage = Annotated[
-    Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | ErrorMessage,
+    Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | NotificationMessage | ErrorMessage,
     Field(discriminator="type"),
 ]

@@ -16,6 +16,7 @@ from hitchpost.ops.views.find import resolve_in
 from hitchpost.ops.views.listing import Row
 
 SESSION, AGENT, WORKSPACES = "/api/sessions/{session}", "/api/agents/{agent}", "/api/workspaces"
+NOTIFICATIONS = "/api/notifications"
 NEEDS: dict[tuple[str, str], Need] = {
     ("GET", "/"): Need.NOTHING,
     ("GET", "/assets/{name}"): Need.NOTHING,
@@ -68,6 +69,12 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("POST", "/api/sessions"): Need.CHANGE_ALL,
     ("POST", f"{SESSION}/fork"): Need.CHANGE_ALL,
     ("POST", f"{SESSION}/finish"): Need.CHANGE_ALL,
+    ("GET", NOTIFICATIONS): Need.LOOK_AT_ALL,
+    ("PUT", NOTIFICATIONS): Need.CHANGE_ALL,
+    ("GET", f"{NOTIFICATIONS}/log"): Need.LOOK_AT_ALL,
+    ("POST", f"{NOTIFICATIONS}/subscriptions"): Need.CHANGE_ALL,
+    ("DELETE", f"{NOTIFICATIONS}/subscriptions/{{subscription}}"): Need.CHANGE_ALL,
+    ("POST", f"{NOTIFICATIONS}/test"): Need.CHANGE_ALL,
     ("POST", WORKSPACES): Need.CHANGE_ALL,
     ("DELETE", f"{WORKSPACES}/{{workspace}}"): Need.CHANGE_ALL,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
@@ -400,3 +400,80 @@ class Catalog(BaseModel):
 
     agents: list[CatalogAgent]
     runtimes: list[CatalogRuntime]
+
+
+Kind = Literal["permission", "your-turn", "error", "failed", "finished", "hub"]
+ChannelName = Literal["browser", "push", "ntfy", "webhook", "command", "desktop", "terminal"]
+HalfADay = Annotated[float, Field(ge=0, le=43200, allow_inf_nan=False)]
+Hours = Annotated[str, StringConstraints(pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9])?$")]
+
+
+class NotificationChoices(Strict):
+    """What a person chooses in the page. What is left out stays as it is."""
+
+    kinds: list[Kind] | None = Field(default=None, max_length=20)
+    sessions: dict[Name, Annotated[list[Kind], Field(max_length=20)]] | None = Field(default=None, max_length=1000)
+    """The kinds for some sessions, by name or id."""
+    dwell_s: HalfADay | None = None
+    cooldown_s: HalfADay | None = None
+    group_s: HalfADay | None = None
+    quiet_hours: Hours | None = None
+    """Such as 22:00-07:00, in the hub's own time zone; empty for none."""
+    off: list[ChannelName] | None = Field(default=None, max_length=20)
+    """Channels that are not used."""
+
+
+class NotificationChannel(BaseModel):
+    name: ChannelName
+    ready: bool
+    """Whether it is set up."""
+    on: bool
+    where: str
+    """Where it goes, without what is secret."""
+
+
+class PushSubscription(BaseModel):
+    id: str
+    created_at: str
+    by: str
+
+
+class Notifications(BaseModel):
+    kinds: list[Kind]
+    every_kind: list[Kind]
+    sessions: dict[str, list[Kind]]
+    dwell_s: float
+    cooldown_s: float
+    group_s: float
+    quiet_hours: str
+    channels: list[NotificationChannel]
+    push_key: str
+    """The hub's public key, for a browser that subscribes."""
+    subscriptions: list[PushSubscription]
+
+
+class SubscriptionKeys(BaseModel):
+    p256dh: str = Field(max_length=200)
+    auth: str = Field(max_length=100)
+
+
+class NewSubscription(BaseModel):
+    endpoint: str = Field(max_length=2000)
+    keys: SubscriptionKeys
+
+
+class SubscriptionMade(BaseModel):
+    id: str
+
+
+class NotificationTest(Strict):
+    channel: str = Field(default="", max_length=100)
+    """Empty for every channel that is on."""
+
+
+class NotificationOutcome(BaseModel):
+    channel: str
+    outcome: str
+    """Sent, failed or unknown."""
+    why: str
+    ms: int

@@ -27,6 +27,7 @@ from hitchpost.hub.http.tls import TlsListener
 from hitchpost.hub.http.tokens import Tokens
 from hitchpost.hub.http.wsprotocol import WebSocketProtocol
 from hitchpost.hub.janitor import Janitor
+from hitchpost.hub.notifier import opened
 from hitchpost.store import files, locks
 from hitchpost.store.home import open_home
 from hitchpost.system import cgroup, process
@@ -112,7 +113,9 @@ async def serve(home: str, address: Address) -> int:
         loop.add_signal_handler(number, is_asked_to_leave.set)
     loop.add_signal_handler(signal.SIGHUP, lambda: _load_again(address, context))
     await hub.open()
-    janitor = Janitor(hub, await hub.do(config.load))
+    settings = await hub.do(config.load)
+    app.state.notifier = notifier = await opened(hub, settings, sign_in.url)
+    janitor = Janitor(hub, settings)
     janitor.start()
     local = _listen_locally(home)
     tokens.open()
@@ -132,6 +135,7 @@ async def serve(home: str, address: Address) -> int:
         log.info("hub is leaving")
         files.discard(os.path.join(home, FILE))
         files.discard(os.path.join(home, SOCKET))
+        await notifier.close()
         await janitor.shut_down()
         if tls is not None:
             await tls.close()

@@ -1,0 +1,39 @@
+"""Clients that are connected to the hub now: open pages show a notification, attached terminals ring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hitchpost.notify.message import Message
+
+BROWSER, TERMINAL = "browser", "terminal"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """``publish`` hands an event to every client that may see its session, and does not wait for any."""
+
+    name: str
+    publish: Callable[[dict[str, Any]], None]
+    dedupes: bool = False
+
+    @property
+    def where(self) -> str:
+        return {BROWSER: "those that allow it", TERMINAL: "those that are attached"}[self.name]
+
+    async def send(self, message: Message) -> str:
+        self.publish(event_of(message, self.name))
+        return "told to who is connected"
+
+
+def event_of(message: Message, to: str) -> dict[str, Any]:
+    return {
+        "type": "notification",
+        "sessionId": message.session,
+        "to": to,
+        "id": message.id,
+        "title": message.title,
+        "body": message.body,
+    }

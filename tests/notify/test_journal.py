@@ -1,0 +1,67 @@
+"""The delivery log: what it says after a kill at any line, and that it stays small."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hitchpost.notify import journal
+from hitchpost.notify.journal import Journal, lines
+from hitchpost.notify.message import Message
+
+MESSAGE = Message("id1", "dev: Failed", "exit 1", "http://hub/?session=s", "s", "failed")
+BEGUN = {"what": "begun", **MESSAGE.as_json(), "keys": ["k"], "channels": ["ntfy", "webhook"]}
+
+
+def outcome(channel: str) -> dict[str, object]:
+    return {"what": "outcome", "id": "id1", "channel": channel, "outcome": "sent", "why": "HTTP 200", "ms": 3}
+
+
+def test_the_log_says_what_a_killed_hub_was_doing(tmp_path: Path) -> None:
+    log = Journal(str(tmp_path))
+    past = log.open()
+    assert (past.noted, past.known, past.unfinished, past.was_killed) == (set(), {}, {}, False)
+    log.write([{"what": "up"}, {"what": "noted", "key": "k"}])
+    past = log.open()
+    assert (past.noted, past.was_killed) == ({"k"}, True)
+    log.write([BEGUN])
+    past = log.open()
+    assert (past.noted, [*past.known]) == (set(), ["k"])
+    assert past.unfinished == {"id1": (MESSAGE, ["ntfy", "webhook"])}
+    log.write([outcome("webhook")])
+    assert log.open().unfinished == {"id1": (MESSAGE, ["ntfy"])}
+    log.write([outcome("ntfy"), {"what": "noted", "key": "l"}, {"what": "dropped", "key": "l"}, {"what": "down"}])
+    past = log.open()
+    assert (past.noted, [*past.known], past.unfinished, past.was_killed) == (set(), ["k", "l"], {}, False)
+
+
+def test_a_torn_line_spoils_no_other(tmp_path: Path) -> None:
+    log = Journal(str(tmp_path))
+    log.open()
+    log.write([{"what": "up"}])
+    with open(log.path, "a") as file:
+        file.write('{"what": "noted", "ke')
+    log.write([{"what": "noted", "key": "k"}])
+    assert log.open().noted == {"k"}
+    assert [line["what"] for line in lines(log.path)] == ["up", "noted"]
+
+
+def test_the_log_is_bounded_and_keeps_what_is_open(tmp_path: Path) -> None:
+    log = Journal(str(tmp_path))
+    log.open()
+    log.write([{"what": "up"}, {"what": "noted", "key": "open"}, BEGUN])
+    for number in range(60):
+        log.write([{"what": "dropped", "key": f"{number} {'x' * 200}", "why": "w"} for _ in range(100)])
+    past = log.open()
+    assert os.stat(log.path).st_size <= journal.MOST_BYTES
+    assert len(lines(log.path)) < 5000
+    assert past.noted == {"open"}
+    assert past.unfinished == {"id1": (MESSAGE, ["ntfy", "webhook"])}
+    assert past.was_killed
+
+
+def test_the_log_and_its_folder_are_for_their_owner_only(tmp_path: Path) -> None:
+    log = Journal(str(tmp_path))
+    log.open()
+    assert os.stat(log.path).st_mode & 0o777 == 0o600
+    assert os.stat(os.path.dirname(log.path)).st_mode & 0o777 == 0o700
