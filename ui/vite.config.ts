@@ -1,4 +1,4 @@
-import { defineConfig } from "vite";
+import { defineConfig } from "vitest/config";
 import { appFiles } from "./app/files.js";
 
 export default defineConfig({
@@ -10,5 +10,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: "es2022",
+    cssTarget: ["chrome123", "firefox121", "safari17.5"],
   },
+  test: { css: { include: /tokens\.css/ } },
 });

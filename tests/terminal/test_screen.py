@@ -82,6 +82,8 @@ def looks(screen: GhosttyScreen) -> dict[str, object]:
         "title": screen._title(),
         "tabs": screen._tab_stops(),
         "continuation": screen._continuation(),
+        "links": [list(screen._link_changes(row, "active")) for row in range(ROWS)],
+        "open link": screen._open_link(),
     }
 
 
@@ -112,7 +114,7 @@ PIECES = st.one_of(
             b"\x1bM", b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?47h", b"\x1b[?47l", b"\x1b7", b"\x1b8", b"\x1b[2;7r",
             b"\x1b[r", b"\x1b[?6h", b"\x1b[?6l", b"\x1b[?25l", b"\x1b[?25h", b"\x1b[?2004h", b"\x1b[?1002h",
             b"\x1b[>1u", b"\x1b[<u", b"\x1b[44m", b"\x1b[7m", b"\x1b[m", b"\x1b[?7l", b"\x1b[?7h", b"\x1b[?2026h",
-            b"\x1b(0", b"\x1b(B", b"\x1b[!p", b"\x1b]8;;http://x\x1b\\", b"\x1b[6n", b"\x1b[c",
+            b"\x1b(0", b"\x1b(B", b"\x1b[!p", b"\x1b]8;;http://x\x1b\\", b"\x1b]8;;\x1b\\", b"\x1b[6n", b"\x1b[c",
             b"\x1b]52;c;aGk=\x07", b"\x1b[4;9H", b"\x1b[H", b"\x1bc",
         ]
     ),
@@ -136,7 +138,7 @@ def test_any_stream_has_a_snapshot_that_shows_the_same(data: bytes) -> None:
 def test_a_snapshot_asks_nothing_and_leaves_the_clipboard_alone() -> None:
     questions = b"\x1b[c\x1b[>c\x1b[6n\x1b[>q\x1b[?u\x1b[?2026$p\x1b]11;?\x07\x1bP+q544e\x1b\\\x1b[14t\x1b[21t\x05"
     clipboard = b"\x1b]52;c;aGVsbG8=\x07\x1b]52;c;?\x07"
-    screen = opened(b"before " + questions + clipboard + b"\x1b]8;;javascript:alert(1)\x1b\\link\x1b]8;;\x1b\\")
+    screen = opened(b"before " + questions + clipboard + b"\x1b]8;;javascript:alert(1)\x1b\\link")
     shown = screen.snapshot()
     replies: list[bytes] = []
     other = GhosttyScreen(COLS, ROWS, 1000)
@@ -146,6 +148,41 @@ def test_a_snapshot_asks_nothing_and_leaves_the_clipboard_alone() -> None:
     assert b"]52;" not in shown
     assert b"javascript" not in shown
     assert other.text() == "before link"
+
+
+def test_links_are_kept_also_in_the_history() -> None:
+    link = b"\x1b]8;;%s\x1b\\%s\x1b]8;;\x1b\\"
+    rows = [
+        b"see " + link % (b"http://x/1", b"one ") + b"\x1b[31mred\x1b[m",
+        b"",
+        b"",
+        link % (b"http://x/2", "漢字 wide".encode()) + b" b",
+        b"w" * (COLS - 3) + link % (b"http://x/3", b"over the edge") + b" x",
+        b"\x1b[5C" + link % (b"http://x/4", b"far"),
+        *[b""] * (ROWS + 3),
+        link % (b"http://x/5", b"last"),
+        b"",
+    ]
+    first = opened(b"\r\n".join(rows))
+    second = opened(first.snapshot())
+    for screen in (first, second):
+        scrolled = screen._get("scrollback_rows", "size_t")
+        found = [screen._with_links(row, "screen") for row in range(scrolled + ROWS)]
+        wanted = [(at, number) for at, line in enumerate(found) for number in b"12345" if b"http://x/%c" % number in line]
+        assert [number for _, number in wanted] == list(b"123345")
+        assert [at for at, _ in wanted] == [0, 3, 4, 5, 6, 6 + ROWS + 4]
+    assert second._terminal.contents() == first._terminal.contents()
+    assert looks(second) == looks(first)
+
+
+def test_a_link_cannot_smuggle_sequences_into_a_snapshot() -> None:
+    screen = opened(b"\x1b]8;;http://x/\x01\xc2\x9b6n\x1b\\text\x1b]8;;\x1b\\")
+    replies: list[bytes] = []
+    second = GhosttyScreen(COLS, ROWS, 1000)
+    second.on_reply(replies.append)
+    second.feed(screen.snapshot())
+    assert (second.text(), replies) == ("text", [])
+    assert b"\x9b" not in screen.snapshot()
 
 
 def test_a_title_cannot_smuggle_sequences_into_a_snapshot() -> None:

@@ -17,7 +17,7 @@ export function appFiles() {
         }
         this.emitFile({ type: "asset", fileName: "manifest.webmanifest", source: JSON.stringify(manifest) });
         const kept = Object.keys(bundle)
-          .filter((name) => /^assets\/.+\.(js|css)$/.test(name))
+          .filter((name) => /^assets\/.+\.(js|css|woff2)$/.test(name))
           .map((name) => `/${name}`);
         const version = createHash("sha256").update(JSON.stringify(kept.sort())).digest("hex").slice(0, 12);
         const worker = read("sw.js")

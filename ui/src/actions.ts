@@ -19,23 +19,46 @@ export interface Question {
 /** What is asked before something is done that cannot be undone. */
 export const question = signal<Question | null>(null);
 
-type Deed = "stop" | "restart" | "resume" | "archive" | "cancel";
+type Deed = "stop" | "restart" | "archive" | "unarchive" | "restore" | "cancel";
 
-export async function act(session: Session, deed: Deed): Promise<void> {
-  await attempt(async () => {
+/** Whether it was done. */
+export function act(session: Session, deed: Deed): Promise<boolean> {
+  return attempt(async () => {
     const answer = await ask<{ notes?: string[] }>("POST", sessionPath(session.id, deed));
     for (const note of answer.notes ?? []) notify(note, "note");
   });
 }
 
+/** What an agent had in mind is gone with it, so it is asked first. */
+export function stop(session: Session): void {
+  question.value = {
+    title: `Stop ${session.name}?`,
+    text: "The agent gets 10 s to quit, then it is killed. Its files and output stay.",
+    yes: "Stop",
+    deed: () => void act(session, "stop"),
+  };
+}
+
 export function cancel(session: Session): void {
   question.value = {
     title: `Cancel ${session.name}?`,
-    text: "The agent is asked to exit, then killed. The session is archived; its files and output stay.",
+    text: "The agent gets 10 s to quit, then it is killed. The session is archived; its files and output stay.",
     yes: "Cancel the session",
     deed: () => void act(session, "cancel"),
   };
 }
+
+/** It leaves the list, and can be called back for a while. */
+export async function archive(session: Session): Promise<void> {
+  if (!(await act(session, "archive"))) return;
+  notify(`Archived ${session.name}.`, "note", { word: "Undo", deed: () => void act(session, "unarchive") });
+}
+
+/** Ask for another name. */
+export const renaming = signal<Session | null>(null);
+
+export const rename = (session: Session, name: string): Promise<boolean> =>
+  attempt(() => ask("PATCH", sessionPath(session.id), { name }));
 
 export function teardown(session: Session): void {
   question.value = {
@@ -82,7 +105,7 @@ export async function signOut(): Promise<void> {
   });
 }
 
-async function attempt(work: () => Promise<unknown>): Promise<boolean> {
+export async function attempt(work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
     return true;

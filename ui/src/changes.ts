@@ -2,9 +2,9 @@
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { sessionPath } from "./api";
+import { ask, sessionPath } from "./api";
 import { type Fetched, useFetched } from "./fetched";
-import type { Difference, Watch, WorkspaceChanged } from "./shapes";
+import type { Difference, Session, Watch, WorkspaceChanged } from "./shapes";
 
 /** A folder that is too large to be watched, or a hub that is away, is asked this often. */
 const AGAIN_MS = 30_000;
@@ -27,6 +27,32 @@ export function onChanged({ sessionId }: WorkspaceChanged): void {
   told.value = new Map(told.value).set(sessionId, (told.value.get(sessionId) ?? 0) + 1);
 }
 
+export interface SizeOfChanges {
+  added: number;
+  deleted: number;
+}
+
+/** How many lines each session has changed, as far as that was asked. */
+export const sizeOfChanges = signal<ReadonlyMap<string, SizeOfChanges>>(new Map());
+
+function countChanges(id: string, { files }: Difference): void {
+  const sum = (what: "added" | "deleted") => files.reduce((all, file) => all + (file[what] ?? 0), 0);
+  sizeOfChanges.value = new Map(sizeOfChanges.value).set(id, { added: sum("added"), deleted: sum("deleted") });
+}
+
+/** Have the changes of a session counted that has any to show, whenever something happened to it. */
+export function useSizeOfChanges({ id, since, actions }: Session): SizeOfChanges | undefined {
+  const asks = actions.includes("review");
+  useEffect(() => {
+    if (!asks) return;
+    void ask<Difference>("GET", sessionPath(id, "diff")).then(
+      (found) => countChanges(id, found),
+      () => undefined,
+    );
+  }, [id, since, asks]);
+  return sizeOfChanges.value.get(id);
+}
+
 /** A session's difference, as new as it can be. */
 export function useDifference(id: string, stamp: string): Fetched<Difference> {
   useEffect(() => {
@@ -37,5 +63,9 @@ export function useDifference(id: string, stamp: string): Fetched<Difference> {
       send({ type: "workspace.unwatch", sessionId: id });
     };
   }, [id]);
-  return useFetched<Difference>(sessionPath(id, "diff"), `${stamp} ${told.value.get(id) ?? 0}`, AGAIN_MS);
+  const found = useFetched<Difference>(sessionPath(id, "diff"), `${stamp} ${told.value.get(id) ?? 0}`, AGAIN_MS);
+  useEffect(() => {
+    if (found.value) countChanges(id, found.value);
+  }, [found.value]);
+  return found;
 }

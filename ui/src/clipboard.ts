@@ -5,10 +5,11 @@ import { notify } from "./store";
 
 /** What is selected; else what the terminal shows. */
 export async function copyFrom(term: Terminal): Promise<void> {
-  const text = term.hasSelection() ? term.getSelection() : screenOf(term);
+  const selected = term.hasSelection();
+  const text = selected ? term.getSelection() : screenOf(term);
   try {
     await navigator.clipboard.writeText(text);
-    notify(term.hasSelection() ? "Copied the selection." : "Copied the screen.", "note");
+    notify(selected ? "Copied the selection." : "Copied the screen.", "note");
   } catch {
     notify("This browser does not let the page write to the clipboard.");
   }

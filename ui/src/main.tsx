@@ -7,13 +7,16 @@ import "./style/panels.css";
 import "./style/help.css";
 import { render } from "preact";
 import { App } from "./components/App";
+import { fontsLoaded } from "./fonts";
 import { begin } from "./hub";
 import { followHistory } from "./router";
+import { followSettings } from "./settings";
 import { listenForShortcuts } from "./shortcuts";
 import { showHidden } from "./visible";
 
 showHidden();
+followSettings();
 render(<App />, document.getElementById("app")!);
 followHistory();
 listenForShortcuts();
-void begin();
+void fontsLoaded().then(begin);

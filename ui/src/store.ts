@@ -10,9 +10,12 @@ export interface Notice {
   id: number;
   text: string;
   kind: "error" | "note";
+  /** What takes back what the notice tells. */
+  undo?: { word: string; deed: () => void } | undefined;
 }
 
 const NOTICE_MS = 8000;
+const UNDO_MS = 10_000;
 const TABS = "tabs";
 
 // the hub's
@@ -118,10 +121,10 @@ effect(() => {
 
 let lastNotice = 0;
 
-export function notify(text: string, kind: Notice["kind"] = "error"): void {
+export function notify(text: string, kind: Notice["kind"] = "error", undo?: Notice["undo"]): void {
   const id = ++lastNotice;
-  notices.value = [...notices.value.filter((notice) => notice.text !== text), { id, text, kind }].slice(-4);
-  setTimeout(() => dismiss(id), NOTICE_MS);
+  notices.value = [...notices.value.filter((notice) => notice.text !== text), { id, text, kind, undo }].slice(-4);
+  setTimeout(() => dismiss(id), undo ? UNDO_MS : NOTICE_MS);
 }
 
 export function dismiss(id: number): void {

@@ -1,9 +1,12 @@
 /** One session's terminal. It outlives the components that show it, and its element moves between them. */
 
+import { effect, signal } from "@preact/signals";
 import { FitAddon } from "@xterm/addon-fit";
 import { SearchAddon } from "@xterm/addon-search";
 import type { Terminal } from "@xterm/xterm";
 import { copyFrom } from "./clipboard";
+import { fontSize, usualFontSize } from "./settings";
+import { Touch } from "./touch";
 import { newTerminal } from "./xterm";
 
 /** What a dead program may have left switched on: screen, margins, mouse, paste, keypad, colours, cursor. */
@@ -11,6 +14,25 @@ const CALM =
   "\x18\x1b[?1049l\x1b[?1000;1002;1003;1004;1006;2004;1l\x1b>\x1b7\x1b[?6l\x1b[r\x1b8\x1b[?7h\x1b[m\x1b(B\x0f\x1b[?25h";
 /** What a terminal says by itself when a program asks it. */
 const ANSWER = /^(\x1b\[[?>=]?[\d;]*(c|n|R|u|\$y)|\x1b\[[IO]|\x1bP[\s\S]*|\x1b\][\s\S]*)$/;
+
+/** Colours of what a search found. */
+const FOUND = {
+  matchBackground: "#4a5578",
+  matchOverviewRuler: "#7c8af5",
+  activeMatchBackground: "#b88a1e",
+  activeMatchColorOverviewRuler: "#e2c044",
+};
+
+export interface Size {
+  cols: number;
+  rows: number;
+}
+
+/** Which of how many places is shown; 0 where nobody counts that far. */
+export interface Found {
+  at: number;
+  count: number;
+}
 
 export interface Keys {
   typed(data: string): void;
@@ -30,8 +52,12 @@ export class SessionTerminal {
   pending = 0;
   ctrl = false;
   private freed: () => void = () => {};
-  size = { cols: 80, rows: 24 };
-  private held = false;
+  size: Size = { cols: 80, rows: 24 };
+  /** The size that it has, where somebody else's page or terminal has given it another one than fits here. */
+  readonly foreign = signal<Size | null>(null);
+  readonly found = signal<Found | null>(null);
+  private held: Size | null = null;
+  private readonly stopSizing: () => void;
   private waiting: (() => void)[] | undefined;
 
   constructor(private readonly keys: Keys) {
@@ -40,7 +66,15 @@ export class SessionTerminal {
     this.term.loadAddon(this.search);
     this.term.attachCustomKeyEventHandler((event) => this.onKey(event));
     this.term.onData((data) => this.onData(data));
+    this.search.onDidChangeResults(({ resultIndex, resultCount }) => {
+      this.found.value = { at: resultIndex + 1, count: resultCount };
+    });
     this.observer = new ResizeObserver(() => this.fit());
+    new Touch(this.element, this.term);
+    this.stopSizing = effect(() => {
+      this.term.options.fontSize = fontSize.value ?? usualFontSize();
+      this.fit();
+    });
   }
 
   show(parent: HTMLElement): void {
@@ -60,6 +94,7 @@ export class SessionTerminal {
 
   dispose(): void {
     this.observer.disconnect();
+    this.stopSizing();
     this.element.remove();
     this.term.dispose();
   }
@@ -72,20 +107,28 @@ export class SessionTerminal {
     this.size = { cols: wanted.cols, rows: wanted.rows };
     if (!this.held) this.term.resize(wanted.cols, wanted.rows);
     this.keys.resized(wanted.cols, wanted.rows);
+    this.compare();
   }
 
   /** The size that the bytes that follow are meant for. */
   hold(cols: number, rows: number): void {
-    this.held = true;
+    this.held = { cols, rows };
+    this.compare();
     this.whenShown(() => this.held && this.term.resize(cols, rows));
   }
 
   /** Nobody else cares about the size any more. */
   release(): void {
     this.whenShown(() => {
-      this.held = false;
+      this.held = null;
+      this.compare();
       this.term.resize(this.size.cols, this.size.rows);
     });
+  }
+
+  private compare(): void {
+    const { held, size } = this;
+    this.foreign.value = held && (held.cols !== size.cols || held.rows !== size.rows) ? held : null;
   }
 
   /** Do something when all that was written before is shown. */
@@ -137,14 +180,18 @@ export class SessionTerminal {
     return row < 1 ? "\x1b[H" : `\x1b[${row};1H\r\n`;
   }
 
-  find(text: string, back = false): boolean {
-    const how = { incremental: false };
-    return back ? this.search.findPrevious(text, how) : this.search.findNext(text, how);
+  /** What was found is told by `found`. */
+  find(text: string, back = false): void {
+    const how = { incremental: false, decorations: FOUND };
+    if (!text) this.stopFinding();
+    else if (back) this.search.findPrevious(text, how);
+    else this.search.findNext(text, how);
   }
 
   stopFinding(): void {
     this.search.clearDecorations();
     this.term.clearSelection();
+    this.found.value = null;
   }
 
   /** Hold Ctrl for the next key, and say when it came. */
@@ -156,9 +203,11 @@ export class SessionTerminal {
   private onKey(event: KeyboardEvent): boolean {
     if (event.type !== "keydown") return true;
     this.pressed = event.key;
-    if (event.ctrlKey && event.shiftKey && event.code === "KeyC" && this.term.hasSelection()) {
+    if (event.ctrlKey && !event.altKey && event.code === "KeyC" && this.term.hasSelection()) {
       event.preventDefault();
       void copyFrom(this.term);
+      // the next Ctrl-C interrupts
+      this.term.clearSelection();
       return false;
     }
     // a terminal that takes no input does not hold anybody

@@ -1,59 +1,67 @@
+import { effect, signal } from "@preact/signals";
 import type { ITheme } from "@xterm/xterm";
+import { theme as wanted } from "./settings";
 
 const DARK: ITheme = {
-  background: "#1f232c",
-  foreground: "#e5e9f0",
-  cursor: "#e5e9f0",
-  cursorAccent: "#1f232c",
-  selectionBackground: "#4c566aaa",
-  black: "#3b4252",
-  red: "#d57780",
-  green: "#a3be8c",
-  yellow: "#ebcb8b",
-  blue: "#81a1c1",
-  magenta: "#b48ead",
-  cyan: "#88c0d0",
-  white: "#e5e9f0",
-  brightBlack: "#7b88a1",
-  brightRed: "#e5989f",
-  brightGreen: "#b9d1a4",
-  brightYellow: "#f2dbaa",
-  brightBlue: "#9cb9d6",
-  brightMagenta: "#c9a8c3",
-  brightCyan: "#a3d3e0",
+  background: "#0f1115",
+  foreground: "#e6e8eb",
+  cursor: "#e6e8eb",
+  cursorAccent: "#0f1115",
+  selectionBackground: "#3d4a78aa",
+  black: "#2a2f38",
+  red: "#e5717c",
+  green: "#7cc48f",
+  yellow: "#e0c067",
+  blue: "#74a7f2",
+  magenta: "#bf94ea",
+  cyan: "#6fc3d4",
+  white: "#d5d9e0",
+  brightBlack: "#7c8696",
+  brightRed: "#f29aa2",
+  brightGreen: "#9bd8aa",
+  brightYellow: "#efd68e",
+  brightBlue: "#9cc2fa",
+  brightMagenta: "#d4b4f4",
+  brightCyan: "#96d9e6",
   brightWhite: "#ffffff",
 };
 
 const LIGHT: ITheme = {
-  background: "#fbfcfe",
-  foreground: "#2e3440",
-  cursor: "#2e3440",
-  cursorAccent: "#fbfcfe",
-  selectionBackground: "#b9c8dcaa",
-  black: "#2e3440",
-  red: "#a83440",
-  green: "#4b7032",
-  yellow: "#8a6200",
-  blue: "#3a6494",
-  magenta: "#8a4f82",
-  cyan: "#2b7080",
-  white: "#d8dee9",
-  brightBlack: "#5b6780",
-  brightRed: "#bf3f4c",
-  brightGreen: "#5b8740",
-  brightYellow: "#9b7000",
-  brightBlue: "#4a78ac",
-  brightMagenta: "#9f6297",
-  brightCyan: "#398496",
-  brightWhite: "#4c566a",
+  background: "#ffffff",
+  foreground: "#14171c",
+  cursor: "#14171c",
+  cursorAccent: "#ffffff",
+  selectionBackground: "#b7c2f0aa",
+  black: "#14171c",
+  red: "#b3303d",
+  green: "#22743c",
+  yellow: "#7f5f00",
+  blue: "#1c5fb8",
+  magenta: "#7a45b8",
+  cyan: "#11707f",
+  white: "#d5d9e0",
+  brightBlack: "#5d6775",
+  brightRed: "#c43d4a",
+  brightGreen: "#2c8a4a",
+  brightYellow: "#8f6c00",
+  brightBlue: "#2a6fcc",
+  brightMagenta: "#8a55c8",
+  brightCyan: "#1b8192",
+  brightWhite: "#454d5a",
 };
 
-const wide = matchMedia("(prefers-color-scheme: light)");
+const media = matchMedia("(prefers-color-scheme: light)");
+const systemIsLight = signal(media.matches);
+media.addEventListener("change", () => (systemIsLight.value = media.matches));
 
-export const theme = (): ITheme => (wide.matches ? LIGHT : DARK);
+/** Of terminals. */
+export const theme = (): ITheme =>
+  (wanted.value === "system" ? systemIsLight.value : wanted.value === "light") ? LIGHT : DARK;
 
 /** Returns what ends the telling. */
 export function onTheme(tell: () => void): () => void {
-  wide.addEventListener("change", tell);
-  return () => wide.removeEventListener("change", tell);
+  return effect(() => {
+    theme();
+    tell();
+  });
 }

@@ -62,6 +62,12 @@ class View {
       send({ type: "terminal.input", sessionId: this.id, data });
   }
 
+  /** Give the terminal the size that fits here: whoever typed last has it, were it nothing. */
+  takeOver(): void {
+    this.type("");
+    this.terminal.term.focus();
+  }
+
   /** Ask for what is not shown yet, once for each connection. */
   attach(): void {
     const session = sessions.value.get(this.id);

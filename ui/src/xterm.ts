@@ -4,18 +4,17 @@ import { effect } from "@preact/signals";
 import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { Terminal } from "@xterm/xterm";
-import { screenReader } from "./settings";
+import { font, fontSize, screenReader, usualFontSize } from "./settings";
 import { theme } from "./themes";
 
 const HISTORY_LINES = 5000;
-const FONT = 'ui-monospace, "JetBrains Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
+const SYSTEM_FONT = 'ui-monospace, "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
 
 export function newTerminal(): Terminal {
   const term = new Terminal({
     allowProposedApi: true,
     cursorBlink: false,
-    fontFamily: FONT,
-    fontSize: matchMedia("(max-width: 700px)").matches ? 12 : 13,
+    fontSize: fontSize.peek() ?? usualFontSize(),
     scrollback: HISTORY_LINES,
     theme: theme(),
     minimumContrastRatio: 4.5,
@@ -28,7 +27,8 @@ export function newTerminal(): Terminal {
   term.loadAddon({
     activate: () => {
       stop = effect(() => {
-        term.options.screenReaderMode = screenReader.value;
+        term.options.screenReaderMode = screenReader.value === "on";
+        term.options.fontFamily = font.value === "system" ? SYSTEM_FONT : `"${font.value}", ${SYSTEM_FONT}`;
       });
     },
     dispose: () => stop(),

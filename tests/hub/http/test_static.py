@@ -14,6 +14,7 @@ from hitchpost.hub.http.static import serve_page
 from tests.hubs import HubProcess
 
 MOST_FIRST_BYTES = 250_000
+MOST_FONT_BYTES = 120_000
 
 
 @pytest.fixture
@@ -79,9 +80,14 @@ def test_a_page_that_was_not_built_says_so(tmp_path: Path) -> None:
 def test_the_first_load_is_small(hub: HubProcess) -> None:
     with hub.http(None) as anybody:
         page = anybody.get("/").text
-        first = [anybody.get(path).content for path in re.findall(r"/assets/[^\"]+", page)]
+        first = {path: anybody.get(path).content for path in re.findall(r"/assets/[^\"]+", page)}
+        styles = b"".join(content for path, content in first.items() if path.endswith(".css")).decode()
+        fonts = {path: anybody.get(path).content for path in re.findall(r"/assets/[\w.-]+\.woff2", styles)}
     assert len(first) >= 2
-    assert sum(len(gzip.compress(one)) for one in first) < MOST_FIRST_BYTES
+    assert len(fonts) == 3
+    assert all(font.startswith(b"wOF2") for font in fonts.values())
+    assert sum(map(len, fonts.values())) < MOST_FONT_BYTES
+    assert sum(len(gzip.compress(one)) for one in (first | fonts).values()) < MOST_FIRST_BYTES
 
 
 def test_over_the_gate_a_hashed_file_is_kept_and_the_page_is_not(hub: HubProcess) -> None:

@@ -1,12 +1,13 @@
-import { current, grid, known, link, panel, role, shown, tabs } from "../store";
+import { current, grid, known, link, role, shown, tabs } from "../store";
+import { BottomBar } from "./BottomBar";
 import { Confirm } from "./Confirm";
 import { Grid } from "./Grid";
-import { Help } from "./Help";
 import { NewSession } from "./NewSession";
 import { Notices } from "./Notices";
+import { Rename } from "./Rename";
 import { SessionList } from "./SessionList";
 import { SessionPane } from "./SessionPane";
-import { SidePanel } from "./SidePanel";
+import { Settings } from "./Settings";
 import { SignIn } from "./SignIn";
 import { Tabs } from "./Tabs";
 import { Welcome } from "./Welcome";
@@ -23,10 +24,11 @@ export function App() {
         <Tabs />
         {inGrid ? <Grid /> : session ? <SessionPane key={session.id} session={session} /> : <Welcome />}
       </main>
-      {session && panel.value && !inGrid ? <SidePanel session={session} which={panel.value} /> : null}
+      <BottomBar />
       <NewSession />
       <Confirm />
-      <Help />
+      <Rename />
+      <Settings />
       <Notices />
     </div>
   );

@@ -1,11 +1,16 @@
 import { act, teardown } from "../actions";
+import { offersOf } from "../offers";
 import type { Session } from "../shapes";
 import { owner } from "../store";
 import { resume } from "../views";
-import { ARCHIVED, canResume, ending, FRESH, hasCrashed, isForeign, MAY_BE_RESUMABLE, SAME } from "../words";
+import { ARCHIVED, ending, FRESH, hasCrashed, isForeign, MAY_BE_RESUMABLE, SAME } from "../words";
+
+/** A click on the bar, or Resume, begins the next run: with the same conversation where that can be had. */
+const NEXT_RUN = ["resume", "restart"];
 
 /** What stands under the output of a session that does not run, and the way back where there is one. */
 export function EndBar({ session }: { session: Session }) {
+  const canBegin = session.actions.some((name) => NEXT_RUN.includes(name));
   if (session.record === "archived") return <p class="end-bar">{ARCHIVED}</p>;
   if (session.record === "error") return <p class="end-bar red">{session.label}</p>;
   if (isForeign(session)) {
@@ -38,7 +43,7 @@ export function EndBar({ session }: { session: Session }) {
         <span>
           Suspended: <span>{MAY_BE_RESUMABLE}</span>
         </span>
-        {owner.value && canResume(session) ? (
+        {owner.value && canBegin ? (
           <button type="button" title={session.supports_resume ? SAME : FRESH} onClick={() => resume(session.id)}>
             Resume
           </button>
@@ -49,6 +54,20 @@ export function EndBar({ session }: { session: Session }) {
   if (session.live || session.state === "created") return null;
   const kind = hasCrashed(session) || session.status === "orphaned" ? "end-bar red" : "end-bar";
   if (!owner.value) return <p class={kind}>{ending(session)}</p>;
+  if (!canBegin) {
+    return (
+      <div class={kind}>
+        <span>{ending(session)}</span>
+        {offersOf(session)
+          .filter(({ danger }) => !danger)
+          .map(({ name, word, deed }) => (
+            <button type="button" key={name} onClick={deed}>
+              {word}
+            </button>
+          ))}
+      </div>
+    );
+  }
   return (
     <button type="button" class={`${kind} restart`} onClick={() => resume(session.id)}>
       {`${ending(session)} Click to restart.${session.supports_resume ? ` ${SAME}.` : ""}`}

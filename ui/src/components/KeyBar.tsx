@@ -1,57 +1,77 @@
 import { useState } from "preact/hooks";
 import { copyFrom, pasteInto } from "../clipboard";
+import { setFontSize } from "../settings";
 import type { Session } from "../shapes";
 import { owner } from "../store";
 import { viewOf } from "../views";
 import { takesInput } from "../words";
 
-const KEYS: [string, string, string][] = [
+type Key = readonly [sign: string, name: string, code: string];
+/** What answers most questions, and what leads out of most troubles. */
+const FIRST: readonly Key[] = [
+  ["1", "1", "1"],
+  ["2", "2", "2"],
+  ["3", "3", "3"],
+  ["y", "y", "y"],
+  ["n", "n", "n"],
   ["Esc", "Esc", "\x1b"],
-  ["Tab", "Tab", "\t"],
+  ["⇧Tab", "Shift Tab", "\x1b[Z"],
+  ["^C", "Control C", "\x03"],
+];
+const ARROWS: readonly Key[] = [
   ["←", "Arrow left", "D"],
   ["↑", "Arrow up", "A"],
   ["↓", "Arrow down", "B"],
   ["→", "Arrow right", "C"],
-  ["⏎", "Enter", "\r"],
 ];
 
-/** Keys that a phone does not have. Ctrl holds for the next key. */
+/** Keys that a finger cannot press elsewhere. Ctrl holds for the next key. */
 export function KeyBar({ session }: { session: Session }) {
   const [ctrl, setCtrl] = useState(false);
   if (!owner.value || !takesInput(session)) return null;
   const view = viewOf(session.id);
-  const press = (code: string) => {
-    const arrow = /^[A-D]$/.test(code);
-    const lead = view.terminal.term.modes.applicationCursorKeysMode ? "\x1bO" : "\x1b[";
-    view.type(!arrow ? code : view.terminal.ctrl ? `\x1b[1;5${code}` : lead + code);
-    hold(false);
-  };
+  const { term } = view.terminal;
   const hold = (held: boolean) => {
     view.terminal.holdCtrl(held, () => setCtrl(false));
     setCtrl(held);
   };
+  const type = (code: string) => {
+    view.type(code);
+    hold(false);
+  };
+  const arrow = (code: string) => {
+    const lead = term.modes.applicationCursorKeysMode ? "\x1bO" : "\x1b[";
+    type(view.terminal.ctrl ? `\x1b[1;5${code}` : lead + code);
+  };
+  // a program that has the whole screen turns its own pages; else there is a history to look at
+  const page = (by: 1 | -1) => {
+    if (term.buffer.active.type === "alternate") type(by < 0 ? "\x1b[5~" : "\x1b[6~");
+    else term.scrollPages(by);
+  };
+  const size = (by: number) => setFontSize((term.options.fontSize ?? 0) + by);
   const keepFocus = (event: Event) => event.preventDefault();
+  const key = (sign: string, name: string, deed: () => void, pressed?: boolean) => (
+    <button type="button" key={name} aria-label={name} aria-pressed={pressed} onPointerDown={keepFocus} onClick={deed}>
+      {sign}
+    </button>
+  );
   return (
     <div class="key-bar" role="toolbar" aria-label="Keys">
-      {KEYS.slice(0, 2).map(([sign, name, code]) => (
-        <button type="button" key={name} aria-label={name} onPointerDown={keepFocus} onClick={() => press(code)}>
-          {sign}
-        </button>
-      ))}
-      <button type="button" aria-pressed={ctrl} onPointerDown={keepFocus} onClick={() => hold(!ctrl)}>
-        Ctrl
-      </button>
-      {KEYS.slice(2).map(([sign, name, code]) => (
-        <button type="button" key={name} aria-label={name} onPointerDown={keepFocus} onClick={() => press(code)}>
-          {sign}
-        </button>
-      ))}
-      <button type="button" class="word" onPointerDown={keepFocus} onClick={() => void copyFrom(view.terminal.term)}>
-        Copy
-      </button>
-      <button type="button" class="word" onPointerDown={keepFocus} onClick={() => void pasteInto(view.terminal.term)}>
-        Paste
-      </button>
+      <div>
+        {FIRST.map(([sign, name, code]) => key(sign, name, () => type(code)))}
+        {key("PgUp", "Page up", () => page(-1))}
+        {key("PgDn", "Page down", () => page(1))}
+      </div>
+      <div>
+        {key("Tab", "Tab", () => type("\t"))}
+        {key("Ctrl", "Ctrl", () => hold(!ctrl), ctrl)}
+        {ARROWS.map(([sign, name, code]) => key(sign, name, () => arrow(code)))}
+        {key("⏎", "Enter", () => type("\r"))}
+        {key("A−", "Smaller letters", () => size(-1))}
+        {key("A+", "Larger letters", () => size(1))}
+        {key("Copy", "Copy", () => void copyFrom(term))}
+        {key("Paste", "Paste", () => void pasteInto(term))}
+      </div>
     </div>
   );
 }

@@ -1,8 +1,14 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
+interface Props {
+  label: string;
+  sign?: ComponentChildren;
+  children: ComponentChildren;
+}
+
 /** A button with further deeds behind it; it closes when one is chosen, on Escape, and on a click elsewhere. */
-export function Menu({ label, children }: { label: string; children: ComponentChildren }) {
+export function Menu({ label, sign = "⋯", children }: Props) {
   const box = useRef<HTMLDetailsElement>(null);
   useEffect(() => {
     const onClick = (event: MouseEvent) => {
@@ -21,7 +27,9 @@ export function Menu({ label, children }: { label: string; children: ComponentCh
   };
   return (
     <details class="menu" ref={box} onKeyDown={onKeyDown}>
-      <summary aria-label={label}>⋯</summary>
+      <summary class="icon" aria-label={label}>
+        {sign}
+      </summary>
       {/* biome-ignore lint/a11y: a click on any of its buttons, by mouse or key, comes here */}
       <div class="menu-items" onClick={close}>
         {children}

@@ -1,20 +1,22 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { ArrowDown, ArrowUp, X } from "lucide";
+import { useEffect, useRef } from "preact/hooks";
 import { viewOf } from "../views";
+import { Icon } from "./Icon";
 
+/** Over a corner of the terminal, which keeps its size. */
 export function SearchBar({ id, onClose }: { id: string; onClose: () => void }) {
   const field = useRef<HTMLInputElement>(null);
-  const [found, setFound] = useState(true);
+  const { terminal } = viewOf(id);
   useEffect(() => {
     field.current?.focus();
     return () => viewOf(id).terminal.stopFinding();
   }, [id]);
-  const find = (back: boolean) =>
-    setFound(!field.current?.value || viewOf(id).terminal.find(field.current.value, back));
+  const find = (back: boolean) => terminal.find(field.current?.value ?? "", back);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter") find(event.shiftKey);
     if (event.key === "Escape") {
       onClose();
-      viewOf(id).terminal.term.focus();
+      terminal.term.focus();
     }
   };
   return (
@@ -27,16 +29,24 @@ export function SearchBar({ id, onClose }: { id: string; onClose: () => void }) 
         onInput={() => find(false)}
         onKeyDown={onKeyDown}
       />
-      <span role="status">{found ? "" : "not found"}</span>
-      <button type="button" aria-label="Previous" onClick={() => find(true)}>
-        ↑
+      <span role="status" class={terminal.found.value?.count === 0 ? "trouble" : "quiet"}>
+        {said(terminal.found.value)}
+      </span>
+      <button type="button" class="icon" aria-label="Previous" onClick={() => find(true)}>
+        <Icon of={ArrowUp} />
       </button>
-      <button type="button" aria-label="Next" onClick={() => find(false)}>
-        ↓
+      <button type="button" class="icon" aria-label="Next" onClick={() => find(false)}>
+        <Icon of={ArrowDown} />
       </button>
-      <button type="button" aria-label="Close the search" onClick={onClose}>
-        ×
+      <button type="button" class="icon" aria-label="Close the search" onClick={onClose}>
+        <Icon of={X} />
       </button>
     </search>
   );
+}
+
+function said(found: { at: number; count: number } | null): string {
+  if (!found) return "";
+  if (found.count === 0) return "not found";
+  return found.at > 0 ? `${found.at} of ${found.count}` : `${found.count} or more`;
 }

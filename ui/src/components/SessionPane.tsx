@@ -1,16 +1,19 @@
 import { useState } from "preact/hooks";
 import { replaying } from "../replay";
 import type { Session } from "../shapes";
-import { owner } from "../store";
+import { owner, panel } from "../store";
 import { EndBar } from "./EndBar";
 import { HeadlineBar } from "./Headline";
 import { KeyBar } from "./KeyBar";
 import { PlayerBox } from "./PlayerBox";
 import { PromptBox } from "./PromptBox";
 import { SearchBar } from "./SearchBar";
+import { SidePanel } from "./SidePanel";
+import { SizeNote } from "./SizeNote";
 import { TerminalBox } from "./TerminalBox";
 import { Toolbar } from "./Toolbar";
 
+/** What comes and goes lies over the terminal, and what stays lies beside it: the terminal keeps its size. */
 export function SessionPane({ session }: { session: Session }) {
   const [searching, setSearching] = useState(false);
   const onKeyDown = (event: KeyboardEvent) => {
@@ -22,24 +25,26 @@ export function SessionPane({ session }: { session: Session }) {
   return (
     <section class="pane" aria-label={session.name} onKeyDown={onKeyDown}>
       <Toolbar session={session} onSearch={() => setSearching(!searching)} />
-      {moment ? (
-        <PlayerBox session={session} moment={moment} />
-      ) : (
-        <Present session={session} searching={searching} onFound={() => setSearching(false)} />
+      {moment ? null : <HeadlineBar session={session} remark />}
+      <div class="screen">
+        {moment ? (
+          <PlayerBox session={session} moment={moment} />
+        ) : (
+          <>
+            <TerminalBox id={session.id} name={session.name} focus />
+            <SizeNote session={session} />
+            {searching ? <SearchBar id={session.id} onClose={() => setSearching(false)} /> : null}
+          </>
+        )}
+        {panel.value ? <SidePanel session={session} which={panel.value} /> : null}
+      </div>
+      {moment ? null : (
+        <>
+          <EndBar session={session} />
+          <KeyBar session={session} />
+          {owner.value ? <PromptBox session={session} /> : null}
+        </>
       )}
     </section>
-  );
-}
-
-function Present({ session, searching, onFound }: { session: Session; searching: boolean; onFound: () => void }) {
-  return (
-    <>
-      {searching ? <SearchBar id={session.id} onClose={onFound} /> : null}
-      <HeadlineBar session={session} remark />
-      <TerminalBox id={session.id} name={session.name} focus />
-      <EndBar session={session} />
-      <KeyBar session={session} />
-      {owner.value ? <PromptBox session={session} /> : null}
-    </>
   );
 }

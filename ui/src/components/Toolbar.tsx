@@ -1,82 +1,133 @@
-import { act, cancel, downloadRecording, remove } from "../actions";
+import { ChevronLeft, CircleQuestionMark, Clock, Ellipsis, FileDiff, type IconNode } from "lucide";
+import { cancel, downloadRecording, renaming } from "../actions";
+import { useSizeOfChanges } from "../changes";
+import { offersOf } from "../offers";
 import { go, type Panel } from "../router";
 import type { Session } from "../shapes";
-import { labelOf, owner, panel } from "../store";
-import { resume } from "../views";
-import { canResume, FRESH, isForeign, SAME, whereabouts } from "../words";
+import { labelOf, now, owner, panel } from "../store";
+import { duration, secondsSince, whereabouts } from "../words";
+import { Icon } from "./Icon";
 import { Menu } from "./Menu";
 
-const PANELS: [Panel, string][] = [
-  ["explain", "Why"],
-  ["timeline", "Timeline"],
-  ["diff", "Diff"],
+const PANELS: [Panel, string, IconNode][] = [
+  ["diff", "Diff", FileDiff],
+  ["timeline", "Timeline", Clock],
+  ["explain", "Why", CircleQuestionMark],
 ];
 
+/** A session's head: which one it is and what it is to do; how it stands; and what can be done now. */
 export function Toolbar({ session, onSearch }: { session: Session; onSearch: () => void }) {
-  const live = session.live;
-  const ended = !live && !isForeign(session);
+  const offers = owner.value ? offersOf(session) : [];
+  const [first, ...rest] = offers;
   return (
     <header class="toolbar">
+      <button
+        type="button"
+        class="back icon"
+        aria-label="Back to the list"
+        onClick={() => go({ session: null, grid: false })}
+      >
+        <Icon of={ChevronLeft} size={20} />
+      </button>
       <div class="title">
+        <span class={`glyph ${session.colour}`} aria-hidden="true">
+          {session.glyph}
+          {"\ufe0e"}
+        </span>
         <h2>{session.name}</h2>
+        <span class="task" title={session.description}>
+          {session.description}
+        </span>
+      </div>
+      <div class="about">
         <span class={`label ${session.colour}`} title={labelOf(session)}>
           {labelOf(session)}
         </span>
         <span class="where" title={session.workspace.path}>
           {whereabouts(session)}
-          {session.run ? ` · run ${session.run}` : ""}
         </span>
+        <Size session={session} />
+        <Elapsed session={session} />
       </div>
       <div class="tools">
-        {PANELS.map(([which, word]) => (
+        {first ? (
           <button
             type="button"
+            class={first.leads ? "first primary" : "first"}
+            title={first.title}
+            onClick={first.deed}
+            data-action={first.name}
+          >
+            {first.word}
+          </button>
+        ) : null}
+        {PANELS.map(([which, word, icon]) => (
+          <button
+            type="button"
+            class="icon"
             key={which}
+            aria-label={word}
+            title={word}
             aria-pressed={panel.value === which}
             onClick={() => go({ panel: panel.value === which ? null : which })}
           >
-            {word}
+            <Icon of={icon} size={18} />
           </button>
         ))}
-        {owner.value && live ? (
-          <button type="button" onClick={() => void act(session, "stop")}>
-            Stop
-          </button>
-        ) : null}
-        {owner.value && canResume(session) && session.supports_resume ? (
-          <button type="button" title={SAME} onClick={() => resume(session.id)}>
-            Resume
-          </button>
-        ) : null}
-        {owner.value && (live || canResume(session)) ? (
-          <button type="button" title={FRESH} onClick={() => void act(session, "restart")}>
-            Restart
-          </button>
-        ) : null}
-        <Menu label={`More for ${session.name}`}>
+        <Menu label={`More for ${session.name}`} sign={<Icon of={Ellipsis} size={18} />}>
+          {rest
+            .filter(({ name }) => name !== "explain" && name !== "review")
+            .map(({ name, word, title, danger, deed }) => (
+              <button
+                type="button"
+                key={name}
+                class={danger ? "danger" : ""}
+                title={title}
+                onClick={deed}
+                data-action={name}
+              >
+                {word}
+              </button>
+            ))}
+          {offers.some(({ name }) => name === "stop") && session.live ? (
+            <button type="button" onClick={() => cancel(session)}>
+              Cancel…
+            </button>
+          ) : null}
+          {owner.value ? (
+            <button type="button" onClick={() => (renaming.value = session)}>
+              Rename…
+            </button>
+          ) : null}
           <button type="button" onClick={onSearch}>
             Search the terminal
           </button>
           <button type="button" onClick={() => void downloadRecording(session)}>
             Download the recording
           </button>
-          {owner.value && live ? (
-            <button type="button" onClick={() => cancel(session)}>
-              Cancel…
-            </button>
-          ) : null}
-          {owner.value && ended && session.record !== "archived" ? (
-            <button type="button" onClick={() => void act(session, "archive")}>
-              Archive
-            </button>
-          ) : null}
-          {owner.value && ended ? (
-            <button type="button" class="danger" onClick={() => remove(session)}>
-              Delete…
-            </button>
-          ) : null}
         </Menu>
       </div>
     </header>
+  );
+}
+
+/** How much it has changed, where that is known. */
+function Size({ session }: { session: Session }) {
+  const size = useSizeOfChanges(session);
+  if (!size) return null;
+  return (
+    <span class="counts">
+      <ins>+{size.added}</ins> <del>−{size.deleted}</del>
+    </span>
+  );
+}
+
+/** How long its run has gone on. */
+function Elapsed({ session }: { session: Session }) {
+  if (!session.started_at || !session.live) return null;
+  return (
+    <span class="elapsed" title={`run ${session.run}`}>
+      {duration(secondsSince(session.started_at, now.value))}
+    </span>
   );
 }

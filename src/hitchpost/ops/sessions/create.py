@@ -13,7 +13,7 @@ from hitchpost.store.index import Index
 from hitchpost.store.records import Record
 from hitchpost.store.session import Session
 from hitchpost.system import process
-from hitchpost.text import readable
+from hitchpost.text import readable, visible
 from hitchpost.values import asdict, replace
 from hitchpost.workspaces.folders import erase
 from hitchpost.workspaces.tree import discover, keep_index, stored
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 128
 LONGEST_DESCRIPTION = 1000
+LONGEST_TASK = 200
 NEW, REMOVED = ".new-", ".removed-"
 
 
@@ -80,7 +81,7 @@ def create(
             folder_dev=where.st_dev,
             folder_ino=where.st_ino,
             created_at=now,
-            description=spec.description,
+            description=spec.description or _task(spec.prompt or ""),
             runtime=spec.runtime,
             workspace_id=None if place is None else place.workspace_id,
             branch=branch,
@@ -128,6 +129,12 @@ def check_description(text: str) -> None:
     check_readable("description", text)
     if len(text) > LONGEST_DESCRIPTION:
         raise UsageError(f"the description is longer than {LONGEST_DESCRIPTION} characters", field="description")
+
+
+def _task(prompt: str) -> str:
+    """What a first prompt asks for, in its first line."""
+    line = next(iter(prompt.strip().splitlines()), "")
+    return visible(readable(line))[:LONGEST_TASK]
 
 
 def check_idle_after(seconds: float) -> None:

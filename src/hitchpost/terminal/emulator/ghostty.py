@@ -6,12 +6,14 @@ It is a native library that reads what agents write: only the processes of this 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyghostty import GhosttyError, Terminal, ffi, lib
 from pyghostty._ffi import check
 from pyghostty.core import init_sized
+
+from hitchpost.terminal.sanitize import LINKS
 
 HISTORY_BYTES = 32 << 20
 LONGEST_CONTINUATION = 64 * 1024
@@ -22,10 +24,14 @@ LEFT_OUT = {b"3", b"40", b"66", b"1048", b"2026", *(str(mode).encode() for mode 
 """Modes that are set otherwise, that would clear the terminal, or that would freeze it until the stream goes on."""
 ENTER_ALTERNATE = b"\x1b[?1049h\x1b[0m\x1b[2J"
 CURSOR_SHAPES = {0: 5, 1: 1, 2: 3}
+LINK, NO_LINK = b"\x1b]8;;%s\x1b\\", b"\x1b]8;;\x1b\\"
+LINK_BEGINS = b"]8;"
+OPEN_LINK = re.compile(rb"\x1b\]8;([\w=:.-]*);([^\x00-\x1f\x7f]*)\x1b\\")
+LONGEST_LINK = 2048
 
 POINTERS = (
     *("bool*", "size_t*", "uint8_t*", "uint8_t**", "uint16_t*", "uint64_t*"),
-    *("GhosttyFormatter*", "GhosttyFormatterTerminalOptions*", "GhosttyGridRef*", "GhosttyPointS*"),
+    *("GhosttyFormatter*", "GhosttyFormatterTerminalOptions*", "GhosttyGridRef*", "GhosttyPointS*", "GhosttyRow*"),
     *("GhosttyRenderState*", "GhosttyRenderStateCursorVisualStyle*", "GhosttySelection*", "GhosttySnapshotDecoder*"),
     *("GhosttyString*", "GhosttyTerminal*", "GhosttyTerminalModeConfig*", "GhosttyTerminalScreen*"),
     "GhosttyTerminalSelectionFormatOptions*",
@@ -46,6 +52,7 @@ class GhosttyScreen:
 
     def __init__(self, cols: int, rows: int, history_lines: int) -> None:
         self._terminal = Terminal(cols, rows, scrollback=history_lines)
+        self._fed, self._has_links = b"", False
         self._set("SCROLLBACK_MAX_BYTES", "size_t", HISTORY_BYTES)
         self._set("CONTINUATION_MAX_BYTES", "size_t", LONGEST_CONTINUATION)
         self._set("KITTY_IMAGE_STORAGE_LIMIT", "uint64_t", 0)
@@ -61,6 +68,8 @@ class GhosttyScreen:
 
     def feed(self, data: bytes) -> None:
         self._terminal.feed(data)
+        self._has_links = self._has_links or LINK_BEGINS in data or LINK_BEGINS in self._fed + data[:2]
+        self._fed = data[-2:]
 
     def resize(self, cols: int, rows: int) -> None:
         self._terminal.resize(cols, rows)
@@ -98,18 +107,68 @@ class GhosttyScreen:
         """The snapshot of the screen that is shown, on a terminal that shows the same one of its two."""
         parts = []
         if history and (scrolled := self._get("scrollback_rows", "size_t")):
-            past = self._format(self._select((0, 0), (self.cols - 1, scrolled - 1), "screen"), unwrap=True)
             # as many line ends as the screen has rows push all of it out of sight, whatever its length
-            parts += [past, b"\x1b[0m", b"\r\n" * (self._blank_end(scrolled) + self.rows)]
+            parts += [*self._past(scrolled), b"\x1b[0m", b"\r\n" * (self._blank_end(scrolled, self.rows) + self.rows)]
         for row, line in enumerate(self.lines(0, 0, self.cols, self.rows), 1):
             if line:
-                parts.append(b"\x1b[%dH%s" % (row, line))
+                parts.append(b"\x1b[%dH%s" % (row, self._with_links(row - 1) or line))
         if not settings:
-            return b"".join((*parts, self._place_cursor(), self._extra("style")))
+            return b"".join((*parts, self._place_cursor(), self._extra("style"), self._open_link()))
         parts += [self._title(), self._tab_stops(), *self._modes(), self._extra("scrolling_region"), self._keypad()]
         parts += [self._extra("keyboard"), self._cursor_shape(), self._place_cursor()]
-        parts += [self._extra("style"), self._extra("charsets"), self._keyboard_flags(), self._continuation()]
+        parts += [self._extra("style"), self._open_link(), self._extra("charsets"), self._keyboard_flags()]
+        return b"".join((*parts, self._continuation()))
+
+    def _past(self, scrolled: int) -> Iterator[bytes]:
+        """The history, without the blank lines at its end. A line that has links stands between the others."""
+        begin, before = 0, b""
+        for row in range(scrolled) if self._has_links else ():
+            if not (line := self._with_links(row, "screen")):
+                continue
+            if row > begin:
+                yield before + self._format(self._select((0, begin), (self.cols - 1, row - 1), "screen"), unwrap=True)
+                before = b"\r\n" * self._blank_end(row, row - begin - 1) + self._line_end(row - 1)
+            yield before + line
+            begin, before = row + 1, self._line_end(row)
+        if begin < scrolled:
+            rest = self._format(self._select((0, begin), (self.cols - 1, scrolled - 1), "screen"), unwrap=True)
+            yield before + rest if rest else b""
+
+    def _line_end(self, row: int) -> bytes:
+        return b"" if self._row_has(lib.GHOSTTY_ROW_DATA_WRAP, row, "screen") else b"\r\n"
+
+    def _row_has(self, what: int, row: int, tag: str) -> bool:
+        found, has = ffi.new("GhosttyRow*"), ffi.new("bool*")
+        check(lib.ghostty_grid_ref_row(self._terminal.ref(0, row, tag), found), "grid_ref_row")
+        check(lib.ghostty_row_get(found[0], what, has), "row_get")
+        return bool(has[0])
+
+    def _with_links(self, row: int, tag: str = "active") -> bytes:
+        """A line with its links, which the formatter leaves out; empty when it has none."""
+        if not self._has_links or not self._row_has(lib.GHOSTTY_ROW_DATA_HYPERLINK, row, tag):
+            return b""
+        parts = []
+        places = list(self._link_changes(row, tag))
+        for (begin, link), (end, _) in zip(places, (*places[1:], (self.cols, b"")), strict=True):
+            text = self._format(self._select((begin, row), (end - 1, row), tag))
+            parts += [b"\x1b[%dG" % (begin + 1) if begin else b"", LINK % link + text + NO_LINK if link else text]
         return b"".join(parts)
+
+    def _link_changes(self, row: int, tag: str) -> Iterator[tuple[int, bytes]]:
+        """From which column on which link holds, or none."""
+        size, buffer = ffi.new("size_t*"), ffi.new("uint8_t[]", LONGEST_LINK)
+        last = None
+        for column in range(self.cols):
+            failed = lib.ghostty_grid_ref_hyperlink_uri(self._terminal.ref(column, row, tag), buffer, LONGEST_LINK, size)
+            link = b"" if failed else _safe_link(bytes(ffi.buffer(buffer, size[0])[:]))
+            if link != last:
+                yield column, link
+            last = link
+
+    def _open_link(self) -> bytes:
+        """The link that what is written next belongs to."""
+        found = OPEN_LINK.fullmatch(self._extra("hyperlink")) if self._has_links else None
+        return found.group() if found is not None and _safe_link(found[2]) else b""
 
     def _below(self, history: bool) -> bytes:
         """The snapshot of the normal screen, which the alternate one covers; empty when it cannot be had.
@@ -125,13 +184,13 @@ class GhosttyScreen:
         finally:
             below.close()
 
-    def _blank_end(self, scrolled: int) -> int:
-        """How many blank lines, which the formatter leaves out, end the history; at most a screen of them."""
-        for count in range(min(scrolled, self.rows)):
-            row = scrolled - 1 - count
+    def _blank_end(self, end: int, most: int) -> int:
+        """How many blank lines, which the formatter leaves out, there are before a line of the history; at most so many."""
+        for count in range(min(end, most)):
+            row = end - 1 - count
             if self._format(self._select((0, row), (self.cols - 1, row), "screen")):
                 return count
-        return min(scrolled, self.rows)
+        return min(end, most)
 
     def _leave_alternate(self) -> GhosttyScreen:
         """A copy of this screen after the program has left the alternate screen."""
@@ -149,6 +208,7 @@ class GhosttyScreen:
         finally:
             lib.ghostty_free(ffi.NULL, data[0], size[0])
         copy._adopt(decoded)
+        copy._has_links = self._has_links
         # CAN first: the program may be in the middle of a sequence
         copy.feed(b"\x18" + b"".join(b"\x1b[?%dl" % mode for mode in ALTERNATE_MODES if self._terminal.mode(mode)))
         return copy
@@ -242,7 +302,7 @@ class GhosttyScreen:
         options = init_sized("GhosttyFormatterTerminalOptions")
         options.emit, options.unwrap, options.selection = lib.GHOSTTY_FORMATTER_FORMAT_VT, unwrap, selection
         if extra:
-            setattr(options.extra.screen if extra in ("style", "charsets") else options.extra, extra, True)
+            setattr(options.extra.screen if extra in ("style", "charsets", "hyperlink") else options.extra, extra, True)
         formatter, data, size = ffi.new("GhosttyFormatter*"), ffi.new("uint8_t**"), ffi.new("size_t*")
         check(
             lib.ghostty_formatter_terminal_new(ffi.NULL, formatter, self._terminal._t[0], options[0]), "formatter_new"
@@ -262,3 +322,9 @@ class GhosttyScreen:
     def _set(self, option: str, kind: str, value: object) -> None:
         key = getattr(lib, f"GHOSTTY_TERMINAL_OPT_{option}")
         check(lib.ghostty_terminal_set(self._terminal._t[0], key, ffi.new(f"{kind}*", value)), f"set {option}")
+
+
+def _safe_link(link: bytes) -> bytes:
+    """Empty unless the link may be offered to a person."""
+    text = link.decode("utf-8", "replace")
+    return link if text.isprintable() and text.lower().startswith(LINKS) else b""

@@ -1,0 +1,134 @@
+import type { Signal } from "@preact/signals";
+import { Minus, Plus, X } from "lucide";
+import { useEffect, useRef } from "preact/hooks";
+import { go, route } from "../router";
+import {
+  DENSITIES,
+  density,
+  FONTS,
+  font,
+  fontSize,
+  screenReader,
+  setFontSize,
+  THEMES,
+  theme,
+  usualFontSize,
+} from "../settings";
+import { SHORTCUTS } from "../shortcuts";
+import { Icon } from "./Icon";
+import { NotificationSettings } from "./NotificationSettings";
+
+/** What can be set in this browser, and the keys. */
+export function Settings() {
+  const box = useRef<HTMLDialogElement>(null);
+  const open = route.value.settings;
+  useEffect(() => {
+    if (open) box.current?.showModal();
+    else box.current?.close();
+  }, [open]);
+  const leave = () => go({ settings: false }, "replace");
+  return (
+    <dialog ref={box} class="settings" aria-labelledby="settings-title" onClose={leave}>
+      <header>
+        <h2 id="settings-title">Settings</h2>
+        <button type="button" class="icon" aria-label="Close the settings" onClick={leave}>
+          <Icon of={X} />
+        </button>
+      </header>
+      {open ? (
+        <>
+          <section>
+            <h3>Look</h3>
+            <Choice name="theme" label="Theme" words={THEMES} chosen={theme} />
+            <Choice name="density" label="Density" words={DENSITIES} chosen={density} />
+          </section>
+          <section>
+            <h3>Terminal</h3>
+            <Choice name="font" label="Font" words={FONTS} chosen={font} />
+            <FontSize />
+            <label class="setting">
+              <input
+                type="checkbox"
+                checked={screenReader.value === "on"}
+                onChange={(event) => (screenReader.value = event.currentTarget.checked ? "on" : "off")}
+              />
+              Terminals speak to a screen reader
+            </label>
+            <p class="setting quiet">
+              <span>
+                <code>hitch attach</code> is left with <kbd>Ctrl</kbd> <kbd>B</kbd> <kbd>D</kbd>, unless{" "}
+                <code>detach_key</code> in the configuration says otherwise.
+              </span>
+            </p>
+          </section>
+          <NotificationSettings />
+          <Keys />
+        </>
+      ) : null}
+    </dialog>
+  );
+}
+
+interface ChoiceProps<T extends string> {
+  name: string;
+  label: string;
+  words: readonly T[];
+  chosen: Signal<T>;
+}
+
+function Choice<T extends string>({ name, label, words, chosen }: ChoiceProps<T>) {
+  return (
+    <fieldset class="setting segments">
+      <legend>{label}</legend>
+      {words.map((word) => (
+        <label key={word}>
+          <input type="radio" name={name} checked={chosen.value === word} onChange={() => (chosen.value = word)} />
+          {word.charAt(0).toUpperCase() + word.slice(1)}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function FontSize() {
+  const size = fontSize.value ?? usualFontSize();
+  return (
+    <div class="setting" role="group" aria-label="Font size">
+      <span class="legend">Font size</span>
+      <button type="button" class="icon" aria-label="Smaller" onClick={() => setFontSize(size - 1)}>
+        <Icon of={Minus} />
+      </button>
+      <output>{size} px</output>
+      <button type="button" class="icon" aria-label="Larger" onClick={() => setFontSize(size + 1)}>
+        <Icon of={Plus} />
+      </button>
+      <button type="button" disabled={fontSize.value === null} onClick={() => (fontSize.value = null)}>
+        Usual
+      </button>
+    </div>
+  );
+}
+
+function Keys() {
+  return (
+    <>
+      {SHORTCUTS.map(([where, keys]) => (
+        <section key={where} class="help">
+          <h3>{where}</h3>
+          <dl>
+            {keys.map(([key, deed]) => (
+              <div key={key}>
+                <dt>
+                  {key.split(" ").map((part) => (
+                    <kbd key={part}>{part}</kbd>
+                  ))}
+                </dt>
+                <dd>{deed}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      ))}
+    </>
+  );
+}
