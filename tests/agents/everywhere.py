@@ -122,9 +122,9 @@ class Everywhere:
         self.since = time.time()
         return self.driven.send(text, *options)
 
-    def keys(self, *pressed: bytes) -> None:
+    def keys(self, *pressed: bytes, apart_s: float = 0.0) -> None:
         self.since = time.time()
-        self.driven.keys(*pressed)
+        self.driven.keys(*pressed, apart_s=apart_s)
 
     def leaves(self, attention: str, key: bytes) -> None:
         """See ``Driven.leaves``."""

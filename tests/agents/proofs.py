@@ -60,6 +60,8 @@ NOT_POSSIBLE: dict[tuple[str, str], str] = {
     **ways.NOT_POSSIBLE,
 }
 """(agent, word) → why there is no such thing."""
+NOT_PROVEN = ways.NOT_PROVEN
+"""(agent, word) → why no test proves it, although there is such a thing."""
 YES, NO = "yes", "no"
 VERSION = re.compile(r"\d+(?:\.\d+)+")
 
@@ -110,8 +112,9 @@ def updated(page: str, results: Results, versions: dict[str, str]) -> str:
 def cell(agent: str, word: str, proven: dict[str, bool]) -> str:
     if word in proven:
         return YES if proven[word] else NO
-    why = NOT_POSSIBLE.get((agent, word))
-    return f"not possible: {why}" if why else ""
+    if why := NOT_POSSIBLE.get((agent, word)):
+        return f"not possible: {why}"
+    return f"not proven: {why}" if (why := NOT_PROVEN.get((agent, word))) else ""
 
 
 def version(name: str) -> str:
@@ -133,7 +136,7 @@ def problems(page: str) -> Iterator[str]:
     for agent, (said, *cells) in table.items():
         if any(cells) and agent in AGENTS and AGENTS[agent].version() not in VERSION.findall(said):
             yield f"{agent} is {said} there, and {AGENTS[agent].version()} is tested"
-        if any(text not in (YES, NO, "") and not text.startswith("not possible: ") for text in cells):
+        if any(text not in (YES, NO, "") and not text.startswith(("not possible: ", "not proven: ")) for text in cells):
             yield f"{agent} has a cell that is neither {YES} nor {NO}"
 
 

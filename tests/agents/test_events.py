@@ -29,6 +29,7 @@ Homes = Callable[[str], AgentHome]
         "answered from the terminal",
         "answered from the API",
         "long silent tool",
+        "background work",
         "question",
         "interrupted with Esc",
         "interrupted with Ctrl-C",

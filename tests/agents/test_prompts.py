@@ -20,7 +20,7 @@ Homes = Callable[[str], AgentHome]
 TEXTS = (
     "two\nlines\n\nand a gap",
     "\n".join(f"line {number} of a long prompt" for number in range(400)),
-    "☃ naïve 漢字 🙂",
+    "☃ naïve 漢字 👩‍💻 🇩🇪 👍🏽",
     "-h",
     "/nothing",
     "!touch shell",

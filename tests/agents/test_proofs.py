@@ -36,6 +36,7 @@ def test_a_word_is_proven_when_all_tests_that_claim_it_have_passed() -> None:
 
 def test_only_the_agents_that_ran_have_new_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(proofs.NOT_POSSIBLE, ("codex", "question"), "it asks none")
+    monkeypatch.setitem(proofs.NOT_PROVEN, ("codex", "usage limit"), "it says nothing")
     page = f"before\n{proofs.BEGIN}\n{proofs.END}\nafter\n"
     page = proofs.updated(page, {"codex": {"started": True}}, {"codex": AGENTS["codex"].version()})
     page = proofs.updated(page, {"claude": {"started": False}}, {"claude": "0.1"})
@@ -44,6 +45,7 @@ def test_only_the_agents_that_ran_have_new_columns(monkeypatch: pytest.MonkeyPat
     below = ("version", *proofs.WORDS)
     codex, claude = (dict(zip(below, table[agent], strict=True)) for agent in ("codex", "claude"))
     assert (codex["started"], codex["question"], codex["working"]) == ("yes", "not possible: it asks none", "")
+    assert codex["usage limit"] == "not proven: it says nothing"
     assert (claude["started"], claude["version"]) == ("no", "0.1")
     assert list(proofs.problems(page)) == [f"claude is 0.1 there, and {AGENTS['claude'].version()} is tested"]
     assert "its lines are" in next(proofs.problems(page.replace("| started |", "| begun |")))

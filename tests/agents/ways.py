@@ -55,8 +55,10 @@ class Ways:
     refused: tuple[str, ...] = ()
     """Texts that it would take for commands, and that nothing protects."""
     cannot: Mapping[str, str] = field(default_factory=dict)
-    unproven: tuple[str, ...] = ()
-    """What it can, as it says itself, and no test has seen."""
+    unproven: Mapping[str, str] = field(default_factory=dict)
+    """What it can, as it says itself, and why no test proves it."""
+    background: str | None = None
+    """What it is while a task that it has started goes on; None where it can start none, or no test proves it."""
 
 
 NO_QUESTION = {"question": "it has no tool that asks"}
@@ -73,6 +75,7 @@ WAYS = {
         says=False,
         question=False,
         limit=("blocked", "Usage limit reached", LIMIT),
+        background="done",
         tells_cleared=False,
         quits={"quit": (b"/quit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D, CTRL_D)},
         term={"code": 0},
@@ -100,7 +103,10 @@ WAYS = {
         asks="touch {}",
         says=False,
         question=False,
-        unproven=("usage limit",),  # it tries again for more than a minute, and says nothing of it
+        unproven={
+            "usage limit": "it tries again for more than three minutes, says nothing of it, and is shown as working"
+        },
+        background="done",
         tidy=CTRL_U,
         quits={"quit": (b"/quit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D, CTRL_D)},
         refused=("/nothing",),
@@ -112,8 +118,8 @@ WAYS = {
         says=False,
         question=False,
         cancelled="done",
-        interrupts={"Ctrl-C": (CTRL_C,)},
-        unproven=("interrupted with Esc",),
+        interrupts={"Esc": (ESC, ESC), "Ctrl-C": (CTRL_C,)},
+        background="working",
         tidy=CTRL_U,
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("!touch shell",),
@@ -150,7 +156,13 @@ WAYS = {
 }
 
 
+NOT_PROVEN = {(name, word): why for name, ways in WAYS.items() for word, why in ways.unproven.items()}
 NOT_POSSIBLE = {(name, word): why for name, ways in WAYS.items() for word, why in ways.cannot.items()}
+
+
+def without(ways: Ways) -> tuple[str, ...]:
+    """The words that no test of the agent proves."""
+    return *ways.cannot, *ways.unproven, *(() if ways.background else ("background work",))
 
 
 def every(*words: str) -> list[object]:
@@ -160,7 +172,7 @@ def every(*words: str) -> list[object]:
             name,
             marks=(
                 pytest.mark.all_agents,
-                pytest.mark.proves(*(word for word in words if word not in (*ways.cannot, *ways.unproven))),
+                pytest.mark.proves(*(word for word in words if word not in without(ways))),
             ),
         )
         for name, ways in WAYS.items()

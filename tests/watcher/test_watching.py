@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.support import eventually
 from tests.watched import ask, begin, link, report, say, watcher_pid
 
 HANGS = "\n[[screen]]\nstate = \"idle\"\nfind = ['^(a+)+$']\n"
+KNOWN = {"idle": "PROMPT", "working": "BUSY"}
 SHOWS = "\n[[screen]]\nstate = \"blocked\"\nfind = ['Really\\?']\n"
 
 
@@ -54,6 +56,49 @@ def test_a_flood_of_the_terminal_ends_with_the_screen_that_is_shown(ground: Grou
     eventually(lambda: report(session).get("state") == "blocked", 60)
     ground.end(session)
     assert session.exit()["survivors"] == 0
+
+
+def test_what_claude_has_ended_is_not_told_as_a_dialog_by_its_late_session_file(ground: Ground):
+    folder = ground.place / "claude"
+    (folder / "sessions").mkdir(parents=True)
+
+    def waits_for(what: str) -> str:
+        return f"""echo '{{"status":"waiting","waitingFor":"{what}"}}' >{folder}/sessions/$$.json\n"""
+
+    script = (
+        f"{waits_for('input needed')}{say('blocked', ':kind=question')}read line\n{say('idle')}read prompt\n"
+        f"{waits_for('dialog open')}echo $prompt\nread line\n"
+    )
+    watched = {"adapter": "claude", "more": 'env_watched = ["CLAUDE_CONFIG_DIR"]'}
+    session = begin(ground, script, env={"CLAUDE_CONFIG_DIR": str(folder)}, **watched)
+    eventually(lambda: report(session).get("kind") == "question", 30)
+    send = partial(Link.request, op="send", text="hello", enter=True, force=False, timeout_s=60)
+    with link(session) as connection:
+        assert "asking a question" in send(connection)["why"]
+        connection.send(wire.INPUT, b"\n")
+        eventually(lambda: report(session).get("state") == "idle", 30)
+        answer = send(connection)
+        assert answer["ok"], answer
+    eventually(lambda: report(session).get("message") == "dialog open", 30)
+    ground.end(session)
+
+
+def test_a_prompt_waits_for_a_screen_that_is_not_known_yet(ground: Ground):
+    known = "".join(f"\n[[screen]]\nstate = \"{state}\"\nfind = ['^{word}$']\n" for state, word in KNOWN.items())
+    turns = ("PROMPT", "LOADING", "PROMPT", "BUSY")
+    session = begin(
+        ground, "".join(f"clear; echo {word}; read line\n" for word in turns), adapter="copilot", more=known
+    )
+    eventually(lambda: report(session).get("state") == "idle", 30)
+    with link(session) as keys, link(session) as asking, ThreadPoolExecutor(1) as beside:
+        keys.send(wire.INPUT, b"\n")
+        eventually(lambda: b"LOADING" in session.output())
+        answer = beside.submit(asking.request, "send", text="hello", enter=True, force=False, timeout_s=60)
+        eventually(lambda: report(session).get("state") == "unknown", 30)
+        assert not answer.done()
+        keys.send(wire.INPUT, b"\n")
+        assert answer.result()["proof"] == "screen: working"
+    ground.end(session)
 
 
 @pytest.mark.parametrize(

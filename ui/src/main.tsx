@@ -4,6 +4,7 @@ import "./style/page.css";
 import "./style/list.css";
 import "./style/session.css";
 import "./style/panels.css";
+import "./style/diff.css";
 import "./style/help.css";
 import { render } from "preact";
 import { App } from "./components/App";

@@ -28,6 +28,9 @@ LINK, NO_LINK = b"\x1b]8;;%s\x1b\\", b"\x1b]8;;\x1b\\"
 LINK_BEGINS = b"]8;"
 OPEN_LINK = re.compile(rb"\x1b\]8;([\w=:.-]*);([^\x00-\x1f\x7f]*)\x1b\\")
 LONGEST_LINK = 2048
+CLUSTERS = 2027
+"""The mode in which a letter made of several (👩‍💻, a flag) takes the columns of one. Agents count so without asking
+for it, as Ghostty does, and move the cursor by what they have counted."""
 
 POINTERS = (
     *("bool*", "size_t*", "uint8_t*", "uint8_t**", "uint16_t*", "uint64_t*"),
@@ -56,6 +59,8 @@ class GhosttyScreen:
         self._set("SCROLLBACK_MAX_BYTES", "size_t", HISTORY_BYTES)
         self._set("CONTINUATION_MAX_BYTES", "size_t", LONGEST_CONTINUATION)
         self._set("KITTY_IMAGE_STORAGE_LIMIT", "uint64_t", 0)
+        for option in ("MODE_DEFAULT", "MODE"):
+            self._set(option, "GhosttyTerminalModeConfig", (CLUSTERS, True))
 
     @property
     def cols(self) -> int:
