@@ -21,4 +21,5 @@ import "prismjs/components/prism-tsx";
 import "prismjs/components/prism-yaml";
 
 Prism.manual = true;
+
 export { Prism };

@@ -69,6 +69,6 @@ export function piecesOf(path: string, text: string): Piece[] {
 
 function flat(token: string | Prism.Token | readonly (string | Prism.Token)[]): string {
   if (typeof token === "string") return token;
-  if (token instanceof Array) return token.map(flat).join("");
+  if (Array.isArray(token)) return token.map(flat).join("");
   return flat((token as Prism.Token).content as string | Prism.Token);
 }

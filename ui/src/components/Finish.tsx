@@ -45,7 +45,9 @@ export function Finish({ session, onClose }: { session: Session; onClose: () => 
             void finish();
           }}
         >
-          {plan.working ? <p class="trouble">The agent is still working. Wait until it has finished, or stop it.</p> : null}
+          {plan.working ? (
+            <p class="trouble">The agent is still working. Wait until it has finished, or stop it.</p>
+          ) : null}
           {STEPS.map(([step, says]) => {
             const { text, why } = says(plan, steps);
             return (
@@ -136,7 +138,10 @@ const STEPS: [Step, Says][] = [
   ],
   [
     "remove",
-    ({ folder, live }) => ({ text: `${live ? "Stop the agent and remove" : "Remove"} the worktree ${folder}`, why: "" }),
+    ({ folder, live }) => ({
+      text: `${live ? "Stop the agent and remove" : "Remove"} the worktree ${folder}`,
+      why: "",
+    }),
   ],
 ];
 
