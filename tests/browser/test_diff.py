@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.browser.windows import Window, expect
-from tests.ground import Ground
+from tests.ground import Ground, Truth
 from tests.repos import Repo
 
 READER = """stty -echo; while read line; do
@@ -41,7 +43,7 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
     page.get_by_label("Comment on src/<b>new.txt line 1").fill("and this?")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Send 2 comments").click()
-    expect(page.locator(".notice")).to_contain_text("2 comments: Typed, not confirmed")
+    expect(page.locator(".notices")).to_contain_text("2 comments: Typed, not confirmed")
     for line in ("<Comment on src/shop.py:2>", "<> +    return 2>", "<Why not 3?>", "<and this?>"):
         window.expect_shown(line)
     expect(page.locator(".commented")).to_have_count(0)
@@ -86,4 +88,29 @@ def test_a_file_that_was_viewed_is_folded_until_it_changes_again(ground: Ground,
     repo.write("a.py", "x = 3\n")
     expect(file.get_by_label("Viewed")).not_to_be_checked()
     expect(file.get_by_role("option", name="x = 3")).to_be_visible()
+    ground.end(dev)
+
+
+def test_finish_says_what_will_happen_and_does_only_that(ground: Ground, repo: Repo, window: Window) -> None:
+    repo.commit("README", "old\n")
+    made = ground.hitch("run", "--name", "dev", "--branch", "fix", "--json", "--", "cat", cwd=repo.path).json()
+    dev, tree = Truth(ground.home, made["id"]), Path(made["workspace"]["path"])
+    (tree / "README").write_text("better\n")
+    (tree / "new").write_text("new\n")
+    page = window.page
+    window.open_session("dev")
+    page.get_by_role("button", name="Diff").click()
+    page.get_by_role("button", name="Finish…").click()
+    dialog = page.get_by_role("dialog", name="Finish dev")
+    expect(dialog.get_by_label("Commit 2 files on fix")).to_be_checked()
+    expect(dialog.get_by_label("Merge fix into")).to_be_checked()
+    expect(dialog.get_by_label("Push")).to_be_disabled()
+    expect(dialog).to_contain_text("The repository has no remote.")
+    expect(dialog.get_by_label("remove the worktree")).not_to_be_checked()
+    dialog.get_by_label("Message").fill("Better words")
+    dialog.get_by_role("button", name="Commit, merge").click()
+    expect(page.locator(".notices")).to_contain_text("Committed")
+    assert (repo.path / "README").read_text() == "better\n"
+    assert repo.git("log", "-1", "--format=%s") == "Better words"
+    assert tree.exists()
     ground.end(dev)

@@ -9,7 +9,8 @@ type Step = "commit" | "merge" | "push" | "remove";
 /** Commit, merge, push and remove the worktree: each only after it was said what will happen. */
 export function Finish({ session, onClose }: { session: Session; onClose: () => void }) {
   const box = useRef<HTMLDialogElement>(null);
-  const { value: plan, trouble } = useFetched<FinishPlan>(sessionPath(session.id, "finish"), session.since ?? "");
+  const stamp = `${session.headline} ${session.since}`;
+  const { value: plan, trouble } = useFetched<FinishPlan>(sessionPath(session.id, "finish"), stamp);
   const [message, setMessage] = useState<string | null>(null);
   const [chosen, setChosen] = useState<ReadonlySet<Step> | null>(null);
   const [state, setState] = useState<{ busy: boolean; trouble: string }>({ busy: false, trouble: "" });
@@ -167,7 +168,7 @@ function summary(done: Finished): string {
     done.merge ? `merged as ${done.merge.slice(0, 9)}` : "",
     done.push ? `pushed ${done.push.branch} to ${done.push.remote}` : "",
     done.removed ? "worktree removed" : "",
-    ...done.notes,
+    ...(done.notes ?? []),
   ].filter(Boolean);
   const text = parts.join(", ") || "nothing to do";
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
