@@ -102,7 +102,7 @@ function Files({ files, patches, isViewed }: FilesProps) {
           const cut = file.path.lastIndexOf("/") + 1;
           return (
             <li key={file.path} class={patch && isViewed(patch) ? "viewed" : ""}>
-              <button type="button" class="link" title={file.path} onClick={() => goTo(file.path)}>
+              <button type="button" class="jump" title={file.path} onClick={() => goTo(file.path)}>
                 <span class="folder">{file.path.slice(0, cut)}</span>
                 {file.path.slice(cut)}
               </button>

@@ -32,7 +32,7 @@ export function ReviewBar({ session, onOpen }: { session: Session; onOpen: (line
       <ul>
         {all.map((comment) => (
           <li key={placeOf(comment.line)}>
-            <button type="button" class="link" onClick={() => onOpen(comment.line)}>
+            <button type="button" class="jump" onClick={() => onOpen(comment.line)}>
               {comment.line.path}:{comment.line.line}
             </button>{" "}
             {comment.text}
