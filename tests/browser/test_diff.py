@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.browser.windows import Window, expect
-from tests.ground import Ground
+from tests.ground import Ground, Truth
 from tests.repos import Repo
 
 READER = """stty -echo; while read line; do
@@ -33,26 +35,82 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
     expect(comment).to_be_focused()
     comment.fill("Why not 3?")
     page.keyboard.press("Enter")
-    said = page.locator(".comment-box [role=status]")
-    expect(said).to_have_text("Typed, not confirmed")
-    for line in ("<Comment on src/shop.py:2>", "<> +    return 2>", "<Why not 3?>"):
+    patch = page.get_by_role("listbox", name="Patch of src/shop.py")
+    expect(patch).to_be_focused()
+    expect(page.locator(".commented")).to_have_text("+    return 2")
+    assert b"Comment" not in dev.output(), "a comment is sent when the person says so"
+    page.get_by_role("option", name="first").click()
+    page.get_by_label("Comment on src/<b>new.txt line 1").fill("and this?")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Send 2 comments").click()
+    expect(page.locator(".notices")).to_contain_text("2 comments: Typed, not confirmed")
+    for line in ("<Comment on src/shop.py:2>", "<> +    return 2>", "<Why not 3?>", "<and this?>"):
         window.expect_shown(line)
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("listbox", name="Patch")).to_be_focused()
+    expect(page.locator(".commented")).to_have_count(0)
 
     # by keyboard, and refused: the agent asks for a permission
+    patch.focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     comment.fill("now block")
     page.keyboard.press("Enter")
+    page.get_by_role("button", name="Send 1 comment").click()
     window.expect_shown("<now block>")
-    expect(window.label("dev")).to_contain_text("needs you")
-    comment.fill("one more")
-    page.locator(".comment-box").get_by_role("button", name="Send").click()
-    expect(said).to_contain_text("waiting for a permission")
-    expect(comment).to_have_value("one more")
-    expect(window.rows).not_to_contain_text("one more")
     assert b"<Comment on src/shop.py:2 (deleted)>" in dev.output()
+    page.get_by_role("option", name="return 2").click()
+    comment.fill("one more")
+    page.keyboard.press("Enter")
+    bar = page.get_by_role("group", name="Comments")
+    expect(bar.get_by_role("status")).to_contain_text("waiting for a permission")
+    expect(bar.get_by_role("button", name="Send 1 comment")).to_be_disabled()
+    expect(window.rows).not_to_contain_text("one more")
     ground.end(dev)
-    expect(comment).to_be_disabled()
+    expect(bar).to_contain_text("one more")
+
+
+def test_a_file_that_was_viewed_is_folded_until_it_changes_again(ground: Ground, repo: Repo, window: Window) -> None:
+    repo.commit("a.py", "x = 1\n")
+    dev = ground.begin_sh("exec cat", name="dev", place=repo.path)
+    repo.write("a.py", 'x = "two"  # why\n')
+    page = window.page
+    window.open_session("dev")
+    page.get_by_role("button", name="Diff").click()
+    file = page.get_by_role("region", name="a.py")
+    expect(file.locator(".added .code-string")).to_have_text('"two"')
+    expect(file.locator(".added .code-comment")).to_have_text("# why")
+    added = file.get_by_role("option", name="two")
+    expect(added).to_have_attribute("data-is", "1")
+    file.get_by_label("Viewed").check()
+    expect(added).to_have_count(0)
+    page.reload()
+    expect(file.get_by_label("Viewed")).to_be_checked()
+    repo.write("a.py", "x = 3\n")
+    expect(file.get_by_label("Viewed")).not_to_be_checked()
+    expect(file.get_by_role("option", name="x = 3")).to_be_visible()
+    ground.end(dev)
+
+
+def test_finish_says_what_will_happen_and_does_only_that(ground: Ground, repo: Repo, window: Window) -> None:
+    repo.commit("README", "old\n")
+    made = ground.hitch("run", "--name", "dev", "--branch", "fix", "--json", "--", "cat", cwd=repo.path).json()
+    dev, tree = Truth(ground.home, made["id"]), Path(made["workspace"]["path"])
+    (tree / "README").write_text("better\n")
+    (tree / "new").write_text("new\n")
+    page = window.page
+    window.open_session("dev")
+    page.get_by_role("button", name="Diff").click()
+    page.get_by_role("button", name="Finish…").click()
+    dialog = page.get_by_role("dialog", name="Finish dev")
+    expect(dialog.get_by_label("Commit 2 files on fix")).to_be_checked()
+    expect(dialog.get_by_label("Merge fix into")).to_be_checked()
+    expect(dialog.get_by_label("Push")).to_be_disabled()
+    expect(dialog).to_contain_text("The repository has no remote.")
+    expect(dialog.get_by_label("remove the worktree")).not_to_be_checked()
+    dialog.get_by_label("Message").fill("Better words")
+    dialog.get_by_role("button", name="Commit, merge").click()
+    expect(page.locator(".notices")).to_contain_text("Committed")
+    assert (repo.path / "README").read_text() == "better\n"
+    assert repo.git("log", "-1", "--format=%s") == "Better words"
+    assert tree.exists()
+    ground.end(dev)

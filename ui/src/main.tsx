@@ -5,6 +5,7 @@ import "./style/list.css";
 import "./style/session.css";
 import "./style/panels.css";
 import "./style/new.css";
+import "./style/diff.css";
 import "./style/help.css";
 import "./style/home.css";
 import "./style/palette.css";

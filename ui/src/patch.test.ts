@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { commentOn, hunksOf, type PatchLine } from "./patch";
+import { commentOn, filesOf, hunksOf, type PatchLine } from "./patch";
 
 const PATCH = `diff --git a/src/a.py b/src/a.py
 index 1..2 100644
@@ -47,9 +47,23 @@ test("each line has its place in its file", () => {
 });
 
 test("a comment quotes its line and presses no keys", () => {
-  const line: PatchLine = { kind: "added", path: "a\x1b[2J.py", line: 7, text: "+x = 1\r" };
+  const line: PatchLine = { kind: "added", path: "a\x1b[2J.py", line: 7, was: 0, is: 7, text: "+x = 1\r" };
   expect(commentOn(line, " rename\r\nthis\x03 ")).toBe("Comment on a\ufffd[2J.py:7\n> +x = 1\n\nrename\nthis\ufffd");
   expect(commentOn({ ...line, kind: "deleted", path: "a.py", text: "-y" }, "why?")).toBe(
     "Comment on a.py:7 (deleted)\n> -y\nwhy?",
   );
+});
+
+test("lines are numbered as they were and as they are, file by file", () => {
+  const files = filesOf(hunksOf(PATCH, 100).lines);
+  expect(files.map((file) => file.path)).toEqual(["src/a.py", "gone.txt", 'odd\t"name', "x.png"]);
+  const numbers = files[0]!.lines.filter((line) => line.line > 0).map((line) => [line.was, line.is]);
+  expect(numbers).toEqual([
+    [10, 10],
+    [11, 0],
+    [0, 11],
+    [0, 41],
+    [0, 42],
+  ]);
+  expect(files[3]!.lines.map((line) => line.kind)).toEqual(["note"]);
 });

@@ -6,6 +6,25 @@ export interface PatchLine {
   path: string;
   /** In the file as it is; for a deleted line, as it was. 0 where there is none. */
   line: number;
+  /** The numbers of the line as it was and as it is; 0 where it was not, or is not. */
+  was: number;
+  is: number;
+}
+
+/** The changes of one file. */
+export interface PatchFile {
+  path: string;
+  lines: PatchLine[];
+}
+
+/** The lines, file by file; what is said of a file before its first hunk is left out. */
+export function filesOf(lines: readonly PatchLine[]): PatchFile[] {
+  const files: PatchFile[] = [];
+  for (const line of lines) {
+    if (line.kind === "file") files.push({ path: line.path, lines: [] });
+    else files.at(-1)?.lines.push(line);
+  }
+  return files;
 }
 
 export function hunksOf(patch: string, most: number): { lines: PatchLine[]; left: number } {
@@ -14,22 +33,27 @@ export function hunksOf(patch: string, most: number): { lines: PatchLine[]; left
   for (const text of patch.replace(/\n$/, "").split("\n")) {
     if (text.startsWith("diff --git ")) {
       inHunk = false;
-      lines.push({ kind: "file", text, path: "", line: 0 });
+      path = /^diff --git (?:"a\/.*" |a\/.* )("b\/.*"|b\/.*)$/.exec(text)?.[1] ?? "";
+      path = path && nameOf(path);
+      lines.push({ kind: "file", text, path, line: 0, was: 0, is: 0 });
     } else if (text.startsWith("@@")) {
       inHunk = true;
       const numbers = /^@@ -(\d+)(?:,\d+)? \+(\d+)/.exec(text);
       [was, is] = [Number(numbers?.[1] ?? 0), Number(numbers?.[2] ?? 0)];
-      lines.push({ kind: "hunk", text, path, line: 0 });
+      lines.push({ kind: "hunk", text, path, line: 0, was: 0, is: 0 });
     } else if (!inHunk) {
       const named = /^(?:---|\+\+\+) (.+)$/.exec(text)?.[1];
-      if (named && named !== "/dev/null") path = nameOf(named);
-      if (text.startsWith("Binary")) lines.push({ kind: "note", text, path: "", line: 0 });
-    } else if (text.startsWith("+")) lines.push({ kind: "added", text, path, line: is++ });
-    else if (text.startsWith("-")) lines.push({ kind: "deleted", text, path, line: was++ });
-    else if (text.startsWith("\\")) lines.push({ kind: "note", text, path: "", line: 0 });
+      if (named && named !== "/dev/null") {
+        path = nameOf(named);
+        const file = lines.findLast((line) => line.kind === "file");
+        if (file) file.path = path;
+      }
+      if (text.startsWith("Binary")) lines.push({ kind: "note", text, path: "", line: 0, was: 0, is: 0 });
+    } else if (text.startsWith("+")) lines.push({ kind: "added", text, path, line: is, was: 0, is: is++ });
+    else if (text.startsWith("-")) lines.push({ kind: "deleted", text, path, line: was, was: was++, is: 0 });
+    else if (text.startsWith("\\")) lines.push({ kind: "note", text, path: "", line: 0, was: 0, is: 0 });
     else {
-      lines.push({ kind: "same", text, path, line: is++ });
-      was++;
+      lines.push({ kind: "same", text, path, line: is, was: was++, is: is++ });
     }
   }
   return { lines: lines.slice(0, most), left: Math.max(0, lines.length - most) };

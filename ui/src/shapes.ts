@@ -203,8 +203,40 @@ export interface Fact {
   at: string | null;
 }
 
-/** x */
-export interface X {
+/** `working`: the agent works, so nothing is done without `force`. `message` is what a commit says if nobody */
+export interface FinishPlan {
+  working: boolean;
+  live: boolean;
+  branch: string;
+  folder: string;
+  message: string;
+  commit: CommitPlan;
+  merge: MergePlan | null;
+  push: PushPlan | null;
+  pull_request: string[] | null;
+}
+
+/** The steps to do, in this order. */
+export interface FinishWish {
+  commit?: boolean;
+  merge?: boolean;
+  push?: boolean;
+  remove?: boolean;
+  message?: string;
+  into?: string | null;
+  force?: boolean;
+}
+
+/** What was done: the commits, the ref that keeps what was not committed before, the folder that was removed. */
+export interface Finished {
+  snapshot: string | null;
+  commit: string | null;
+  merge: string | null;
+  push: Pushed | null;
+  removed: string | null;
+  pull_request: string[] | null;
+  notes?: string[];
+  session: Session;
 }
 
 export interface ForkWish {
@@ -380,10 +412,15 @@ export interface PromptAnswer {
   session: Session;
 }
 
-export interface PushSubscription {
-  id: string;
-  created_at: string;
-  by: string;
+export interface PushPlan {
+  remote: string;
+  url: string;
+}
+
+export interface Pushed {
+  remote: string;
+  url: string;
+  branch: string;
 }
 
 /** The state-machine page's answer: its own word, and our whole shape. `resumed`: the same conversation. */

@@ -1,35 +1,19 @@
-import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, ask, sessionPath } from "../api";
-import { commentOn, type PatchLine } from "../patch";
-import type { PromptAnswer, Session } from "../shapes";
-import { receipt } from "../words";
+import { useEffect, useRef } from "preact/hooks";
+import type { PatchLine } from "../patch";
+import { commentsOf, placeOf, setComment } from "../review";
+import type { Session } from "../shapes";
 
-type Sent = { state: "writing" | "sending" | "sent" | "refused"; text: string };
-const WRITING: Sent = { state: "writing", text: "" };
-
-/** A remark about a line of the difference, sent to the agent as a prompt. */
+/** A remark about a line of the difference. It is kept with the others until all are sent. */
 export function CommentBox({ session, line, onClose }: { session: Session; line: PatchLine; onClose: () => void }) {
-  const [sent, setSent] = useState<Sent>(WRITING);
   const field = useRef<HTMLTextAreaElement>(null);
+  const before = commentsOf(session.id).find((comment) => placeOf(comment.line) === placeOf(line))?.text ?? "";
   useEffect(() => {
-    setSent(WRITING);
+    if (field.current) field.current.value = before;
     field.current?.focus();
   }, [line]);
-  const enabled = session.takes_prompt;
-  const send = async () => {
-    const comment = field.current?.value ?? "";
-    if (!comment.trim() || sent.state === "sending" || !enabled) return;
-    setSent({ state: "sending", text: "" });
-    try {
-      const answer = await ask<PromptAnswer>("POST", sessionPath(session.id, "prompt"), {
-        text: commentOn(line, comment),
-      });
-      if (field.current) field.current.value = "";
-      setSent({ state: "sent", text: receipt(answer) });
-    } catch (error) {
-      const hint = error instanceof ApiError && error.hint ? `; ${error.hint}` : "";
-      setSent({ state: "refused", text: `${(error as Error).message}${hint}` });
-    }
+  const keep = () => {
+    setComment(session.id, line, field.current?.value ?? "");
+    onClose();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Escape") {
@@ -38,7 +22,7 @@ export function CommentBox({ session, line, onClose }: { session: Session; line:
     }
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.target === field.current) {
       event.preventDefault();
-      void send();
+      keep();
     }
   };
   return (
@@ -48,7 +32,7 @@ export function CommentBox({ session, line, onClose }: { session: Session; line:
       onKeyDown={onKeyDown}
       onSubmit={(event) => {
         event.preventDefault();
-        void send();
+        keep();
       }}
     >
       <p>
@@ -61,18 +45,14 @@ export function CommentBox({ session, line, onClose }: { session: Session; line:
         ref={field}
         rows={2}
         aria-label={`Comment on ${line.path} line ${line.line}`}
-        placeholder={enabled ? "Comment for the agent" : "Cannot take a prompt right now"}
-        disabled={!enabled}
+        placeholder="Comment for the agent; it is sent together with the others"
       />
-      <p role="status" class={sent.state === "refused" ? "trouble" : "done"}>
-        {sent.text}
-      </p>
       <div class="buttons">
         <button type="button" onClick={onClose}>
           Close
         </button>
-        <button type="submit" class="primary" disabled={!enabled || sent.state === "sending"}>
-          Send
+        <button type="submit" class="primary">
+          {before ? "Change" : "Add"}
         </button>
       </div>
     </form>

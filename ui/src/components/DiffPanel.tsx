@@ -1,39 +1,62 @@
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useDifference } from "../changes";
-import { hunksOf, type PatchLine } from "../patch";
-import type { Session } from "../shapes";
+import { filesOf, hunksOf, type PatchFile, type PatchLine } from "../patch";
+import { commentsOf, setViewed, viewed, viewKey } from "../review";
+import type { ChangedFile, Session } from "../shapes";
 import { owner } from "../store";
+import { loadSyntax } from "../syntax";
 import { CommentBox } from "./CommentBox";
+import { DiffFile } from "./DiffFile";
+import { Finish } from "./Finish";
+import { ReviewBar } from "./ReviewBar";
 
 const MOST_LINES = 3000;
 
-/** What the session changed since it began: committed, uncommitted and untracked. A line can be commented on. */
+/** What the session changed since it began: committed, uncommitted and untracked. Lines can be commented on. */
 export function DiffPanel({ session }: { session: Session }) {
   const { value, trouble } = useDifference(session.id, session.state);
   const [chosen, setChosen] = useState<PatchLine | null>(null);
-  const patch = useRef<HTMLDivElement>(null);
+  const [finishing, setFinishing] = useState(false);
+  const body = useRef<HTMLDivElement>(null);
+  const { lines, left } = useMemo(() => hunksOf(value?.patch ?? "", MOST_LINES), [value?.patch]);
+  const files = useMemo(() => filesOf(lines), [lines]);
+  useEffect(loadSyntax, []);
   if (trouble) return <p class="quiet">{trouble}</p>;
   if (!value) return null;
-  if (value.files.length === 0) return <p class="quiet">Nothing changed.</p>;
-  const { lines, left } = hunksOf(value.patch, MOST_LINES);
+  if (value.files.length === 0)
+    return (
+      <div class="diff">
+        <p class="quiet">Nothing changed.</p>
+        <FinishButton session={session} onClick={() => setFinishing(true)} />
+        {finishing ? <Finish session={session} onClose={() => setFinishing(false)} /> : null}
+      </div>
+    );
+  const isViewed = (file: PatchFile) => viewed.value.has(viewKey(session.id, file));
   return (
-    <>
-      <ul class="changed-files">
-        {value.files.map((file) => (
-          <li key={file.path}>
-            <code>{file.path}</code>
-            <span class="counts">
-              {file.untracked ? "new " : ""}
-              <ins>+{file.added ?? "?"}</ins> <del>−{file.deleted ?? "?"}</del>
-            </span>
-          </li>
+    <div class="diff" ref={body}>
+      <div class="diff-head">
+        <Files files={value.files} patches={files} isViewed={isViewed} />
+        <p class="quiet">
+          {files.filter(isViewed).length} of {files.length} viewed. n and p go to the next and the previous change
+          {owner.value ? "; click a line, or press Enter on it, to comment" : ""}.
+        </p>
+        <FinishButton session={session} onClick={() => setFinishing(true)} />
+      </div>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the lines inside have the focus */}
+      <div class="diff-files" onKeyDown={(event) => stepThrough(event, body.current)}>
+        {files.map((file) => (
+          <DiffFile
+            key={file.path}
+            file={file}
+            session={session}
+            viewed={isViewed(file)}
+            onViewed={(is) => setViewed(viewKey(session.id, file), is)}
+            chosen={chosen}
+            onChoose={owner.value ? setChosen : undefined}
+          />
         ))}
-      </ul>
-      {owner.value ? (
-        <p class="quiet">Click a line, or choose one with the arrow keys and Enter, to comment on it.</p>
-      ) : null}
-      <Patch lines={lines} chosen={chosen} onChoose={owner.value ? setChosen : undefined} box={patch} />
-      {value.cut ? <p class="quiet">The diff is too large; only its beginning is shown.</p> : null}
+      </div>
+      {value.cut ? <p class="quiet">The changes are too large; only their beginning is shown.</p> : null}
       {left > 0 ? <p class="quiet">{left} more lines; hitch diff shows them all.</p> : null}
       {chosen ? (
         <CommentBox
@@ -41,76 +64,77 @@ export function DiffPanel({ session }: { session: Session }) {
           line={chosen}
           onClose={() => {
             setChosen(null);
-            patch.current?.focus();
+            body.current?.querySelector<HTMLElement>(".patch:has(.active)")?.focus();
           }}
         />
+      ) : commentsOf(session.id).length > 0 ? (
+        <ReviewBar session={session} onOpen={setChosen} />
       ) : null}
-    </>
-  );
-}
-
-interface PatchProps {
-  lines: readonly PatchLine[];
-  chosen: PatchLine | null;
-  onChoose: ((line: PatchLine) => void) | undefined;
-  box: { current: HTMLDivElement | null };
-}
-
-/** A list box whose options are the lines: one of them is the active one, and Enter or a click chooses it. */
-function Patch({ lines, chosen, onChoose, box }: PatchProps) {
-  const id = useId();
-  const [active, setActive] = useState(-1);
-  const places = lines.flatMap((line, at) => (line.line > 0 ? [at] : []));
-  const isChosen = (line: PatchLine) => chosen !== null && place(line) === place(chosen);
-  useEffect(() => {
-    if (active >= 0) document.getElementById(`${id}-${active}`)?.scrollIntoView({ block: "nearest" });
-  }, [active]);
-  const onKeyDown = (event: KeyboardEvent) => {
-    const at = places.indexOf(active);
-    const to = { ArrowDown: at + 1, ArrowUp: Math.max(at, 1) - 1, Home: 0, End: places.length - 1 }[event.key];
-    const line = lines[active];
-    if (to !== undefined && places[to] !== undefined) setActive(places[to]);
-    else if ((event.key === "Enter" || event.key === " ") && line) onChoose?.(line);
-    else return;
-    event.preventDefault();
-  };
-  const onClick = (line: PatchLine, at: number) => {
-    // text that is being selected, to be copied, is no choice
-    if (document.getSelection()?.type === "Range") return;
-    setActive(at);
-    onChoose?.(line);
-  };
-  return (
-    <div
-      class="patch"
-      ref={box}
-      tabIndex={0}
-      role="listbox"
-      aria-label="Patch"
-      aria-activedescendant={places.includes(active) ? `${id}-${active}` : undefined}
-      onKeyDown={onKeyDown}
-    >
-      {lines.map((line, at) =>
-        line.line === 0 ? (
-          <div key={at} class={line.kind} role="presentation">
-            {line.text}
-          </div>
-        ) : (
-          // biome-ignore lint/a11y: the list box has the focus and the keys
-          <div
-            key={at}
-            id={`${id}-${at}`}
-            class={`${line.kind}${at === active ? " active" : ""}`}
-            role="option"
-            aria-selected={isChosen(line)}
-            onClick={() => onClick(line, at)}
-          >
-            {line.text}
-          </div>
-        ),
-      )}
+      {finishing ? <Finish session={session} onClose={() => setFinishing(false)} /> : null}
     </div>
   );
 }
 
-const place = (line: PatchLine): string => `${line.kind === "deleted" ? "-" : "+"}${line.line} ${line.path}`;
+function FinishButton({ session, onClick }: { session: Session; onClick: () => void }) {
+  if (!owner.value || session.workspace.id === null) return null;
+  return (
+    <button type="button" class="finish" onClick={onClick}>
+      Finish…
+    </button>
+  );
+}
+
+interface FilesProps {
+  files: readonly ChangedFile[];
+  patches: readonly PatchFile[];
+  isViewed: (file: PatchFile) => boolean;
+}
+
+/** Every file with its folder once, and how much of it changed. A click goes there. */
+function Files({ files, patches, isViewed }: FilesProps) {
+  const byPath = new Map(patches.map((file) => [file.path, file]));
+  return (
+    <ul class="changed-files">
+      {[...files]
+        .sort((a, b) => a.path.localeCompare(b.path))
+        .map((file) => {
+          const patch = byPath.get(file.path);
+          const cut = file.path.lastIndexOf("/") + 1;
+          return (
+            <li key={file.path} class={patch && isViewed(patch) ? "viewed" : ""}>
+              <button type="button" class="jump" title={file.path} onClick={() => goTo(file.path)}>
+                <span class="folder">{file.path.slice(0, cut)}</span>
+                {file.path.slice(cut)}
+              </button>
+              <span class="counts">
+                {file.untracked ? <span class="new">new</span> : null} <ins>+{file.added ?? "?"}</ins>{" "}
+                <del>−{file.deleted ?? "?"}</del>
+              </span>
+            </li>
+          );
+        })}
+    </ul>
+  );
+}
+
+export const anchorOf = (path: string): string => `file ${path}`;
+
+function goTo(path: string): void {
+  const file = document.getElementById(anchorOf(path));
+  file?.scrollIntoView({ block: "start" });
+  file?.querySelector<HTMLElement>(".patch")?.focus({ preventScroll: true });
+}
+
+/** `n` and `p`: to the next and the previous file, from wherever the focus is. */
+function stepThrough(event: KeyboardEvent, body: HTMLElement | null): void {
+  if (!body || (event.key !== "n" && event.key !== "p") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if ((event.target as HTMLElement).closest("textarea, input")) return;
+  const patches = [...body.querySelectorAll<HTMLElement>(".patch")];
+  const at = patches.findIndex((patch) => patch.contains(document.activeElement));
+  const next = patches[at + (event.key === "n" ? 1 : -1)];
+  if (!next) return;
+  event.preventDefault();
+  event.stopPropagation();
+  next.closest(".diff-file")?.scrollIntoView({ block: "start" });
+  next.focus({ preventScroll: true });
+}
