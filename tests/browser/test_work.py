@@ -48,8 +48,6 @@ def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProce
     expect(page.locator(".timeline")).to_contain_text("stopping → stopped (run 1)")
 
 
-
-
 def test_the_recording_is_downloaded(ground: Ground, window: Window) -> None:
     dev = ground.begin_sh("echo hello; exec cat", name="dev")
     window.open_session("dev")

@@ -239,6 +239,23 @@ export interface Finished {
   session: Session;
 }
 
+/** `repository` says that it is the top of a git repository. */
+export interface Folder {
+  path: string;
+  repository: boolean;
+}
+
+/** `path` is what was typed, in full, `home` what `~` stands for, `repository` the one that `path` is in. */
+export interface Folders {
+  path: string;
+  home: string;
+  is_folder: boolean;
+  repository: string | null;
+  branch: string | null;
+  folders: Folder[];
+  cut: boolean;
+}
+
 export interface ForkWish {
   name?: string | null;
 }
@@ -415,6 +432,12 @@ export interface PromptAnswer {
 export interface PushPlan {
   remote: string;
   url: string;
+}
+
+export interface PushSubscription {
+  id: string;
+  created_at: string;
+  by: string;
 }
 
 export interface Pushed {
