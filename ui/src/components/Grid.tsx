@@ -1,9 +1,10 @@
 import "../style/grid.css";
 import { useEffect, useRef } from "preact/hooks";
 import { Picture } from "../pictures";
+import { filter, listed } from "../rail";
 import { go } from "../router";
 import type { Session } from "../shapes";
-import { filter, labelOf, listed, tabs } from "../store";
+import { labelOf, tabs } from "../store";
 import { Dot } from "./Dot";
 import { HeadlineBar } from "./Headline";
 
