@@ -43,7 +43,8 @@ def test_run_with_a_branch_works_in_a_leased_worktree_of_it(ground: Ground, repo
     (shape,) = ground.hitch("ps", "--json").json()
     (workspace,) = store.listed(str(ground.home))
     assert shape["name"] == "sleep-fix"
-    assert shape["workspace"] == {"id": workspace.id, "path": workspace.path, "branch": "fix"}
+    place = {"id": workspace.id, "path": workspace.path, "branch": "fix", "repository": str(repo.path)}
+    assert shape["workspace"] == place
     assert os.readlink(f"/proc/{dev.agent_pid()}/cwd") == workspace.path
     assert dev.state_file()["workspace_id"] == workspace.id
     stored = record(dev)
