@@ -25,7 +25,7 @@ def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProce
     dialog.get_by_label("on branch").fill("fix-auth")
     dialog.get_by_role("radio", name="Command").check()
     dialog.get_by_role("textbox", name="Command").fill("sh -c 'echo \"one  word\"; exec cat'")
-    dialog.get_by_text("More", exact=True).click()
+    dialog.locator(".more > summary").click()
     dialog.get_by_label("Name").fill("fixer")
     dialog.get_by_role("button", name="Start").click()
     expect(page.locator(".pane")).to_have_attribute("aria-label", "fixer")

@@ -24,14 +24,14 @@ CHECKS = {
     "checks": {"negative_data_rejection": {"expected-statuses": REJECTED}},
     # No schema can say which folders and programs there are: what fits it may still be refused.
     "operations": [
-        {
-            "include-name": "POST /api/sessions",
-            "checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", 404, 409, 422]}},
-        },
-        {  # nor which addresses are those of push services
-            "include-name": "POST /api/notifications/subscriptions",
-            "checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", 422]}},
-        },
+        {"include-name": name, "checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", 404, 409, 422]}}}
+        # nor which addresses are those of push services
+        for name in (
+            "POST /api/sessions",
+            "POST /api/workspaces",
+            "GET /api/folders",
+            "POST /api/notifications/subscriptions",
+        )
     ],
 }
 
