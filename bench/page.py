@@ -142,11 +142,6 @@ def measure(*, quick: bool) -> list[Row]:
         page.get_by_role("button", name="Grid").click()
         page.wait_for_function(GRID_IS_FULL, arg=count)
         rows += smooth(page, for_s, f"{count} live pictures in the grid", empty, at_most(30, "%"))
-        page.set_viewport_size(SIZE)
-        page.get_by_role("button", name="Grid").click()
-        open_all(page, talking)
-        visit(page)
-        rows += typed(stage, page, keys, anchor_keys, f", {count} others talking in open tabs")
         return rows
 
 
@@ -155,13 +150,6 @@ GRID_IS_FULL = """
     one.getBoundingClientRect().bottom <= innerHeight && one.querySelector("canvas")?.textContent.includes("talk")
 ).length >= count
 """
-
-
-def visit(page: Page) -> None:
-    """Look at each tab once: from then on its terminal is kept up to date."""
-    for tab in page.locator(".tab-name").all():
-        tab.click()
-        page.wait_for_function("document.querySelector('.pane .xterm-rows')?.textContent.includes('talk')")
 
 
 def open_all(page: Page, sessions: list[Session]) -> None:
