@@ -32,7 +32,7 @@ class Settings:
     idle_after: Mapping[str, float] = IDLE_AFTER
     log_cap_mib: int = 64
     survivors: str = "keep"
-    detach_key: str = "ctrl-b d"
+    detach_key: str = ""
     pids_max: int = 8192
     memory_max_mib: int = 0
     on_shutdown: str = "keep"

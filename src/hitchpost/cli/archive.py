@@ -14,7 +14,7 @@ from hitchpost.text import visible
 @click.command("archive")
 @sessions_argument
 def command(sessions: tuple[str, ...]) -> None:
-    """Archive ended sessions. They stay readable (`hitch ps --all`), cannot run again, and free their names."""
+    """Archive ended sessions. They stay readable (`hitch ps --all`), take no new run, and free their names."""
     home = open_home()
 
     def archive_session(session: str) -> None:

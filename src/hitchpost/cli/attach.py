@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import termios
@@ -15,9 +16,9 @@ from hitchpost import settings, wire
 from hitchpost.cli import stale
 from hitchpost.cli.attachment import DETACHED, ENDED, KILLED, Attachment
 from hitchpost.cli.common import session_argument, terminal_size
-from hitchpost.cli.keys import Keyboard, parse_detach_key
+from hitchpost.cli.keys import Keyboard, detach_keys, in_words
 from hitchpost.cli.terminal import say
-from hitchpost.errors import KeeperSilent, NoSuchSession, Refused, UsageError
+from hitchpost.errors import FAILURES, KeeperSilent, NoSuchSession, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
 from hitchpost.model.status import is_stale, lives_on, status
@@ -28,6 +29,8 @@ from hitchpost.ops.views.find import find
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent
+from hitchpost.store import runfiles
+from hitchpost.store.session import Session
 from hitchpost.terminal import output
 from hitchpost.terminal.emulators import Emulators, NoEmulator
 from hitchpost.terminal.screen import Losses, RunScreen
@@ -35,6 +38,7 @@ from hitchpost.text import visible
 
 FAILURE, SIGNALLED = 1, 128
 RETRY_S = 0.02
+REPORT_EVERY_S = 1.0
 
 
 @click.command("attach")
@@ -43,7 +47,7 @@ RETRY_S = 0.02
 def command(session: str, read_only: bool) -> None:
     """Enter a session's terminal. Ctrl-B D leaves it running; Ctrl-B twice types one Ctrl-B.
 
-    The setting detach_key changes that key. The session takes the size of the terminal that was typed in last.
+    Inside tmux, Ctrl-\\ twice leaves it. The setting detach_key changes these keys. The session takes the size of the terminal that was typed in last.
     """
     from hitchpost.store.home import open_home
 
@@ -95,15 +99,23 @@ def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool 
     seen = recover(home, session_id, actor=RECOVERY)
     if (client := _own_client(seen, read_only)) is not None:
         return _run_client(home, seen, client)
-    keyboard = Keyboard(parse_detach_key(settings.load().detach_key))
+    keys = detach_keys(settings.load().detach_key, os.environ)
     link = _connect(home, seen, read_only)
     if link is None:
         return _show_end(recover(home, session_id, actor=RECOVERY), emulators)
+    name = seen.record.name
+    leaves = f"{in_words(keys)} leaves it running"
+    say(f"[attached to {name}; {leaves}]")
+    _mark_seen(seen)
     with link:
         folder = os.path.join(seen.run_folder, wire.OUTPUT)
-        visit = Attachment(link, folder, emulators, keyboard, read_only=read_only)
-        outcome = visit.run()
-    name = seen.record.name
+        visit = Attachment(link, folder, emulators, Keyboard(keys), read_only=read_only)
+        visit.title = f"{name}: {leaves}"
+        visit.on_report = lambda: _mark_seen(seen)
+        try:
+            outcome = visit.run()
+        finally:
+            _mark_seen(seen)
     if outcome == DETACHED:
         say(f"[detached from {name}; hitch attach {seen.record.word} comes back]")
         return 0
@@ -115,6 +127,14 @@ def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool 
         say(f"[{name}: {words}]")
         return 0
     return _show_loss(home, seen)
+
+
+def _mark_seen(seen: Observation) -> None:
+    """Somebody has the session before their eyes. Not being able to write that down is no reason to see less."""
+    try:
+        Session(seen.folder, actor="cli").mark_seen()
+    except FAILURES:
+        return
 
 
 def _own_client(seen: Observation, read_only: bool) -> base.OwnClient | None:
@@ -129,8 +149,10 @@ def _run_client(home: str, seen: Observation, client: base.OwnClient) -> int:
     """The runtime's own client, in this terminal."""
     name = seen.record.name
     before = termios.tcgetattr(0)
+    twice = ", pressed twice inside your own tmux" if os.environ.get("TMUX") else ""
+    say(f"[attached to {name}; its tmux's prefix (Ctrl-B, unless you have changed it{twice}), then D, leaves it running]")
     try:
-        code = subprocess.run(client.argv, cwd=seen.folder, env=client.env, check=False).returncode
+        code = _watched(seen, subprocess.Popen(client.argv, cwd=seen.folder, env=client.env))
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)
     try:
@@ -143,6 +165,22 @@ def _run_client(home: str, seen: Observation, client: base.OwnClient) -> int:
     else:
         say(f"[{name}: {_label(now)}]")
     return FAILURE if code else 0
+
+
+def _watched(seen: Observation, client: subprocess.Popen[bytes]) -> int:
+    """The client's exit code. Meanwhile somebody looks at the session, whatever it reports."""
+    over, report = os.pidfd_open(client.pid), None
+    try:
+        while True:
+            now = runfiles.read_report(seen.run_folder)
+            if now != report or report is None:
+                _mark_seen(seen)
+            report = now
+            if select.select([over], [], [], REPORT_EVERY_S)[0]:
+                return client.wait()
+    finally:
+        _mark_seen(seen)
+        os.close(over)
 
 
 def _connect(home: str, seen: Observation, read_only: bool) -> Link | None:

@@ -11,6 +11,7 @@ import os
 import selectors
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 from hitchpost import wire
@@ -48,6 +49,10 @@ class Attachment:
         self.outcome = ""
         self.event: dict[str, Any] | None = None
         self.signal = 0
+        self.title = ""
+        """Of the terminal, until the agent gives it another."""
+        self.on_report: Callable[[], None] = lambda: None
+        """Called when the agent reports something else."""
         self._folder, self._emulators = output_folder, emulators
         self._session = os.path.abspath(output_folder).split(os.sep)[-4]
         self._terminal = Terminal()
@@ -190,6 +195,8 @@ class Attachment:
         elif event["event"] == "resize":
             self._marks.append((int(event["offset"]), int(event["cols"]), int(event["rows"])))
             self._end = max(self._end, int(event["offset"]))
+        elif event["event"] == "attention":
+            self.on_report()
         elif event["event"] == "refused":
             self._terminal.put(b"\a")
 
@@ -290,7 +297,7 @@ class Attachment:
         return (self._screen.cols, self._screen.rows) == self._size or not self._screen.can_paint
 
     def _begin(self) -> None:
-        self._terminal.put(term.KEEP_TITLE)
+        self._terminal.put(term.KEEP_TITLE + (f"\x1b]2;{visible(self.title)}\x1b\\".encode() if self.title else b""))
         self._raw = self._fits()
         if self._raw:
             self._show(self._scroll_away())

@@ -16,7 +16,7 @@ from hitchpost.text import visible
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def command(session: str, yes: bool, as_json: bool) -> None:
-    """End a session and archive it: it stays readable but cannot run again. To continue later, use stop and resume."""
+    """End a session and archive it: it stays readable but takes no new run. To continue later, use stop and resume."""
     home = open_home(create=False)
     seen = find(home, session)
     if not yes:

@@ -35,8 +35,11 @@ GROUPS: dict[str, dict[str, str]] = {
         "answer": "Answer what a session asks, such as a permission.",
         "stop": "End sessions and everything they started.",
         "rename": "Give a session another name.",
+        "pin": "Keep sessions at the top of their section.",
+        "snooze": "Do not be told of a session for some time.",
         "cancel": "End a session and archive it.",
         "archive": "Archive ended sessions; they stay readable.",
+        "unarchive": "Bring archived sessions back.",
         "rm": "Delete sessions and their history; folders are not touched.",
     },
     "Work on files": {

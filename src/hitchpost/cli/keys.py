@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hitchpost.errors import BadSettings
@@ -14,6 +15,7 @@ LONGEST_STRING = 1 << 20
 SHIFT, CTRL, LOCKS = 1, 4, 64 | 128
 PRESS, REPEAT, RELEASE = 1, 2, 3
 MODIFIER_KEYS = range(57441, 57455)
+USUAL, IN_TMUX = "ctrl-b d", "ctrl-\\ ctrl-\\"
 PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 
 SEQUENCE = re.compile(
@@ -79,8 +81,17 @@ def parse_detach_key(text: str) -> tuple[Key, ...]:
     raise BadSettings(f"expected detach_key to be one key or two, such as 'ctrl-b d' or 'ctrl-]', but got {text!r}")
 
 
+def detach_keys(setting: str, env: Mapping[str, str]) -> tuple[Key, ...]:
+    """Those of the setting, else the usual ones: others inside tmux, which takes Ctrl-B for itself."""
+    return parse_detach_key(setting or (IN_TMUX if env.get("TMUX") else USUAL))
+
+
+def in_words(keys: tuple[Key, ...]) -> str:
+    return " ".join(map(str, keys))
+
+
 class Keyboard:
-    """Sorts what the terminal sends. Of a detach key of two keys, the first typed twice is passed on once."""
+    """Sorts what the terminal sends. Of a detach key of two different keys, the first typed twice is passed on once."""
 
     def __init__(self, detach: tuple[Key, ...]) -> None:
         self._first, self._last = (detach[0] if len(detach) == 2 else None), detach[-1]
@@ -191,12 +202,12 @@ class Keyboard:
         again = first.event(token)
         if again in (REPEAT, RELEASE):
             return
-        if again == PRESS:
-            self._armed = b""
-            self._put(INPUT, token)
-        elif self._last.event(token) == PRESS:
+        if self._last.event(token) == PRESS:
             self._armed = b""
             self._put(DETACH, b"")
+        elif again == PRESS:
+            self._armed = b""
+            self._put(INPUT, token)
         elif _is_no_key(token):
             self._put(INPUT, token)
         else:

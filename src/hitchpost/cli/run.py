@@ -153,7 +153,7 @@ def run(options: RunOptions) -> int:
             until_ready=not options.attach,
             new_id=lambda: session,
         )
-    _show(seen, notes, as_json=options.as_json)
+    _show(seen, notes, as_json=options.as_json, attach=options.attach)
     if not options.attach:
         return 0
     from hitchpost.cli.attach import attach_to
@@ -216,7 +216,7 @@ def _spec(options: RunOptions) -> SessionSpec:
     )
 
 
-def _show(seen: Observation, notes: Iterable[str], *, as_json: bool) -> None:
+def _show(seen: Observation, notes: Iterable[str], *, as_json: bool, attach: bool) -> None:
     for note in notes:
         say(note)
     if as_json:
@@ -228,6 +228,8 @@ def _show(seen: Observation, notes: Iterable[str], *, as_json: bool) -> None:
     else:
         record = seen.record
         print(f"{visible(record.name)} started as session {record.index}, id {record.id} (run {seen.facts.run})")
+        if sys.stdout.isatty() and not attach:
+            print(f"hitch attach {record.word} enters its terminal, hitch ps shows who needs you")
 
 
 def _read(path: str) -> str:

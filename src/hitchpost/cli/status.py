@@ -13,12 +13,13 @@ from hitchpost.cli.services import lines
 from hitchpost.hub import client as hub_client
 from hitchpost.model import record, run
 from hitchpost.model.durations import duration
-from hitchpost.model.headline import STALE, colour_of
+from hitchpost.model.headline import NEEDS_YOU, STALE, colour_of
 from hitchpost.model.status import UNKNOWN
 from hitchpost.ops.views.services import overview
 from hitchpost.store.home import open_home
 from hitchpost.text import painted, visible
 
+NAMED = 3
 NOT_LIVE = (STALE, UNKNOWN, run.FAILED, run.ORPHANED, run.STOPPED, run.COMPLETED, record.SUSPENDED)
 
 
@@ -60,9 +61,20 @@ def command(as_json: bool) -> None:
             click.echo(f"    {painted('problem', 'yellow', on=colour)}: {visible(text)}")
     click.echo("Containers:")
     click.echo("\n".join(lines(known["containers"], colour=colour)))
-    click.echo("Sessions:")
+    needing = [row for row in rows if row["section"] == NEEDS_YOU]
+    click.echo(f"Sessions:{_needing(needing, colour=colour)}")
     for word, count in sorted(words.items()):
         paint = colour_of(word)
         click.echo(f"  {painted(f'{count} {word}', paint, on=colour and paint == 'yellow')}")
     if not rows:
         click.echo("  none")
+
+
+def _needing(rows: list[dict[str, Any]], *, colour: bool) -> str:
+    """How many sessions need a person, and which are the first of them."""
+    if not rows:
+        return ""
+    rows = sorted(rows, key=lambda row: row["rank"])
+    names = ", ".join(visible(row["name"]) for row in rows[:NAMED]) + (", …" if rows[NAMED:] else "")
+    count = f"{len(rows)} need{'' if rows[1:] else 's'} you"
+    return f" {painted(count, 'yellow', on=colour)} ({names})"

@@ -10,15 +10,14 @@ from typing import Any
 import click
 
 from hitchpost.cli.common import complete_workspaces, current_folder, json_option, print_json, progress, say
-from hitchpost.errors import Refused, WorkspaceBusy
-from hitchpost.ops.workspaces import make
+from hitchpost.errors import Refused
+from hitchpost.ops.workspaces import bring_back, make
 from hitchpost.store.home import open_home
 from hitchpost.text import painted, table, visible
 from hitchpost.workspaces import container_writes, git, include, project, store, worktree
 from hitchpost.workspaces.overview import CLEAN, DIRTY, FOLDER, overview, overviews
 from hitchpost.workspaces.pruning import prune
 from hitchpost.workspaces.removal import remove
-from hitchpost.workspaces.restoring import restore
 from hitchpost.workspaces.trust import is_trusted, trust
 
 COLOUR = {CLEAN: "green", DIRTY: "yellow", FOLDER: "grey"}
@@ -128,17 +127,11 @@ def restore_command(workspace: str, snapshot: str | None) -> None:
     """Bring back a worktree that is gone, from its branch and its newest snapshot."""
     home = open_home(create=False)
     found = store.find(home, workspace, removed=True)
-    show = progress(found.name, "restoring")
-    back = restore(home, found, snapshot, show)
-    for note in back.notes:
-        say(note)
+    back = bring_back(home, found, snapshot, actor="cli", progress=progress(found.name, "restoring"))
     origin = f" with the files of {back.snapshot}" if back.snapshot else ""
     click.echo(f"{visible(back.workspace.name)}: restored in {visible(back.workspace.path)}{origin}")
-    try:
-        for note in project.set_up(home, back.workspace, show)[1]:
-            say(note)
-    except WorkspaceBusy as error:
-        say(f"its setup was not run: {error}")
+    for note in back.notes:
+        say(note)
 
 
 @command.command("prune", short_help="Remove worktrees that contain no work.")

@@ -25,7 +25,7 @@ from hitchpost.ops.sessions.cancel import cancel
 from hitchpost.ops.sessions.fork import fork
 from hitchpost.ops.sessions.launch import launch
 from hitchpost.ops.sessions.prompt import prompt
-from hitchpost.ops.sessions.remove import archive, remove
+from hitchpost.ops.sessions.remove import archive, remove, unarchive
 from hitchpost.ops.sessions.restart import restart
 from hitchpost.ops.sessions.resume import resume
 from hitchpost.ops.sessions.spec import SessionSpec
@@ -196,6 +196,10 @@ class Hub:
 
     async def archive(self, session: str, *, actor: str) -> HubSession:
         await self._end(session, archive, actor=actor)
+        return await self.after(session)
+
+    async def unarchive(self, session: str, *, actor: str) -> HubSession:
+        await self._end(session, unarchive, actor=actor)
         return await self.after(session)
 
     async def remove(self, session: str, *, actor: str, force: bool) -> list[str]:

@@ -144,4 +144,5 @@ class Janitor:
 def _suspend_record(folder: str) -> None:
     stored = Session(folder, actor=ACTOR)
     with stored.lock():
-        stored.change_record(SUSPENDED, run=stored.read().run, reason="the hub shuts down")
+        if stored.record().record == ACTIVE:
+            stored.change_record(SUSPENDED, run=stored.read().run, reason="the hub shuts down")

@@ -54,15 +54,17 @@ def _while_live(facts: Facts, shown: Headline, takes_prompt: bool) -> tuple[str,
 
 def _after(facts: Facts, word: str, takes_prompt: bool) -> tuple[str, ...]:
     review = [REVIEW] if facts.has_work else []
+    again = [RESUME, RESTART] if facts.supports_resume else [RESTART]
     if facts.state == run.ORPHANED:
         # its process may have outlived its folder
         put_away = [STOP] if facts.keeper_alive is True else [ARCHIVE, DELETE]
+        if facts.folder_back:
+            return (*again, *put_away)
         return (*([RESTORE] if facts.has_workspace else []), *put_away)
     if word == heads.STALE:
         return (RESTART_IN_CONTAINER, *review, STOP, ARCHIVE, DELETE)
     if facts.state == run.CREATED:
         return (RESTART, ARCHIVE, DELETE)
-    again = [RESUME, RESTART] if facts.supports_resume else [RESTART]
     reply = [REPLY] if takes_prompt else []
     if facts.state == run.COMPLETED:
         return (*review, *reply, *again, ARCHIVE, DELETE)

@@ -101,6 +101,9 @@ class Facts:
     has_work: bool = False
     """It works in a repository, so that there may be changes to look at."""
     has_workspace: bool = False
+    """Its folder is a worktree of ours, which can be made again."""
+    folder_back: bool = False
+    """It is orphaned, and its folder is there again."""
 
     @property
     def has_sandbox(self) -> bool:

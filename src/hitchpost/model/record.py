@@ -16,7 +16,7 @@ ERROR = "error"
 RECORD_TRANSITIONS: dict[str, tuple[str, ...]] = {
     ACTIVE: (SUSPENDED, ARCHIVED, ERROR),
     SUSPENDED: (ACTIVE, ARCHIVED, ERROR),
-    ARCHIVED: (),
+    ARCHIVED: (SUSPENDED,),
     ERROR: (),
 }
 

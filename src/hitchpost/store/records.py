@@ -131,6 +131,7 @@ def from_story(folder: str) -> Record:
             found = replace(found, record=new, record_changed_at=story.since(line))
         elif line["event"] == "edited":
             found = replace(found, name=str(line.get("name")), description=str(line.get("description")))
+            found = replace(found, index=index) if isinstance(index := line.get("index"), int) else found
             after_s = line.get("idle_after_s")
             found = replace(found, idle_after_s=after_s) if isinstance(after_s, (int, float)) else found
             found = replace(found, pinned=line.get("pinned") is True, snoozed_until=str(line.get("snoozed_until", "")))

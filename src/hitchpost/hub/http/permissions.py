@@ -58,6 +58,8 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("POST", f"{SESSION}/resume"): Need.CHANGE,
     ("POST", f"{SESSION}/cancel"): Need.CHANGE,
     ("POST", f"{SESSION}/archive"): Need.CHANGE,
+    ("POST", f"{SESSION}/unarchive"): Need.CHANGE,
+    ("POST", f"{SESSION}/restore"): Need.CHANGE,
     ("POST", f"{AGENT}/start"): Need.CHANGE,
     ("POST", f"{AGENT}/stop"): Need.CHANGE,
     ("POST", f"{AGENT}/restart-session"): Need.CHANGE,

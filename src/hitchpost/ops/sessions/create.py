@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 128
 LONGEST_DESCRIPTION = 1000
+NUMBERS = "numbers.json"
 NEW, REMOVED = ".new-", ".removed-"
 
 
@@ -65,14 +66,15 @@ def create(
     known = Index(home).refresh()
     known.save()
     with home_lock(home) as names:
-        rows = in_use(home, known)
+        everybody = rows_of_all(home, known)
+        rows = not_archived(everybody)
         now = files.stamp()
         name, workplace = spec.name, branch or os.path.basename(folder) or "root"
         if name is None:
-            name = _made_up(f"{agent.name}-{workplace}", {row["name"] for row in rows})
+            name = free_name(f"{agent.name}-{workplace}"[: LONGEST_NAME - 6], rows)
         record = Record(
             id=new_id(),
-            index=_lowest_free({row["index"] for row in rows}),
+            index=next_number(home, everybody),
             name=name,
             agent=agent.name,
             argv=spec.argv(agent),
@@ -158,12 +160,16 @@ def home_lock(home: str) -> locks.Lock:
     return locks.Lock(os.path.join(sessions_folder(home), ".lock"))
 
 
-def in_use(home: str, index: Index) -> list[dict[str, Any]]:
-    """Who has which name and number; archived sessions have none. The caller holds the home's lock.
+def rows_of_all(home: str, index: Index) -> list[dict[str, Any]]:
+    """Who has which name and number. The caller holds the home's lock.
 
     ``index`` was refreshed a moment ago. Claims come first: one that becomes a session meanwhile is found as that.
     """
-    rows = [*_claims(home), *index.again().rows.values()]
+    return [*_claims(home), *index.again().rows.values()]
+
+
+def not_archived(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those whose names nobody else can have."""
     return [row for row in rows if row["record"] != ARCHIVED]
 
 
@@ -224,10 +230,15 @@ def _write(home: str, record: Record, names: locks.Lock, actor: str) -> None:
         raise
 
 
-def _lowest_free(taken: set[int]) -> int:
-    number = 1
-    while number in taken:
-        number += 1
+def next_number(home: str, rows: list[dict[str, Any]]) -> int:
+    """A number that no session has ever had, also none that was deleted. The caller holds the home's lock."""
+    path = os.path.join(home, NUMBERS)
+    try:
+        last = files.read_object(path).get("last")
+    except files.CannotRead:
+        last = 0  # the numbers of those that are there still count
+    number = 1 + max(item for item in (0, last, *(row["index"] for row in rows)) if isinstance(item, int))
+    files.write_object(path, {"schema": files.SCHEMA, "last": number}, durable=False)
     return number
 
 
@@ -239,10 +250,11 @@ def _idle_after_s(spec: SessionSpec, agent: Agent, settings: Settings) -> float:
     return settings.idle_after.get(agent.name, by_kind)
 
 
-def _made_up(base: str, taken: set[str]) -> str:
-    """A name from agent and branch, else folder: ``claude-shop``, ``claude-shop-2``."""
-    base = base[: LONGEST_NAME - 6]
-    name, number = base, 2
+def free_name(wanted: str, rows: list[dict[str, Any]]) -> str:
+    """``wanted``, such as ``claude-shop``, or ``claude-shop-2`` where one of ``rows`` has that."""
+    taken = {row["name"] for row in rows}
+    name, number = wanted, 2
     while name in taken:
-        name, number = f"{base}-{number}", number + 1
+        end = f"-{number}"
+        name, number = wanted[: LONGEST_NAME - len(end)] + end, number + 1
     return name

@@ -5,7 +5,14 @@ from __future__ import annotations
 import time
 
 from hitchpost.errors import NameTaken, NoSuchSession, UsageError
-from hitchpost.ops.sessions.create import check_description, check_idle_after, check_name, home_lock, in_use
+from hitchpost.ops.sessions.create import (
+    check_description,
+    check_idle_after,
+    check_name,
+    home_lock,
+    not_archived,
+    rows_of_all,
+)
 from hitchpost.store import files
 from hitchpost.store.home import session_folder
 from hitchpost.store.index import Index
@@ -45,7 +52,7 @@ def edit(
     stored = Session(session_folder(home, session), actor=actor)
     known = Index(home).refresh()
     with home_lock(home):
-        for row in in_use(home, known):
+        for row in not_archived(rows_of_all(home, known)):
             if row["id"] != session and row["name"] == name:
                 raise NameTaken(str(name), row["id"])
         if session not in known.lines:

@@ -1,15 +1,16 @@
-"""Removing and archiving sessions. The workspace is not touched."""
+"""Removing and archiving sessions, and bringing archived ones back. The workspace is not touched."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 
-from hitchpost.errors import FAILURES, Refused
+from hitchpost.errors import FAILURES, NoSuchSession, Refused
 from hitchpost.model import run as runs
-from hitchpost.model.record import ARCHIVED
+from hitchpost.model.record import ARCHIVED, SUSPENDED
 from hitchpost.ops.sessions.caller_inside import refuse_inside
-from hitchpost.ops.sessions.create import REMOVED, sweep
+from hitchpost.ops.sessions.create import REMOVED, free_name, home_lock, next_number, not_archived, rows_of_all, sweep
+from hitchpost.ops.sessions.edit import EDITED
 from hitchpost.ops.sessions.recover import RECOVERY, recover, wait_for_keeper_to_leave
 from hitchpost.ops.sessions.sandbox import bring_out, not_brought
 from hitchpost.ops.sessions.stop import stop
@@ -18,9 +19,11 @@ from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runtimes import base
 from hitchpost.runtimes.link import is_kept
 from hitchpost.store import files, locks
-from hitchpost.store.home import sessions_folder
+from hitchpost.store.home import session_folder, sessions_folder
+from hitchpost.store.index import Index
 from hitchpost.store.records import Record
 from hitchpost.store.session import Session
+from hitchpost.values import replace
 from hitchpost.workspaces.folders import erase
 
 
@@ -79,7 +82,7 @@ def _bring_out(home: str, record: Record, force: bool, tell: Callable[[str], Non
 
 
 def archive(home: str, session: str, *, actor: str) -> Record:
-    """Put a session away for good: it stays readable and takes no new run. Only a person does this."""
+    """Put a session away: it stays readable and takes no new run until ``unarchive``. Only a person does this."""
     sweep(home)
     wait_for_keeper_to_leave(seen := recover(home, session, actor=RECOVERY))
     with locks.SessionLock(seen.folder):
@@ -90,6 +93,32 @@ def archive(home: str, session: str, *, actor: str) -> Record:
         record = stored.change_record(ARCHIVED, run=seen.facts.run, reason="archived by the user")
     base.load(record.runtime).tear_down(seen.folder)
     return record
+
+
+def unarchive(home: str, session: str, *, actor: str) -> Record:
+    """Bring an archived session back: it is suspended, and takes new runs. Only a person does this.
+
+    If its name or its number belongs to another session by now, it gets one that is free.
+    """
+    known = Index(home).refresh()
+    with home_lock(home):
+        everybody = rows_of_all(home, known)
+        others = [row for row in not_archived(everybody) if row["id"] != session]
+        if session not in known.lines:
+            raise NoSuchSession(session)
+        stored = Session(session_folder(home, session), actor=actor)
+        with stored.lock():
+            run, record = stored.read().run, stored.record()
+            if record.record != ARCHIVED:
+                raise Refused(f"{record.name} is {record.record}, not archived; there is nothing to bring back")
+            name, index = free_name(record.name, others), record.index
+            if any(row["index"] == index for row in others):
+                index = next_number(home, everybody)
+            if (name, index) != (record.name, record.index):
+                record = replace(record, name=name, index=index)
+                stored.tell("edited", run=run, **{field: getattr(record, field) for field in (*EDITED, "index")})
+                stored.save(record)
+            return stored.change_record(SUSPENDED, run=run, reason="unarchived by the user")
 
 
 def refuse_closed(seen: Observation) -> None:

@@ -45,10 +45,10 @@ def way_to_answer(seen: Observation) -> str:
 
 
 CLOSED = {
-    recs.ARCHIVED: "hitch logs {0} shows its output, hitch rm {0} deletes it",
+    recs.ARCHIVED: "hitch unarchive {0} brings it back, hitch logs {0} shows its output, hitch rm {0} deletes it",
     recs.ERROR: "hitch explain {0} says why, hitch rm {0} deletes it",
 }
-"""Records that are final. Reading and deleting is all that is left."""
+"""Records that take no run: what is left to do with them."""
 
 
 def place_lost(seen: Observation) -> Refused | None:
@@ -61,7 +61,7 @@ def place_lost(seen: Observation) -> Refused | None:
 
 
 def no_run(record: Record) -> Refused:
-    """For a record that is final."""
+    """For a record that takes no run."""
     return Refused(
         f"{record.name} is {record.record}: it takes no new run{noted(record)}",
         CLOSED[record.record].format(record.word),
@@ -69,7 +69,7 @@ def no_run(record: Record) -> Refused:
 
 
 def no_archive(record: Record) -> Refused:
-    """For a record that is final."""
+    """For a record that cannot be put away."""
     what = "is archived already" if record.record == recs.ARCHIVED else f"is {record.record}: it cannot be archived"
     return Refused(f"{record.name} {what}", CLOSED[record.record].format(record.word))
 

@@ -23,13 +23,10 @@ def resolve_in(rows: dict[str, dict[str, Any]], word: str) -> str:
     if word in rows:
         return word
     named = [row for row in rows.values() if row["name"] == word]
-    named.sort(key=lambda row: row["record"] == ARCHIVED)
+    if not named and word.isascii() and word.isdigit() and len(word) < 10:
+        named = [row for row in rows.values() if row["index"] == int(word)]
     if named:
-        return str(named[0]["id"])
-    if word.isascii() and word.isdigit() and len(word) < 10:
-        for row in rows.values():
-            if row["index"] == int(word) and row["record"] != ARCHIVED:
-                return str(row["id"])
+        return str(min(named, key=lambda row: row["record"] == ARCHIVED)["id"])
     fitting = [session for session in rows if word and session.startswith(word)]
     if len(fitting) > 1:
         raise AmbiguousSession(word, sorted(fitting))

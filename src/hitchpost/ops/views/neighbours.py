@@ -11,13 +11,13 @@ from hitchpost.store import records
 from hitchpost.store.home import session_folder
 from hitchpost.store.index import Index
 
-NAMED = 5
+NAMED = 3
 
 
 def neighbours(home: str, session: str, folder: str) -> list[str]:
-    """A note about each other session with a live run in ``folder``, or about a few of many."""
+    """One note about the other sessions with live runs in ``folder``; none where there are none."""
     now = moments.now()
-    notes: list[str] = []
+    names: list[str] = []
     for other in Index(home).check().changed:
         if other == session:
             continue
@@ -26,8 +26,11 @@ def neighbours(home: str, session: str, folder: str) -> list[str]:
             live = record.folder == folder and status(observe(home, other).facts, now).state in runs.LIVE
         except FAILURES:
             continue
-        if live and len(notes) == NAMED:
-            return [*notes, f"note: more sessions work in {folder}; see hitch ps"]
         if live:
-            notes.append(f"note: session {record.name} works in {folder} too")
-    return notes
+            names.append(record.name)
+        if len(names) > NAMED:
+            return [f"note: {', '.join(names[:NAMED])} and more sessions work in {folder} too; see hitch ps"]
+    if not names:
+        return []
+    several = f"sessions {', '.join(names[:-1])} and {names[-1]} work" if names[1:] else f"session {names[0]} works"
+    return [f"note: {several} in {folder} too"]

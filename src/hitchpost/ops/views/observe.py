@@ -148,7 +148,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         seen_at=moments.moment(seen_at(folder)),
         snoozed_until=moments.moment(record.snoozed_until) if record.snoozed_until else None,
         has_work=record.git is not None or record.workspace_id is not None,
-        has_workspace=record.workspace_id is not None,
+        has_workspace=record.workspace_id is not None and record.branch is not None,
     )
     if state.state in runs.TERMINAL and state.state != runs.ORPHANED:
         ended = replace(known, exit=read_exit(where), keeper_alive=False)
@@ -181,7 +181,14 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         keeper_stopped=health.keeper_stopped,
         doubt=health.doubt,
         workspace_missing=state.state == runs.ORPHANED,
+        folder_back=state.state == runs.ORPHANED and _is_back(folder, record),
     )
+
+
+def _is_back(folder: str, record: Record) -> bool:
+    from hitchpost.ops.views.workplace import is_there
+
+    return is_there(os.path.dirname(os.path.dirname(folder)), record)
 
 
 def left_behind(runtime: str, folder: str, run: int) -> base.Leftovers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.errors import Refused
+from hitchpost.errors import FAILURES, Refused
 from hitchpost.ops.views.observe import Observation
 from hitchpost.store.home import session_folder
 from hitchpost.store.records import Record
@@ -55,11 +55,8 @@ def current(home: str, seen: Observation) -> tuple[Record, Workspace | None]:
 
     Raises ``Refused`` unless the folder is there and is the one that the session belongs to.
     """
-    record = seen.record
-    workspace = workspace_of(home, record)
-    if workspace is not None:
-        record = _placed(record, workspace)
-    if not (_is_there(record) and (workspace is None or workspace.is_present)):
+    record, workspace = _where(home, seen.record)
+    if not _is_present(record, workspace):
         move = f"hitch restart {record.word} --workspace FOLDER moves the session"
         restorable = workspace is not None and workspace.managed and not workspace.is_present
         back = f"hitch workspace restore {workspace.word} brings it back, or " if workspace and restorable else ""
@@ -67,6 +64,23 @@ def current(home: str, seen: Observation) -> tuple[Record, Workspace | None]:
             f"{record.name} cannot start: {record.folder} is gone or is another folder than the session's", back + move
         )
     return record, workspace
+
+
+def is_there(home: str, record: Record) -> bool:
+    """Whether a run of the session could begin where it belongs."""
+    try:
+        return _is_present(*_where(home, record))
+    except FAILURES:
+        return False
+
+
+def _where(home: str, record: Record) -> tuple[Record, Workspace | None]:
+    workspace = workspace_of(home, record)
+    return (record if workspace is None else _placed(record, workspace)), workspace
+
+
+def _is_present(record: Record, workspace: Workspace | None) -> bool:
+    return _is_there(record) and (workspace is None or workspace.is_present)
 
 
 def _placed(record: Record, workspace: Workspace) -> Record:

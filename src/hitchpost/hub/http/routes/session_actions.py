@@ -14,6 +14,7 @@ from hitchpost.hub.session import HubSession
 from hitchpost.ops.sessions.answer import answer
 from hitchpost.ops.sessions.edit import edit
 from hitchpost.ops.views.session_types import Session as SessionJson
+from hitchpost.ops.workspaces import bring_back_of
 from hitchpost.text import readable
 
 router = APIRouter()
@@ -85,6 +86,19 @@ async def cancel_session(hub: TheHub, session: PathSession, actor: Actor) -> dic
 @router.post(f"{SESSION}/archive", response_model=schemas.Session)
 async def archive_session(hub: TheHub, session: PathSession, actor: Actor) -> SessionJson:
     return (await hub.archive(session.id, actor=actor)).shape
+
+
+@router.post(f"{SESSION}/unarchive", response_model=schemas.Session)
+async def unarchive_session(hub: TheHub, session: PathSession, actor: Actor) -> SessionJson:
+    """It is suspended then. If its name belongs to another session by now, it gets one that is free."""
+    return (await hub.unarchive(session.id, actor=actor)).shape
+
+
+@router.post(f"{SESSION}/restore", response_model=schemas.SessionWithNotes)
+async def restore_session(hub: TheHub, session: PathSession, actor: Actor) -> dict[str, Any]:
+    """The session's workspace, which was deleted, is made again from its branch and its newest snapshot."""
+    notes = await hub.look_at_files_of(session.id, bring_back_of, hub.home, session.id, actor=actor)
+    return {"session": (await hub.after(session.id)).shape, "notes": readable(notes)}
 
 
 def record_answer(session: HubSession, notes: list[str]) -> dict[str, Any]:

@@ -1,0 +1,25 @@
+"""``hitch pin``."""
+
+from __future__ import annotations
+
+import click
+
+from hitchpost.cli.common import each, sessions_argument
+from hitchpost.ops.sessions.edit import edit
+from hitchpost.ops.views.find import resolve
+from hitchpost.store.home import open_home
+from hitchpost.text import visible
+
+
+@click.command("pin")
+@sessions_argument
+@click.option("--off", is_flag=True, help="They are pinned no more.")
+def command(sessions: tuple[str, ...], off: bool) -> None:
+    """Keep sessions at the top of their section, in every list."""
+    home = open_home()
+
+    def pin(session: str) -> None:
+        record = edit(home, resolve(home, session), actor="cli", pinned=not off)
+        click.echo(f"{visible(record.name)}: {'pinned' if record.pinned else 'not pinned'}")
+
+    each(sessions, pin)
