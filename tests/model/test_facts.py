@@ -59,6 +59,7 @@ def test_of_a_new_session_nothing_is_known_but_what_everyone_begins_with() -> No
         "snoozed_until": None,
         "has_work": False,
         "has_workspace": False,
+        "folder_back": False,
     }
 
 

@@ -12,11 +12,11 @@ REFUSED = [pair for pair in EVERY_CHANGE if pair not in ALLOWED]
 
 
 @pytest.mark.ids("D-1", "D-8", "D-12")
-def test_a_record_has_four_states_of_which_archived_and_error_are_final() -> None:
+def test_a_record_has_four_states_of_which_only_error_is_final() -> None:
     assert record.RECORD_TRANSITIONS == {
         "active": ("suspended", "archived", "error"),
         "suspended": ("active", "archived", "error"),
-        "archived": (),
+        "archived": ("suspended",),
         "error": (),
     }
 
@@ -41,8 +41,8 @@ def test_any_other_change_of_a_record_is_refused_by_an_error_that_names_both_sta
     ("old", "new", "text"),
     [
         ("active", "active", "the record is active already; it can become suspended or archived or error"),
-        ("archived", "active", "a record that is archived cannot become active; it stays as it is"),
-        ("archived", "archived", "the record is archived already; it stays as it is"),
+        ("archived", "active", "a record that is archived cannot become active; it can become suspended"),
+        ("archived", "archived", "the record is archived already; it can become suspended"),
         ("paused", "active", "a record that is paused cannot become active; it stays as it is"),
     ],
 )

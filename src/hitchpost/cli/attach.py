@@ -150,7 +150,9 @@ def _run_client(home: str, seen: Observation, client: base.OwnClient) -> int:
     name = seen.record.name
     before = termios.tcgetattr(0)
     twice = ", pressed twice inside your own tmux" if os.environ.get("TMUX") else ""
-    say(f"[attached to {name}; its tmux's prefix (Ctrl-B, unless you have changed it{twice}), then D, leaves it running]")
+    say(
+        f"[attached to {name}; its tmux's prefix (Ctrl-B, unless you have changed it{twice}), then D, leaves it running]"
+    )
     try:
         code = _watched(seen, subprocess.Popen(client.argv, cwd=seen.folder, env=client.env))
     finally:

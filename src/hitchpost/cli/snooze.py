@@ -14,7 +14,8 @@ from hitchpost.ops.views.observe import observe
 from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
-class Time(click.ParamType):
+
+class Time(click.ParamType[float]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hitchpost.model import headline as heads
 from hitchpost.model import record, run
 from hitchpost.model.attention import AT_PROMPT, ERROR
+from hitchpost.model.facts import ADOPTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,23 +39,32 @@ def actions(facts: Facts, word: str, shown: Headline, *, live: bool, takes_promp
     return (EXPLAIN, *found) if shown.look == heads.DOUBT else found
 
 
+def _again(facts: Facts) -> list[str]:
+    """How a next run can begin; nobody knows the command of an adopted program."""
+    if facts.runtime == ADOPTED:
+        return []
+    return [RESUME, RESTART] if facts.supports_resume else [RESTART]
+
+
 def _while_live(facts: Facts, shown: Headline, takes_prompt: bool) -> tuple[str, ...]:
+    again = [] if facts.runtime == ADOPTED else [RESTART]
     report = facts.report
     at_prompt = report is None or report.state in AT_PROMPT
     first: list[str] = []
-    if report is not None and report.request:
+    hears = shown.look != heads.DOUBT
+    if hears and report is not None and report.request:
         first.append(ANSWER)
-    if takes_prompt and at_prompt and (report is None or report.state != ERROR or report.kind is None):
+    if hears and takes_prompt and at_prompt and (report is None or report.state != ERROR or report.kind is None):
         first.append(REPLY)
     if facts.has_work:
         finished = shown.words == heads.REPORTED["done"][0]
         first.insert(0 if finished else len(first), REVIEW)
-    return (*first, STOP, RESTART)
+    return (*first, STOP, *again)
 
 
 def _after(facts: Facts, word: str, takes_prompt: bool) -> tuple[str, ...]:
     review = [REVIEW] if facts.has_work else []
-    again = [RESUME, RESTART] if facts.supports_resume else [RESTART]
+    again = _again(facts)
     if facts.state == run.ORPHANED:
         # its process may have outlived its folder
         put_away = [STOP] if facts.keeper_alive is True else [ARCHIVE, DELETE]
@@ -64,7 +74,7 @@ def _after(facts: Facts, word: str, takes_prompt: bool) -> tuple[str, ...]:
     if word == heads.STALE:
         return (RESTART_IN_CONTAINER, *review, STOP, ARCHIVE, DELETE)
     if facts.state == run.CREATED:
-        return (RESTART, ARCHIVE, DELETE)
+        return (*again[-1:], ARCHIVE, DELETE)
     reply = [REPLY] if takes_prompt else []
     if facts.state == run.COMPLETED:
         return (*review, *reply, *again, ARCHIVE, DELETE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hitchpost.model import record, run
 from hitchpost.model.actions import actions
 from hitchpost.model.durations import duration, seconds_between
-from hitchpost.model.facts import Exit, Facts
+from hitchpost.model.facts import ADOPTED, Exit, Facts
 from hitchpost.model.headline import STALE, headline, in_label, no_prompt
 from hitchpost.values import replace, value
 
@@ -170,7 +170,8 @@ def rests(facts: Facts) -> bool:
     """
     facts = settle(facts)
     reaped = facts.state == run.STOPPED and facts.exit is not None and facts.exit.intent == run.REAPER
-    return facts.record == record.ACTIVE and (facts.state == run.COMPLETED or reaped)
+    can_start = facts.record == record.ACTIVE and facts.runtime != ADOPTED
+    return can_start and (facts.state == run.COMPLETED or reaped)
 
 
 def takes_prompt(facts: Facts) -> bool:

@@ -72,6 +72,9 @@ def create(
         name, workplace = spec.name, branch or os.path.basename(folder) or "root"
         if name is None:
             name = free_name(f"{agent.name}-{workplace}"[: LONGEST_NAME - 6], rows)
+        holder = next((row["id"] for row in rows if row["name"] == name), None)
+        if holder is not None:
+            raise NameTaken(name, holder)
         record = Record(
             id=new_id(),
             index=next_number(home, everybody),
@@ -105,9 +108,6 @@ def create(
             sandbox=sandbox,
             git=stored(tree),
         )
-        holder = next((row["id"] for row in rows if row["name"] == record.name), None)
-        if holder is not None:
-            raise NameTaken(record.name, holder)
         _write(home, record, names, actor)
     if tree is not None:
         keep_index(replace(tree, keep=session_folder(home, record.id)), tree.index)

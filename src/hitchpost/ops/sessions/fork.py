@@ -9,7 +9,7 @@ from hitchpost.agents import catalog
 from hitchpost.agents.prepare import FORK
 from hitchpost.errors import NameTaken, Refused
 from hitchpost.model.facts import has_sandbox
-from hitchpost.ops.sessions.create import check_name, in_use
+from hitchpost.ops.sessions.create import check_name, not_archived, rows_of_all
 from hitchpost.ops.sessions.launch import launch
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.views.find import find
@@ -92,6 +92,6 @@ def _forkable(home: str, record: Record) -> tuple[catalog.Agent, Tree]:
 
 def _check_free(home: str, name: str) -> None:
     check_name(name)
-    for row in in_use(home, Index(home).refresh()):
+    for row in not_archived(rows_of_all(home, Index(home).refresh())):
         if row["name"] == name:
             raise NameTaken(name, row["id"])

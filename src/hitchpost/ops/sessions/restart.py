@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from hitchpost.agents import catalog
-from hitchpost.errors import HitchpostError
+from hitchpost.errors import HitchpostError, Refused
 from hitchpost.model import run as runs
 from hitchpost.ops.sessions import first_prompt
 from hitchpost.ops.sessions.caller_inside import refuse_inside
@@ -15,6 +15,7 @@ from hitchpost.ops.sessions.sandbox import bring_out, refuse_mounts
 from hitchpost.ops.sessions.start import Begun, start
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.workplace import current
+from hitchpost.runtimes import base
 from hitchpost.settings import Settings, environment
 from hitchpost.store.records import Record
 from hitchpost.values import replace
@@ -41,6 +42,8 @@ def restart(
     """
     seen = recover(home, session, actor=RECOVERY)
     refuse_inside(seen, "restart")
+    if instead := base.load(seen.record.runtime).cannot_start_again:
+        raise Refused(f"{seen.record.name} was adopted, so its command is unknown", instead)
     environment(settings)
     catalog.agent_of(seen.record.agent, seen.record.argv)  # a file that is wrong stops nothing
     prompt = first_prompt.again(seen.record, seen.folder) if again else first_prompt.NONE

@@ -147,7 +147,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         earlier_survivors=record.earlier_survivors,
         seen_at=moments.moment(seen_at(folder)),
         snoozed_until=moments.moment(record.snoozed_until) if record.snoozed_until else None,
-        has_work=record.git is not None or record.workspace_id is not None,
+        has_work=record.git is not None or record.branch is not None,
         has_workspace=record.workspace_id is not None and record.branch is not None,
     )
     if state.state in runs.TERMINAL and state.state != runs.ORPHANED:
