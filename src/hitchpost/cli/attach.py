@@ -47,7 +47,8 @@ REPORT_EVERY_S = 1.0
 def command(session: str, read_only: bool) -> None:
     """Enter a session's terminal. Ctrl-B D leaves it running; Ctrl-B twice types one Ctrl-B.
 
-    Inside tmux, Ctrl-\\ twice leaves it. The setting detach_key changes these keys. The session takes the size of the terminal that was typed in last.
+    Inside tmux, Ctrl-\\ twice leaves it. The setting detach_key changes these keys. The session takes the size of the
+    terminal that was typed in last.
     """
     from hitchpost.store.home import open_home
 
@@ -150,9 +151,7 @@ def _run_client(home: str, seen: Observation, client: base.OwnClient) -> int:
     name = seen.record.name
     before = termios.tcgetattr(0)
     twice = ", pressed twice inside your own tmux" if os.environ.get("TMUX") else ""
-    say(
-        f"[attached to {name}; its tmux's prefix (Ctrl-B, unless you have changed it{twice}), then D, leaves it running]"
-    )
+    say(f"[attached to {name}; its tmux's prefix (Ctrl-B, unless you changed it{twice}), then D, leaves it running]")
     try:
         code = _watched(seen, subprocess.Popen(client.argv, cwd=seen.folder, env=client.env))
     finally:

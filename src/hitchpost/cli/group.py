@@ -44,6 +44,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Work on files": {
         "diff": "Show what a session has changed.",
+        "finish": "Commit, merge and push a session's work, and remove its worktree.",
         "workspace": "Create, list, remove and restore the folders that agents work in.",
     },
     "Hub": {

@@ -46,7 +46,7 @@ def take(home: str, workspace: Workspace, why: str) -> str | None:
     tree = store.tree(home, workspace)
     with View(tree, writing=True) as view:
         head = view.head.commit
-        stored = _tree(view)
+        stored = write_tree(view)
         if head is not None and stored == view.tree_of(head) and loose_commit(view) is None:
             return None
         for newest in listing(workspace)[:1]:
@@ -62,7 +62,7 @@ def of_tree(tree: Tree, why: str) -> Snapshot:
     Its commit is what is checked out when that has all of it already.
     """
     with View(tree, writing=True) as view:
-        head, stored = view.head.commit, _tree(view)
+        head, stored = view.head.commit, write_tree(view)
         unchanged = head is not None and stored == view.tree_of(head)
         return Snapshot("", str(head) if unchanged else _commit(view, stored, why), stored, head, "")
 
@@ -114,7 +114,8 @@ def bring_back(tree: Tree, snapshot: Snapshot) -> None:
         lock.install(there["GIT_INDEX_FILE"])
 
 
-def _tree(view: View) -> str:
+def write_tree(view: View) -> str:
+    """Everything in the worktree that is not ignored, as a tree. Raises ``Refused``."""
     new, inside = everything_new(view)
     submodules = submodules_of(view, inside)
     if strangers := [path for path in inside if path.removesuffix("/") not in submodules]:

@@ -20,6 +20,7 @@ from hitchpost.hub.http.permissions import check_needs
 from hitchpost.hub.http.routes import (
     agents,
     catalog,
+    finish,
     replay,
     session_actions,
     session_views,
@@ -56,6 +57,7 @@ ROUTERS = (
     agents.router,
     workspaces.router,
     replay.router,
+    finish.router,
     ws.router,
 )
 

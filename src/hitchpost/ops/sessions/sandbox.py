@@ -91,7 +91,7 @@ def of_run(
     """
     if not has_sandbox(record.runtime):
         if workspace is not None and workspace.inside:
-            _take_back(home, workspace)
+            take_back(home, workspace)
         return None
     from hitchpost.runtimes import mount_sources
     from hitchpost.store.sandbox import StoredSandbox
@@ -172,7 +172,7 @@ def has_container(folder: str) -> bool:
     return box is not None and box.alive
 
 
-def _take_back(home: str, workspace: Workspace) -> None:
+def take_back(home: str, workspace: Workspace) -> None:
     """From now on somebody works there without a container, with the repository's own git folder."""
     from hitchpost.workspaces import container_commits, store
 
