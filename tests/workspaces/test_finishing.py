@@ -186,8 +186,11 @@ def test_no_hook_filter_driver_or_program_of_the_repository_runs(
             (folder / hook).write_bytes(program.read_bytes())
             (folder / hook).chmod(0o755)
     repo.git("remote", "add", "origin", str(far.path))
-    tree.commit("theirs", "1\n")
-    repo.commit("ours", "1\n")
+    lines = [f"{number}\n" for number in range(9)]
+    repo.commit("both", "".join(lines))
+    tree.git("merge", "-q", "main")
+    tree.commit("both", "".join(["theirs\n", *lines[1:]]))
+    repo.commit("both", "".join([*lines[:-1], "ours\n"]))
     canary.unlink()  # the test's own commits have run them
     tree.write(".gitattributes", "* merge=evil diff=evil\n")
     tree.write("README", "changed\n")
