@@ -26,7 +26,7 @@ def test_logs_print_text_without_what_acts_on_a_terminal(ground: Ground) -> None
     session = ground.begin_sh(PAINTED)
     session.ended()
     answer = ground.hitch("logs", session.id)
-    assert answer.out == "red line\none\ntwo\n"
+    assert answer.out == "red line\ntwo\n"
     assert answer.err == ""
 
 
@@ -110,6 +110,48 @@ def test_tail_prints_the_last_lines(ground: Ground) -> None:
     assert ground.hitch("logs", "--tail", "0", session.id).out == ""
     assert ground.hitch("logs", "--tail", "1", "--raw", session.id).out == "1000\n"
     assert ground.hitch("logs", "--tail", "5000", session.id).out.startswith("1\n2\n")
+
+
+def test_a_spinner_is_one_line_and_a_full_screen_program_its_screens(ground: Ground) -> None:
+    spins = "for i in 1 2 3 4 5 6 7 8; do printf '\\r\\033[K| working %s' $i; done; echo; echo done"
+    paints = "printf '\\033[?1049h'; for i in 1 2 3; do printf '\\033[2J\\033[Hpage %s\\r\\nof three' $i; done"
+    session = ground.begin_sh(f"{spins}; {paints}; printf '\\033[?1049lback\\n'")
+    session.ended()
+    screens = "".join(f"page {number}\nof three\n" for number in (1, 2, 3))
+    assert ground.hitch("logs", session.id).out == f"| working 8\ndone\n{screens}back\n"
+    assert "| working 1" in ground.hitch("logs", "--raw", session.id).out
+
+
+def test_the_tail_of_a_full_screen_program_is_as_many_lines_as_were_asked_for(ground: Ground) -> None:
+    frame = "".join(f"\\033[{row};1Hrow {row} of %s\\033[K" for row in range(1, 25))
+    script = f"printf '\\033[?1049h'; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); printf '{frame}' "
+    session = ground.begin_sh(script + "$i " * 24 + "; done; sleep 1000")
+    eventually(lambda: session.output().endswith(b"row 24 of 3000\x1b[K"), 60, what="all frames")
+    assert len(session.output()) > 1_000_000
+    lines = "".join(f"row {row} of 3000\n" for row in range(20, 25))
+    assert ground.hitch("logs", "--tail", "5", session.id).out == lines
+    ground.stop(session, "--now")
+
+
+def test_grep_looks_at_what_all_sessions_have_shown(ground: Ground) -> None:
+    one = ground.begin_sh("echo alpha 1; printf 'al\\033[1mpha\\033[0m 2\\n'; echo beta", name="one")
+    two = ground.begin_sh("seq 1000; echo alpha 3", name="two")
+    for session in (one, two):
+        session.ended()
+    found = ground.hitch("logs", "--grep", r"^alpha \d$").out
+    assert sorted(found.splitlines()) == ["one: alpha 1", "one: alpha 2", "two: alpha 3"]
+    assert ground.hitch("logs", "--grep", "alpha", "two").out == "two: alpha 3\n"
+    assert ground.hitch("logs", "--grep", "gamma", check=1).out == ""
+    assert "is no regular expression" in ground.hitch("logs", "--grep", "(", check=2).err
+    assert "cannot be combined" in ground.hitch("logs", "--grep", "x", "--raw", check=2).err
+    assert "which session?" in ground.hitch("logs", check=2).err
+
+
+def test_a_pattern_that_would_take_for_ever_is_given_up(ground: Ground) -> None:
+    session = ground.begin_sh(f"echo {'a' * 60}b")
+    session.ended()
+    err = ground.hitch("logs", "--grep", "^(a+)+$", check=2, timeout_s=120).err
+    assert "takes more than 2 s on one line" in err
 
 
 def test_logs_are_there_when_the_keeper_was_killed(ground: Ground) -> None:
@@ -206,10 +248,10 @@ def test_json_is_one_object(ground: Ground) -> None:
     session = ground.begin_sh(PAINTED, name="dev")
     session.ended()
     end = len(session.output())
-    expected = {"session": session.id, "run": 1, "first": 0, "end": end, "lost": 0, "text": "red line\none\ntwo\n"}
+    expected = {"session": session.id, "run": 1, "first": 0, "end": end, "lost": 0, "text": "red line\ntwo\n"}
     assert ground.hitch("logs", "--json", "dev").json() == expected
     tail = ground.hitch("logs", "--json", "--tail", "1", "dev").json()
-    assert tail == {**expected, "first": end - len(b"one\rtwo\x07\r\n"), "text": "one\ntwo\n"}
+    assert tail == {**expected, "text": "two\n"}
 
 
 @pytest.mark.parametrize("other", ["--follow", "--raw"])

@@ -1,48 +1,86 @@
-"""``hitch logs``: what a run has written, as text or as it is."""
+"""``hitch logs``: what a run has shown, as text, or what it has written, as it is."""
 
 from __future__ import annotations
 
+import re
 import select
+import signal
 import sys
+from collections import deque
+from collections.abc import Iterator
 
 import click
 
 from hitchpost import wire
-from hitchpost.cli.common import json_option, print_json, say, session_argument
-from hitchpost.errors import KeeperSilent, UsageError
+from hitchpost.cli.common import complete_sessions, json_option, print_json, say
+from hitchpost.errors import FAILURES, KeeperSilent, NoSuchRun, UsageError
 from hitchpost.model.status import lives_on
 from hitchpost.ops.sessions.takeover import take_over
 from hitchpost.ops.views.find import find, output_of
 from hitchpost.ops.views.wait import link_to
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, exit_event
+from hitchpost.store import records
 from hitchpost.store.home import open_home, run_folder
 from hitchpost.terminal import output
 from hitchpost.terminal.plaintext import Plain
+from hitchpost.terminal.screen import pieces
+from hitchpost.terminal.shown import Shown
+from hitchpost.text import visible
+from hitchpost.values import value
+
+ONE_LINE_S = 2.0
+
+
+TAIL_BYTES = 4 << 20
+"""The last lines are looked for in so much of a log first."""
 
 
 @click.command("logs")
-@session_argument
-@click.option("-f", "--follow", is_flag=True, help="Keep printing until the run ends, or Ctrl-C.")
+@click.argument("session", required=False, shell_complete=complete_sessions)
+@click.option("-f", "--follow", is_flag=True, help="Keep printing what comes until the run ends, or Ctrl-C.")
 @click.option("--run", type=int, metavar="N", help="Which run (default: the newest).")
-@click.option("--tail", type=click.IntRange(min=0), metavar="LINES", help="Only the last lines.")
+@click.option("--tail", type=click.IntRange(min=0), metavar="LINES", help="Only the last lines that were shown.")
 @click.option("--raw", is_flag=True, help="The raw bytes, with everything they do to your terminal.")
+@click.option(
+    "--grep", "pattern", metavar="PATTERN", help="Print lines that match a regular expression, of SESSION or of all."
+)
 @json_option
-def command(session: str, follow: bool, run: int | None, tail: int | None, raw: bool, as_json: bool) -> None:
-    """Print what a session has written, without colours and other control sequences."""
+def command(
+    session: str | None,
+    follow: bool,
+    run: int | None,
+    tail: int | None,
+    raw: bool,
+    pattern: str | None,
+    as_json: bool,
+) -> None:
+    """Print what a session has shown, as text: what was overwritten, such as a spinner, is there once.
+
+    Of a program that takes the whole screen, the screens are printed that it cleared or left.
+    """
     if as_json and (follow or raw):
         raise UsageError("--json prints one object and cannot be combined with --follow or --raw")
     home = open_home(create=False)
+    if pattern is not None:
+        if follow or raw or as_json or tail is not None:
+            raise UsageError("--grep cannot be combined with --follow, --raw, --json or --tail")
+        sys.exit(0 if _grep(home, pattern, session, run) else 1)
+    if session is None:
+        raise UsageError("which session? name one, or use --grep PATTERN to look in all of them")
     seen = find(home, session)
     number, folder = output_of(seen, run)
-    start = 0 if tail is None else output.tail_offset(folder, tail)
     end = max(output.bounds(folder)[1], output.told_end(folder))
+    if as_json:
+        print_json({"session": seen.record.id, "run": number, **_gathered(folder, end, tail)})
+        return
+    start = output.tail_offset(folder, tail or 0) if raw and tail is not None else 0
     with output.Reader(folder, start) as reader:
-        if as_json:
-            print_json({"session": seen.record.id, "run": number, **_gathered(reader, end)})
-            return
         printer = Printer(raw=raw)
         try:
-            printer.show(reader, end)
+            if raw:
+                printer.show(reader, end)
+            else:
+                reader.offset = max(reader.offset, _print_shown(folder, end, tail))
             if follow:
                 if lives_on(seen.facts) and number == seen.facts.run:
                     take_over(home, seen, "recovery")
@@ -53,7 +91,7 @@ def command(session: str, follow: bool, run: int | None, tail: int | None, raw: 
 
 
 class Printer:
-    """Writes chunks to standard output, and gaps to standard error."""
+    """Writes what comes to standard output, and gaps to standard error."""
 
     def __init__(self, *, raw: bool) -> None:
         self._plain = None if raw else Plain()
@@ -75,29 +113,162 @@ class Printer:
             self._write(self._plain.finish().encode())
         sys.stdout.buffer.flush()
         if offset < end:
-            say(f"[… {output.gap_text(end - offset)} …]")
+            _tell_gap(end - offset)
 
     @staticmethod
     def _write(data: bytes) -> None:
         sys.stdout.buffer.write(data)
 
 
-def _gathered(reader: output.Reader, end: int) -> dict[str, object]:
-    plain = Plain()
-    texts = []
-    first: int | None = None
-    gaps = []
-    while reader.offset < end and (chunk := reader.read()).data:
-        first = chunk.offset if first is None else first
-        if chunk.lost:
-            texts.append(plain.finish())
-            gaps.append(output.counted(chunk.lost))
-        texts.append(plain.feed(chunk.data))
-    texts.append(plain.finish())
-    gaps.append(output.counted(max(0, end - reader.offset)))
-    end = max(end, reader.offset)
-    lost = None if None in gaps else sum(filter(None, gaps))
-    return {"first": end if first is None else first, "end": end, "lost": lost, "text": "".join(texts)}
+def _tell_gap(lost: int) -> None:
+    say(f"[… {output.gap_text(lost)} …]")
+
+
+@value
+class Piece:
+    """Text that is final, the offset that was read to for it, and how many bytes are missing before it."""
+
+    text: str
+    offset: int
+    lost: int = 0
+
+
+def _shown(folder: str, end: int, start: int = 0) -> Iterator[Piece]:
+    """What was shown between two offsets."""
+    sizes = [size for size in output.sizes(folder) if size[0] <= start] or output.sizes(folder)[:1]
+    shown = Shown(*(sizes[-1][1:] if sizes else ()))
+    with output.Reader(folder, start) as reader:
+        for piece in pieces(reader, end):
+            if not isinstance(piece, output.Chunk):
+                yield Piece(shown.resize(*piece), reader.offset)
+                continue
+            if piece.lost:
+                yield Piece(shown.finish(), piece.offset)
+            yield Piece(shown.feed(piece.data), piece.end, piece.lost)
+        yield Piece(shown.finish(), reader.offset)
+
+
+def _last_lines(folder: str, end: int, count: int) -> tuple[list[str], int]:
+    """The last lines that were shown, and the offset that was read to."""
+    first = output.bounds(folder)[0]
+    for start in dict.fromkeys((max(first, end - TAIL_BYTES), first)):
+        lines: deque[str] = deque(maxlen=count + 1)
+        rest, offset = "", start
+        for piece in _shown(folder, end, start):
+            offset = piece.offset
+            *whole, rest = (rest + piece.text).split("\n")
+            lines.extend(f"{line}\n" for line in whole)
+        if rest:
+            lines.append(rest)
+        if len(lines) > count:
+            break
+    return list(lines)[-count:] if count else [], offset
+
+
+def _print_shown(folder: str, end: int, tail: int | None) -> int:
+    """Returns the offset that was reached."""
+    if tail is not None:
+        lines, offset = _last_lines(folder, end, tail)
+        sys.stdout.buffer.write("".join(lines).encode())
+        return offset
+    offset = 0
+    for piece in _shown(folder, end):
+        offset = piece.offset
+        if piece.lost:
+            sys.stdout.buffer.flush()
+            _tell_gap(piece.lost)
+        sys.stdout.buffer.write(piece.text.encode())
+    sys.stdout.buffer.flush()
+    return offset
+
+
+def _gathered(folder: str, end: int, tail: int | None) -> dict[str, object]:
+    first = output.bounds(folder)[0]
+    texts: list[str] = []
+    gaps: list[int | None] = []
+    offset = 0
+    for piece in _shown(folder, end):
+        offset = piece.offset
+        texts.append(piece.text)
+        gaps.append(output.counted(piece.lost))
+    gaps.append(output.counted(max(0, end - offset)))
+    end = max(end, offset)
+    missing = None if None in gaps else sum(filter(None, gaps))
+    text = "".join(texts)
+    if tail is not None:
+        text = "".join(text.splitlines(keepends=True)[-tail:]) if tail else ""
+    return {"first": first, "end": end, "lost": missing, "text": text}
+
+
+def _grep(home: str, pattern: str, session: str | None, run: int | None) -> bool:
+    """Print the lines that match, with the name of their session; whether there were any."""
+    try:
+        wanted = re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(f"{visible(pattern)!r} is no regular expression: {error}") from None
+    found = False
+    with Patience(visible(pattern)) as patience:
+        for name, folder in _outputs(home, session, run):
+            for line in _lines(folder):
+                if patience.search(wanted, line):
+                    found = True
+                    sys.stdout.buffer.write(f"{name}: {line}\n".encode())
+            sys.stdout.buffer.flush()
+    return found
+
+
+def _outputs(home: str, session: str | None, run: int | None) -> Iterator[tuple[str, str]]:
+    """The name and the output's folder of each run that is looked at, the oldest first."""
+    sessions = records.ids(home) if session is None else [find(home, session).record.id]
+    for session_id in sessions:
+        try:
+            seen = find(home, session_id)
+        except FAILURES:
+            continue  # it was removed meanwhile, or cannot be read
+        for number in range(1, seen.facts.run + 1) if run is None else [run]:
+            try:
+                yield visible(seen.record.name), output_of(seen, number)[1]
+            except NoSuchRun:
+                if session is not None and run is not None:
+                    raise
+
+
+def _lines(folder: str) -> Iterator[str]:
+    rest = ""
+    for piece in _shown(folder, output.bounds(folder)[1]):
+        *whole, rest = (rest + piece.text).split("\n")
+        yield from whole
+    if rest:
+        yield rest
+
+
+class Patience:
+    """Some patterns take ages on some lines. ``search`` gives up, with ``UsageError``, after seconds of one line."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._line = self._seen = 0
+
+    def __enter__(self) -> Patience:
+        self._before = signal.signal(signal.SIGPROF, self._tick)
+        signal.setitimer(signal.ITIMER_PROF, ONE_LINE_S, ONE_LINE_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, self._before)
+
+    def search(self, pattern: re.Pattern[str], line: str) -> bool:
+        self._line += 1
+        found = pattern.search(line) is not None
+        self._line += 1
+        return found
+
+    def _tick(self, *_: object) -> None:
+        """An odd number: a search goes on. The same one as the last time: for too long."""
+        if self._line % 2 and self._line == self._seen:
+            raise UsageError(f"{self._pattern!r} takes more than {ONE_LINE_S:g} s on one line; use a simpler pattern")
+        self._seen = self._line
 
 
 def _follow(run_folder: str, name: str, reader: output.Reader, printer: Printer) -> int:

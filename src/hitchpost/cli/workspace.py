@@ -11,7 +11,8 @@ import click
 
 from hitchpost.cli.common import complete_workspaces, current_folder, json_option, print_json, progress, say
 from hitchpost.errors import Refused
-from hitchpost.ops.workspaces import bring_back, make
+from hitchpost.ops.sessions.restore import bring_back
+from hitchpost.ops.workspaces import make
 from hitchpost.store.home import open_home
 from hitchpost.text import painted, table, visible
 from hitchpost.workspaces import container_writes, git, include, project, store, worktree

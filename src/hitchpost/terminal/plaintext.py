@@ -40,7 +40,7 @@ class Plain:
     def _plain(self, token: tuple[Kind, str]) -> str:
         kind, text = token
         if kind is Kind.TEXT:
-            return self._text(text if text.isascii() else _TURNING.sub(_escaped, text))
+            return self._text(escape_turning(text))
         if kind is Kind.CONTROL:
             return self._control(text)
         if kind is Kind.CSI and (step := _STEP.fullmatch(text)):
@@ -70,6 +70,10 @@ class Plain:
         if letter == "\r":
             self._returned = True
         return ""
+
+
+def escape_turning(text: str) -> str:
+    return text if text.isascii() else _TURNING.sub(_escaped, text)
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -107,7 +107,7 @@ class RunScreen:
 
     def steps(self, end: int) -> Iterator[None]:
         """``advance`` for who has other things to do: a step for each piece of the log."""
-        for piece in _pieces(self._reader, end):
+        for piece in pieces(self._reader, end):
             self.feed(piece) if isinstance(piece, output.Chunk) else self.resize(*piece)
             yield
 
@@ -167,13 +167,13 @@ class RunScreen:
 
     def _catch_up(self) -> None:
         with output.Reader(self.folder) as reader:
-            for piece in _pieces(reader, self.offset):
+            for piece in pieces(reader, self.offset):
                 _take(self._screen, piece)
         self._screen.resize(self.cols, self.rows)
         self._behind = False
 
 
-def _pieces(reader: output.Reader, end: int) -> Iterator[output.Chunk | tuple[int, int]]:
+def pieces(reader: output.Reader, end: int) -> Iterator[output.Chunk | tuple[int, int]]:
     """What the terminal got from the reader's place to ``end``: bytes, and sizes as (columns, rows)."""
     sizes = [size for size in output.sizes(reader.folder) if size[0] >= reader.offset]
     while True:

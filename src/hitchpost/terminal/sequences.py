@@ -41,6 +41,11 @@ class Splitter:
     def __init__(self) -> None:
         self._rest = ""
 
+    @property
+    def has_rest(self) -> bool:
+        """Whether a sequence has begun that is not complete."""
+        return bool(self._rest)
+
     def feed(self, text: str) -> Iterator[tuple[Kind, str]]:
         whole = self._rest + text
         if _INTRODUCES_STRING.match(self._rest) and len(whole) <= LONGEST and not _ENDS_STRING.search(text):

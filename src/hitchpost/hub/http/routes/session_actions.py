@@ -13,8 +13,8 @@ from hitchpost.hub.http.permissions import SESSION
 from hitchpost.hub.session import HubSession
 from hitchpost.ops.sessions.answer import answer
 from hitchpost.ops.sessions.edit import edit
+from hitchpost.ops.sessions.restore import bring_back_of
 from hitchpost.ops.views.session_types import Session as SessionJson
-from hitchpost.ops.workspaces import bring_back_of
 from hitchpost.text import readable
 
 router = APIRouter()
