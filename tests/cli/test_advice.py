@@ -617,6 +617,21 @@ def helped(*words: str) -> Scene:
 # The table ------------------------------------------------------------------------------------------------------
 
 
+def started_in_a_terminal(stage: Stage) -> str:
+    with live("run", "--name", "dev", "--", "sh", "-c", "echo ready; exec cat", terminal=(100, 30)) as started:
+        assert started.code() == 0
+        said = started.out().decode()
+    stage.after.callback(stage.ground.hitch, "stop", "dev")
+    return said
+
+
+def finished_without_worktree(stage: Stage) -> str:
+    session = in_worktree(stage, "exit 0")
+    session.ended()
+    shutil.rmtree(folder_of(stage, session))
+    return stage.err("finish", "dev", "--yes")
+
+
 @dataclass(frozen=True)
 class Row:
     """``words`` of the clause are the command. Its exit code is one of ``codes``; ``shows`` is in what it prints.
@@ -653,6 +668,7 @@ ROWS = (
     Row("ops/sessions/first_prompt.py", "hitch restart {} starts it without one", 3, nothing_to_send_again),
     Row(WAY_ON, "hitch restart {} starts it", 3, never_started, shows="(run 1)"),
     Row(WAY_ON, "hitch resume {} starts it again", 3, suspended, shows="running (run 2)"),
+    Row(WAY_ON, "hitch unarchive {0} brings it back", 3, archived, shows="brought back as dev-2"),
     Row(WAY_ON, "hitch logs {0} shows its output", 3, archived),
     Row(WAY_ON, "hitch rm {0} deletes it", 3, archived),
     Row(WAY_ON, "hitch rm {0} deletes it", 3, broken),
@@ -728,6 +744,9 @@ ROWS = (
     Row("cli/run.py", "hitch agents", 2, helped("run"), shows="claude"),
     Row("cli/run.py", "hitch workspace ls", 3, helped("run")),
     Row("cli/run.py", "hitch ps", 2, helped("run"), shows="dev"),
+    Row("cli/run.py", "hitch attach {} enters its terminal", 3, started_in_a_terminal, shows="ready"),
+    Row("cli/run.py", "hitch ps shows who needs you", 2, started_in_a_terminal, shows="dev"),
+    Row("ops/sessions/finish.py", "hitch workspace restore {} brings it back", 4, finished_without_worktree),
     Row("cli/adopt.py", "hitch ps", 2, helped("adopt"), shows="dev"),
     Row("cli/completion.py", "hitch completion bash", 3, helped("completion"), shows="complete -o"),
     Row("cli/completion.py", "hitch completion zsh", 3, helped("completion"), shows="#compdef"),
@@ -843,7 +862,7 @@ def test_the_hub_says_what_to_do_as_a_hint_of_its_own(stage: Stage) -> None:
             error = client.post(f"/api/sessions/{session.id}/prompt", json={"text": "x"}).json()["error"]
         assert (error["code"], text in error["message"], "hitch" in error["message"]) == ("wrong_state", True, False)
         word = session.id if record == "archived" else record
-        verb = {"suspended": "resume", "archived": "logs", "error": "explain"}[record]
+        verb = {"suspended": "resume", "archived": "unarchive", "error": "explain"}[record]
         assert error["hint"].startswith(f"hitch {verb} {word} ")
         assert stage.err("send", session.id, "x") == f"hitch: {error['message']}; {error['hint']}\n"
 
@@ -856,7 +875,8 @@ def test_what_is_archived_cannot_be_put_away_again(stage: Stage, verb: str) -> N
     stage.ground.hitch("archive", "dev")
     words = (verb, session.id) if verb == "archive" else (verb, session.id, "--yes")
     answer = stage.ground.hitch(*words, check=4)
-    advice = f"hitch logs {session.id} shows its output, hitch rm {session.id} deletes it"
+    back, output = f"hitch unarchive {session.id} brings it back", f"hitch logs {session.id} shows its output"
+    advice = f"{back}, {output}, hitch rm {session.id} deletes it"
     assert answer.err == f"hitch: dev is archived already; {advice}\n"
     with hub.http() as client:
         refused = client.post(f"/api/sessions/{session.id}/{verb}")

@@ -19,6 +19,7 @@ _FLOOD = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f]*")
 """Text with nothing in it but line ends and tabs."""
 _NUMBERS = re.compile(r"\x1b\[([?>=<]?)([0-9;]*)([@-~])")
 _GRAPHICS = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
+_JOINERS = "\u200b\u200c\u200d\ufe0e\ufe0f"
 _ALTERNATE = ("47", "1047", "1049")
 
 
@@ -175,6 +176,8 @@ class Shown:
 
     def _write(self, text: str) -> None:
         cells = list(text) if text.isascii() else _cells(text)
+        if cells and _has_no_width(cells[0][:1]):
+            self._join(cells.pop(0))
         if cells:
             self._last_letter = cells[-1] or self._last_letter
         while cells:
@@ -186,12 +189,19 @@ class Shown:
                     self._x = self.cols - 1
             row = self._row()
             room = self.cols - self._x
-            part, cells = cells[:room], cells[room:]
+            splits = len(cells) > room and cells[room] == "" and self._wraps_lines  # a wide letter does not fit
+            part, cells = cells[: room - splits], cells[room - splits :]
             if len(row.cells) < self._x:
                 row.cells += [" "] * (self._x - len(row.cells))
             row.cells[self._x : self._x + len(part)] = part
             row.told = False
-            self._x += len(part)
+            self._x += len(part) + splits
+
+    def _join(self, letters: str) -> None:
+        """Letters without a width belong to the cell before the cursor."""
+        cells = self._row().cells
+        if 0 < self._x <= len(cells):
+            cells[self._x - 1] += letters
 
     def _line_feed(self, *, keeps_column: bool = False) -> None:
         if not keeps_column:
@@ -260,10 +270,10 @@ class Shown:
         first, count = numbers[0], max(1, numbers[0])
         match letter:
             case "A" | "F":
-                self._y = max(0, self._y - count)
+                self._y = max(self._top if self._y >= self._top else 0, self._y - count)
                 self._x = 0 if letter == "F" else self._x
             case "B" | "E" | "e":
-                self._y = min(self.height - 1, self._y + count)
+                self._y = min(self._bottom if self._y <= self._bottom else self.height - 1, self._y + count)
                 self._x = 0 if letter == "E" else self._x
             case "C" | "a":
                 self._x = min(self.cols - 1, self._x + count)
@@ -312,6 +322,7 @@ class Shown:
     def _changed(self) -> _Row:
         row = self._row()
         row.told = row.wraps = False
+        self._x = min(self._x, self.cols - 1)
         return row
 
     def _erase_line(self, how: int) -> None:
@@ -347,6 +358,9 @@ class Shown:
 
     def _shift_lines(self, letter: str, count: int) -> None:
         self._row()
+        if not self._top <= self._y <= self._bottom:
+            return
+        self._x = 0
         for _ in range(count):
             if letter == "L":
                 if self._bottom < len(self._rows):
@@ -361,21 +375,29 @@ class Shown:
         if "7" in numbers:
             self._wraps_lines = is_set
         if any(number in _ALTERNATE for number in numbers):
-            if is_set and self._main is None:
+            if is_set and self._main is not None:
+                self._erase_all()
+            elif is_set and self._main is None:
                 last = max((place for place, row in enumerate(self._rows) if row.text().strip()), default=-1)
                 for row in self._rows[: last + 1]:
                     self._tell(row)
                 self._main = (self._rows, self._x, self._y)
-                self._rows, self._x, self._y = [_Row()], 0, 0
+                self._saved = (0, 0)
+                self._rows = [_Row()]
             elif not is_set and self._main is not None:
                 self._leave_alternate()
+            elif not is_set:
+                self._x, self._y = self._saved
 
     def _leave_alternate(self) -> None:
         self._tell_screen()
         assert self._main is not None
         self._rows, self._x, self._y = self._main
-        self._main = None
-        self._top, self._bottom = 0, self.height - 1
+        self._main, self._saved = None, (self._x, self._y)
+
+
+def _has_no_width(letter: str) -> bool:
+    return letter >= "\u0300" and (unicodedata.combining(letter) != 0 or letter in _JOINERS)
 
 
 def _cells(text: str) -> list[str]:
@@ -384,9 +406,11 @@ def _cells(text: str) -> list[str]:
     for letter in text:
         if letter < "\u0300":
             cells.append(letter)
-        elif unicodedata.combining(letter) or letter in "\u200b\u200c\u200d\ufe0e\ufe0f":
+        elif _has_no_width(letter):
             if cells:
                 cells[-1] += letter
+            else:
+                cells.append(letter)
         elif unicodedata.east_asian_width(letter) in "WF":
             cells += (letter, "")
         else:

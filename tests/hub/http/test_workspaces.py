@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from hitchpost.hub.client import HubRefused
-from tests.ground import Ground
-from tests.hubs import HubProcess
+from tests.ground import Ground, Truth
+from tests.hubs import HubProcess, hub_of
 from tests.repos import Repo
+from tests.support import eventually
 
 
 def test_a_workspace_is_made_used_and_removed(ground: Ground, hub: HubProcess, repo: Repo) -> None:
@@ -34,3 +37,36 @@ def test_a_workspace_is_made_used_and_removed(ground: Ground, hub: HubProcess, r
     with pytest.raises(HubRefused) as missing:
         hub.ask("DELETE", "/api/workspaces/nothing")
     assert missing.value.status == 404
+
+
+def test_a_folder_may_begin_with_the_home_folders_sign(ground: Ground, repo: Repo) -> None:
+    with hub_of(ground, "env", f"HOME={repo.path.parent}") as hub:
+        made = hub.ask("POST", "/api/workspaces", {"folder": f"~/{repo.path.name}", "branch": "fix-auth"})
+        assert made["workspace"]["repo"] == str(repo.path / ".git")
+        wish = {"command": ["cat"], "folder": f"~/{repo.path.name}", "env": {"PLACE": "~/stays"}}
+        session = hub.ask("POST", "/api/sessions", wish)["session"]
+        assert session["workspace"]["path"] == str(repo.path)
+        hub.ask("POST", f"/api/sessions/{session['id']}/stop")
+
+
+def test_a_worktree_that_was_deleted_is_brought_back_for_its_session(
+    ground: Ground, hub: HubProcess, repo: Repo
+) -> None:
+    wish = {"command": ["cat"], "folder": str(repo.path), "branch": "fix-auth"}
+    session = hub.ask("POST", "/api/sessions", wish)["session"]
+    path = f"/api/sessions/{session['id']}"
+    with pytest.raises(HubRefused, match="is there"):
+        hub.ask("POST", f"{path}/restore")
+    shutil.rmtree(session["workspace"]["path"])
+    eventually(lambda: hub.ask("GET", path)["state"] == "orphaned", what="orphaned")
+    hub.ask("POST", f"{path}/stop")
+    eventually(lambda: hub.ask("GET", path)["actions"] == ["restore", "archive", "delete"], what="restore")
+    back = hub.ask("POST", f"{path}/restore")["session"]
+    assert back["actions"] == ["restart", "archive", "delete"]
+    assert ground.ps(Truth(ground.home, session["id"]))["actions"] == back["actions"]
+    assert hub.ask("POST", f"{path}/restart")["session"]["state"] == "running"
+    hub.ask("POST", f"{path}/stop")
+    plain = hub.ask("POST", "/api/sessions", {"command": ["cat"], "folder": str(ground.place)})["session"]
+    with pytest.raises(HubRefused, match="has not made: it cannot be brought back"):
+        hub.ask("POST", f"/api/sessions/{plain['id']}/restore")
+    hub.ask("POST", f"/api/sessions/{plain['id']}/stop")

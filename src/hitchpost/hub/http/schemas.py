@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from hitchpost.model.record import ALL
 from hitchpost.ops.views.session_types import Session as Session  # served as it is
@@ -13,6 +14,8 @@ from hitchpost.settings import YEAR_S
 Text = Annotated[str, StringConstraints(max_length=512 * 1024)]
 Name = Annotated[str, StringConstraints(max_length=128, pattern=r"^[^\x00]*$")]
 Path = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
+Folder = Annotated[Path, AfterValidator(os.path.expanduser)]
+"""``~`` is the home folder of who runs the hub."""
 Word = Annotated[str, StringConstraints(max_length=512 * 1024, pattern=r"^[^\x00]*$")]
 Remark = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
 Seconds = Annotated[float, Field(ge=0, le=YEAR_S, allow_inf_nan=False)]
@@ -100,11 +103,11 @@ class Sandbox(Strict):
     """For the docker runtime; what is missing is as the settings say."""
 
     image: Name | None = None
-    mounts: list[Path] = Field(default=[], max_length=100)
+    mounts: list[Folder] = Field(default=[], max_length=100)
     network: Name | None = None
     memory: Name | None = None
     cpus: float | None = Field(default=None, gt=0, le=1024)
-    config: Path | None = None
+    config: Folder | None = None
     keep_failed: bool = False
 
 
@@ -117,9 +120,9 @@ class NewSession(Strict):
 
     agent: Name | None = None
     command: list[Word] = Field(default=[], max_length=1000)
-    folder: Path
+    folder: Folder
     branch: Name | None = None
-    workspace: Path | None = None
+    workspace: Folder | None = None
     exclusive: bool = False
     share: bool = False
     name: Name | None = None

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from hitchpost.hub.http.depends import CallersGrant, TheHub
 from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.permissions import WORKSPACES, visible_to
-from hitchpost.hub.http.schemas import Name, Path, Strict
+from hitchpost.hub.http.schemas import Folder, Name, Strict
 from hitchpost.ops.workspaces import make
 from hitchpost.text import readable
 from hitchpost.workspaces import store
@@ -23,7 +23,7 @@ router = APIRouter()
 class NewWorkspace(Strict):
     """A worktree on a branch, new or there already, of the repository that ``folder`` is in."""
 
-    folder: Path
+    folder: Folder
     branch: Name
 
 
