@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.advice import proposed
-from tests.cli.attaching import DETACH, PATIENCE_S, PROMPT, Terminals, logged, recorder, shell, state, terminals
+from tests.cli.attaching import DETACH, PATIENCE_S, PROMPT, Terminals, folder, logged, recorder, shell, state, terminals
+from tests.ground import Ground
 from tests.support import Hitch, Process, eventually
 
 
@@ -28,6 +30,70 @@ def test_attach_shows_the_screen_and_takes_what_is_typed(hitch: Hitch, tty: Term
     me.shows(PROMPT.strip())
     me.type(b"echo $((6 * 7)) words\r")
     me.shows("42 words")
+
+
+def seen_at(name: str = "dev") -> str:
+    path = folder(name) / "seen.json"
+    return str(json.loads(path.read_text())["at"]) if path.exists() else ""
+
+
+def test_the_first_line_and_the_title_say_how_to_leave(hitch: Hitch, tty: Terminals) -> None:
+    shell(hitch)
+    me = tty("attach", "dev")
+    me.shows(PROMPT.strip())
+    assert b"[attached to dev; Ctrl-B D leaves it running]" in me.received
+    assert b"\x1b]2;dev: Ctrl-B D leaves it running\x1b\\" in me.received
+    me.type(DETACH)
+    assert me.ends() == 0
+    assert me.is_restored()
+
+
+@pytest.mark.parametrize("setting", ["", "ctrl-b d"])
+def test_inside_tmux_another_key_leaves_unless_the_setting_says_which(
+    ground: Ground, tty: Terminals, setting: str
+) -> None:
+    if setting:
+        ground.configure(f'detach_key = "{setting}"')
+    heard = ground.place / "heard"
+    recorder(ground.hitch, heard)
+    me = tty("attach", "dev", TMUX="/tmp/tmux,1,0")
+    me.shows("recorder ready")
+    words = "Ctrl-B D" if setting else "Ctrl-\\ Ctrl-\\"
+    assert f"[attached to dev; {words} leaves it running]".encode() in me.received
+    me.type(b"\x02\x02" if setting else b"\x02d\x1cx")
+    wanted = b"\x02" if setting else b"\x02d\x1cx"
+    eventually(lambda: heard.read_bytes() == wanted, what="keys that are none of ours")
+    me.type(DETACH if setting else b"\x1c\x1c")
+    assert me.ends() == 0
+    assert me.lines()[-1] == "[detached from dev; hitch attach dev comes back]"
+
+
+def test_who_is_attached_has_seen_the_session_and_what_it_reports_meanwhile(ground: Ground, tty: Terminals) -> None:
+    script = "read x; printf '\\033]7501;state=done\\a'; echo reported; exec cat"
+    ground.hitch("run", "--name", "dev", "--", "sh", "-c", script)
+    assert seen_at() == ""
+    me = tty("attach", "dev")
+    eventually(seen_at, what="that somebody looks")
+    first = seen_at()
+    me.until(lambda: me.is_raw(), "the visit")
+    me.type(b"\r")
+    me.shows("reported")
+    eventually(lambda: seen_at() > first, what="that what it reports is seen")
+    (row,) = ground.hitch("ps", "--json").json()
+    assert (row["headline"], row["section"]) == ("Finished", "quiet")
+    while_there = seen_at()
+    me.type(DETACH)
+    assert me.ends() == 0
+    assert seen_at() > while_there
+
+
+def test_a_look_that_cannot_be_written_down_is_a_look(ground: Ground, tty: Terminals) -> None:
+    shell(ground.hitch)
+    (folder() / "seen.json").mkdir()
+    me = tty("attach", "dev")
+    me.shows(PROMPT.strip())
+    me.type(DETACH)
+    assert me.ends() == 0
 
 
 @pytest.mark.ids("F15")

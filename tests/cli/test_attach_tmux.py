@@ -59,7 +59,7 @@ def test_attach_type_detach_and_come_back_in_tmux(hitch: Hitch, tmux: Tmux) -> N
     tmux.type("stty size; echo $((6 * 7)) words", "Enter")
     tmux.shows("42 words")
     assert tmux.lines()[-3:] == ["20 80", "42 words", PROMPT.strip()]
-    tmux.type("C-b", "d")
+    tmux.type("C-\\", "C-\\")
     tmux.shows("[detached from dev; hitch attach dev comes back]")
     tmux.type("clear; stty -g > after; cmp before after && echo the $((1 + 1)) are the same; rm before after", "Enter")
     tmux.shows("the 2 are the same")
@@ -77,7 +77,7 @@ def test_a_full_screen_program_comes_and_goes_in_tmux(hitch: Hitch, tmux: Tmux) 
     tmux.shows(PROMPT.strip())
     tmux.type(r"printf '\033[?1049h\033[2J\033[5;10Hfull screen'; read word; printf '\033[?1049l'", "Enter")
     eventually(lambda: tmux.lines()[:5] == ["", "", "", "", "         full screen"], PATIENCE_S)
-    tmux.type("C-b", "d")
+    tmux.type("C-\\", "C-\\")
     tmux.shows("[detached from dev")
     assert "         full screen" not in tmux.lines()
     assert tmux("display-message", "-p", "#{alternate_on}").strip() == "0"
@@ -86,7 +86,7 @@ def test_a_full_screen_program_comes_and_goes_in_tmux(hitch: Hitch, tmux: Tmux) 
     tmux.type("", "Enter")
     tmux.shows(PROMPT.strip())
     assert tmux("display-message", "-p", "#{alternate_on}").strip() == "0"
-    tmux.type("C-b", "d")
+    tmux.type("C-\\", "C-\\")
     tmux.shows("[detached from dev")
 
 
