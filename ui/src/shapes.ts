@@ -96,6 +96,13 @@ export interface Code {
   launch_url: string;
 }
 
+/** Files that would be committed; `refusal` says why they cannot be, and is empty when they can. */
+export interface CommitPlan {
+  changed: string[];
+  new: string[];
+  refusal: string;
+}
+
 /** A container that is there. `name` is what people read, `container` its name at the engine. */
 export interface Container {
   name: string;
@@ -194,6 +201,42 @@ export interface Fact {
   at: string | null;
 }
 
+/** `working`: the agent works, so nothing is done without `force`. `message` is what a commit says if nobody */
+export interface FinishPlan {
+  working: boolean;
+  live: boolean;
+  branch: string;
+  folder: string;
+  message: string;
+  commit: CommitPlan;
+  merge: MergePlan | null;
+  push: PushPlan | null;
+  pull_request: string[] | null;
+}
+
+/** The steps to do, in this order. */
+export interface FinishWish {
+  commit?: boolean;
+  merge?: boolean;
+  push?: boolean;
+  remove?: boolean;
+  message?: string;
+  into?: string | null;
+  force?: boolean;
+}
+
+/** What was done: the commits, the ref that keeps what was not committed before, the folder that was removed. */
+export interface Finished {
+  snapshot: string | null;
+  commit: string | null;
+  merge: string | null;
+  push: Pushed | null;
+  removed: string | null;
+  pull_request: string[] | null;
+  notes?: string[];
+  session: Session;
+}
+
 export interface ForkWish {
   name?: string | null;
 }
@@ -251,6 +294,16 @@ export interface Me {
   expires_at: string | null;
 }
 
+/** `folder` is your own worktree whose files follow the branch, if one does. */
+export interface MergePlan {
+  into: string;
+  kind: "up-to-date" | "fast-forward" | "merge" | "conflicts";
+  commits: number;
+  conflicts: string[];
+  folder: string | null;
+  refusal: string;
+}
+
 /** An agent of the catalog, or any command; `folder` is where a branch or a relative path is looked for. */
 export interface NewSession {
   agent?: string | null;
@@ -298,6 +351,17 @@ export interface PromptAnswer {
   offset: number;
   started: boolean;
   session: Session;
+}
+
+export interface PushPlan {
+  remote: string;
+  url: string;
+}
+
+export interface Pushed {
+  remote: string;
+  url: string;
+  branch: string;
 }
 
 /** The state-machine page's answer: its own word, and our whole shape. `resumed`: the same conversation. */
