@@ -25,6 +25,7 @@ MEASUREMENTS = {
     "hub": "the hub: streams, crashes told, resumes, adoption, stalled clients",
     "containers": "sessions in containers: exit → stale, removal → stopped, twenty at once",
     "page": "the page: frames beside 50 talking sessions, and a key until its echo is painted",
+    "top": "hitch top beside 300 sessions: processor while idle, and a key until it is drawn",
     "signin": "signing in: a link and a reload until the page can be used, and a request",
     "diffs": "hitch diff of a worktree with 10,000 files, against git diff",
     "agents": "watched agents: a permission asked → told, a report → ps, exits, and what watching costs",

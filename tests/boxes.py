@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -24,7 +25,8 @@ import pytest
 from hitchpost.cli.ps import from_hub, shapes_from_files
 from hitchpost.model.record import ALL
 from tests.ground import Ground, Truth
-from tests.support import Answer, Hitch, Process, eventually
+from tests.support import BEFORE, LASTING, Answer, Hitch, Process, end, eventually, halt
+from tests.warm import WarmProcess, spawn
 
 SOMEBODY = 4321
 """A user id that this machine has no name for."""
@@ -84,7 +86,7 @@ class Engine:
         return ["dockerd", *words]
 
     def start(self) -> None:
-        self.begin([*self.words(), "--live-restore"])
+        self.begin([*self.words(), "--live-restore", "--debug"])  # it writes down what it is asked
 
     def begin(self, argv: list[str], tries: int = 3) -> None:
         """Start the engine as nobody's child: it outlives the test that needs it first."""
@@ -111,8 +113,14 @@ class Engine:
     def _answers(self) -> bool:
         if Process.read(self.pid) is None:
             raise EngineEnded(f"the engine has ended: {(self.folder / 'log').read_text()[-2000:]}")
-        socket = Path(self.url.removeprefix("unix://"))
-        return socket.exists() and self.docker("version", check=False).returncode == 0
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.settimeout(10)
+            try:
+                asking.connect(self.url.removeprefix("unix://"))
+                asking.sendall(b"GET /_ping HTTP/1.0\r\n\r\n")
+                return b" 200 " in asking.recv(100)
+            except OSError:
+                return False
 
     def docker(self, *words: str, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
         argv = ["docker", "-H", self.url, *words]
@@ -136,7 +144,7 @@ class Engine:
 
     def end(self) -> None:
         self.signal(signal.SIGTERM)
-        eventually(lambda: Process.read(self.pid) is None, 30, "the end of the engine")
+        eventually(lambda: Process.read(self.pid) is None, 60, "the end of the engine")
 
     def load(self, image: str) -> None:
         """Once each: it takes seconds."""
@@ -154,14 +162,19 @@ class Engine:
             self.images.add(name)
         return name
 
-    def close(self) -> None:
-        for container in self.containers():
-            self.docker("rm", "-f", "-v", container, check=False)
-        self.kill()  # all that it holds goes with its folder, so it need not take seconds to put it in order
+    def processes(self) -> list[Process]:
+        """The engine, what it has started, and what watches its containers."""
         mark = f"{self.folder}/"
-        for process in Process.all():  # what it started, and what watched its containers
-            if any(mark in word for word in process.argv):
-                os.kill(process.pid, signal.SIGKILL)
+        return [process for process in Process.all() if any(mark in word for word in process.argv)]
+
+    def close(self) -> None:
+        for process in self.processes():
+            os.kill(process.pid, signal.SIGCONT)
+        for container in self.docker("ps", "-aq", check=False).stdout.split():
+            self.docker("rm", "-f", "-v", container, check=False)
+        # all that it holds goes with its folder, so it need not take seconds to put it in order
+        end((), at_once=self.processes())
+        mark = f"{self.folder}/"
         mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
         for mount in reversed([mount for mount in mounts if mount.startswith(mark)]):
             subprocess.run(["umount", "-l", mount], check=True)
@@ -311,9 +324,8 @@ def the_engine() -> Engine:
     if why := why_not(DOCKER):
         pytest.skip(f"no container engine: {why}")
     if _engine is None:
-        engine = Engine(Path(tempfile.mkdtemp(prefix="hpd-", dir="/tmp")))
+        engine, _ = begun(Engine)
         atexit.register(engine.close)
-        engine.start()
         engine.load(PLAIN)
         _engine = engine
     elif Process.read(_engine.pid) is None:
@@ -464,19 +476,46 @@ def _cgroup(pid: int) -> str:
 @contextmanager
 def private(kind: type[Engine]) -> Iterator[Engine]:
     """An engine for one test."""
-    engine = kind(Path(tempfile.mkdtemp(prefix="hpp-", dir="/tmp")))
-    engine.start()
+    engine, held = begun(kind)
     try:
         engine.load(PLAIN)
         yield engine
     finally:
         engine.close()
+        LASTING.discard(held)
+        os.close(held)
+
+
+def begun(kind: type[Engine]) -> tuple[Engine, int]:
+    """An engine, and the descriptor that it lives by: it is closed when this process has ended, whatever ended it.
+
+    A worker that is interrupted may do nothing more, and the engine is not its child.
+    """
+    engine = kind(Path(tempfile.mkdtemp(prefix="hpd-", dir="/tmp")))
+    theirs, held = os.pipe()
+    LASTING.add(held)
+    with open(os.devnull, "w") as nothing:
+        standard = (theirs, nothing.fileno(), nothing.fileno())
+        guard = spawn("tests.boxes", [kind.__name__, str(engine.folder)], BEFORE, standard, cwd="/", session=True)
+        assert isinstance(guard, WarmProcess)
+        guard.forget()
+    os.close(theirs)
+    engine.start()
+    return engine, held
+
+
+def main() -> None:
+    """Close an engine when nobody holds the other end of the standard input any more."""
+    kind, folder = sys.argv[1:]
+    sys.stdin.buffer.read()
+    if os.path.exists(folder):
+        globals()[kind](Path(folder)).close()
 
 
 @contextmanager
 def stopped(pid: int) -> Iterator[None]:
     """A process that neither hears nor does anything meanwhile."""
-    os.kill(pid, signal.SIGSTOP)
+    halt(pid)
     try:
         yield
     finally:

@@ -15,6 +15,8 @@ import hypothesis
 import pytest
 
 from tests.ground import Ground
+from tests.limits import pytest_runtest_setup as pytest_runtest_setup
+from tests.limits import pytest_runtest_teardown as pytest_runtest_teardown
 from tests.repos import Repo, new_repo
 from tests.support import TEMP_PREFIX, Hitch, LeakWatch, end_home, place_in_memory
 from tests.tmuxes import Panes, panes_in

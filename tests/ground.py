@@ -94,7 +94,7 @@ class Truth:
         if number == signal.SIGKILL:
             eventually(lambda: not alive(pid), what="the end of the keeper")
 
-    def ended(self, run: int = 1, timeout_s: float = 20) -> str:
+    def ended(self, run: int = 1, timeout_s: float = 60) -> str:
         """Wait until the run has ended, its keeper included; the final state."""
         lock = self.run(run) / "keeper.lock"
 

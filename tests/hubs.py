@@ -63,7 +63,7 @@ class HubProcess:
                 wrapper=wrapper,
                 warm=warm,
             )
-        eventually(self._answers, 30, what="the hub to answer")
+        eventually(self._answers, 60, what="the hub to answer")
         with open(os.path.join(self.home, "hub.json")) as file:
             self.url = json.load(file)["url"].rstrip("/")
 
@@ -80,7 +80,7 @@ class HubProcess:
         with open(os.path.join(self.home, "hub.log")) as file:
             return file.read()
 
-    def ask(self, method: str, path: str, body: object = None, timeout_s: float = 30) -> Any:
+    def ask(self, method: str, path: str, body: object = None, timeout_s: float = 60) -> Any:
         """Over the Unix socket, as the command line does."""
         return hub_client.ask(self.home, method, path, body, timeout_s=timeout_s)
 
@@ -104,7 +104,7 @@ class HubProcess:
     def http(self, role: str | None = "owner", **headers: str) -> httpx2.Client:
         """A client over TCP, with a bearer token unless ``role`` is None."""
         signed = {"Authorization": f"Bearer {self.token(role)}"} if role else {}
-        return httpx2.Client(base_url=self.url, headers={**signed, **headers}, timeout=30)
+        return httpx2.Client(base_url=self.url, headers={**signed, **headers}, timeout=60)
 
     @asynccontextmanager
     async def ws(self, role: str = "owner") -> AsyncIterator[Socket]:
@@ -141,7 +141,7 @@ class Socket:
     async def say(self, kind: str, **fields: Any) -> None:
         await self.connection.send(json.dumps({"type": kind, **fields}))
 
-    async def read(self, timeout_s: float = 20) -> dict[str, Any] | Frame:
+    async def read(self, timeout_s: float = 60) -> dict[str, Any] | Frame:
         message = await asyncio.wait_for(self.connection.recv(), timeout_s)
         if isinstance(message, str):
             event: dict[str, Any] = json.loads(message)
@@ -153,7 +153,7 @@ class Socket:
         self.frames.append(frame)
         return frame
 
-    async def until(self, kind: str, session: str = "", timeout_s: float = 20, **fields: Any) -> dict[str, Any]:
+    async def until(self, kind: str, session: str = "", timeout_s: float = 60, **fields: Any) -> dict[str, Any]:
         """The next event of that type, session and fields; those that came already count."""
         looked = 0
         while True:
@@ -173,7 +173,7 @@ class Socket:
         """Everything that came on a channel, snapshot and output, one behind the other."""
         return b"".join(frame.data for frame in self.frames if frame.channel == channel and frame.kind != GAP)
 
-    async def until_shown(self, channel: int, text: bytes, timeout_s: float = 20) -> bytes:
+    async def until_shown(self, channel: int, text: bytes, timeout_s: float = 60) -> bytes:
         while text not in self.shown(channel):
             await self.read(timeout_s)
         return self.shown(channel)

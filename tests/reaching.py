@@ -75,7 +75,7 @@ def running(argv: list[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
                 raise RuntimeError(f"{argv[0]} has ended: {process.stderr.read().decode()}")
             return answers(port)
 
-        eventually(listens, 30, f"{argv[0]} to listen")
+        eventually(listens, 60, f"{argv[0]} to listen")
         yield process
     finally:
         process.send_signal(signal.SIGTERM)

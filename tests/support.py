@@ -42,7 +42,7 @@ def place_in_memory() -> str:
     return MEMORY if usable and there.f_bavail * there.f_frsize >= LEAST_MEMORY_BYTES else "/tmp"
 
 
-def eventually(condition: Callable[[], T | None], timeout_s: float = 10, what: str = "") -> T:
+def eventually(condition: Callable[[], T | None], timeout_s: float = 60, what: str = "") -> T:
     """Call ``condition`` until it gives something true, and return that.
 
     An ``AssertionError`` from it means "not yet"; any other error ends the wait at once. After ``timeout_s`` the test
@@ -285,6 +285,14 @@ def end(processes: Sequence[Process], grace_s: float = 5, at_once: Sequence[Proc
     finally:
         for descriptor in held:
             os.close(descriptor)
+
+
+def halt(pid: int) -> None:
+    """SIGSTOP, and until it has taken effect: on a busy machine a process runs on for a moment."""
+    os.kill(pid, signal.SIGSTOP)
+    eventually(
+        lambda: (found := Process.read(pid)) is None or found.state in "TtZX", what=f"process {pid} to stand still"
+    )
 
 
 def _send(descriptor: int, number: signal.Signals) -> None:

@@ -63,7 +63,7 @@ class Panes:
         assert pid is not None
         return pid
 
-    def final(self, session: Truth, run: int = 1, timeout_s: float = 20) -> str:
+    def final(self, session: Truth, run: int = 1, timeout_s: float = 60) -> str:
         """The state in which the run ended. Its pane's process may live on, as a shell."""
 
         def ended() -> str:

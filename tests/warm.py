@@ -43,7 +43,20 @@ LATER = (
     "uvicorn.protocols.http.httptools_impl",
 )
 """Modules that a hub imports only while it starts."""
-PACKAGES = ("agents", "cli", "hub", "keeper", "model", "ops", "runtimes", "store", "system", "terminal", "workspaces")
+PACKAGES = (
+    "agents",
+    "cli",
+    "hub",
+    "keeper",
+    "model",
+    "ops",
+    "runtimes",
+    "store",
+    "system",
+    "terminal",
+    "tui",
+    "workspaces",
+)
 READY: list[str] = []
 """The emulator's program, once all that it needs is loaded."""
 LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
@@ -87,6 +100,10 @@ class WarmProcess:
             select.select([self._told], [], [], left)
         assert self.returncode is not None
         return self.returncode
+
+    def forget(self) -> None:
+        """It goes on, and nobody here will ask for its end."""
+        os.close(self._told)
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -243,6 +260,7 @@ def _import_all() -> dict[str, Any]:
     from hitchpost.terminal import emulator
 
     hub = importlib.import_module("hitchpost.hub.__main__")
+    del sys.modules["rich"]  # which a hub does without, and the dashboard does not
     for package in PACKAGES:
         for module in pkgutil.iter_modules([f"{hitchpost.__path__[0]}/{package}"], f"hitchpost.{package}."):
             if not module.name.endswith("__main__"):
@@ -259,7 +277,11 @@ def _import_all() -> dict[str, Any]:
     else:
         warm_up()
         READY.append(emulator.__path__[0] + "/__main__.py")
-    return {"hitchpost.hub": hub.main, "hitchpost": importlib.import_module("hitchpost.cli.main").main}
+    return {
+        "hitchpost.hub": hub.main,
+        "hitchpost": importlib.import_module("hitchpost.cli.main").main,
+        "tests.boxes": lambda: importlib.import_module("tests.boxes").main(),
+    }
 
 
 def main() -> None:

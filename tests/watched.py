@@ -63,7 +63,7 @@ def watchers(session: Truth) -> list[Process]:
 
 def watcher_pid(session: Truth, but: int = 0) -> int:
     """The watcher's number, as soon as there is one (another than ``but``)."""
-    return eventually(lambda: next((found.pid for found in watchers(session) if found.pid != but), 0), 30, "a watcher")
+    return eventually(lambda: next((found.pid for found in watchers(session) if found.pid != but), 0), 60, "a watcher")
 
 
 def link(session: Truth) -> Link:
@@ -88,7 +88,7 @@ def comes(session: Truth, **wanted: Any) -> dict[str, Any]:
     def found() -> dict[str, Any] | None:
         return next((event for event in heard(session) if wanted.items() <= event.items()), None)
 
-    return eventually(found, 20, f"the event {wanted}")
+    return eventually(found, 60, f"the event {wanted}")
 
 
 def ask(connection: Link, op: str, **fields: object) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,10 @@ from tests.agents.homes import AgentHome
 from tests.ground import Ground, Truth
 from tests.support import Answer, eventually
 
-LONG_S = 60.0
+LONG_S = 240.0
 """Real agents on a busy machine."""
+COLS = {"opencode": 120}
+"""Whose line of state does not fit into 80 columns."""
 
 
 @dataclass(slots=True)
@@ -73,10 +76,13 @@ class Driven:
         """``hitch send`` refuses, and says why."""
         return self.hitch("send", self.truth.id, text, check=4).err
 
-    def keys(self, *pressed: bytes) -> None:
-        """Keys of a person who is attached."""
-        with Link.connect(str(self.truth.run(self.run_number)), role="attach", cols=80, rows=24) as link:
-            for keys in pressed:
+    def keys(self, *pressed: bytes, apart_s: float = 0.0) -> None:
+        """Keys of a person who is attached. ``apart_s`` is the rhythm of one that is pressed twice."""
+        with Link.connect(
+            str(self.truth.run(self.run_number)), role="attach", cols=COLS.get(self.home.name, 80), rows=24
+        ) as link:
+            for number, keys in enumerate(pressed):
+                time.sleep(apart_s if number else 0)
                 link.send(wire.INPUT, keys)
 
     def leaves(self, attention: str, key: bytes) -> None:
@@ -147,7 +153,7 @@ TEXTS = (
     "two\nlines\n\nand a gap",
     "\n".join(f"line {number} of a long prompt" for number in range(400)),
     "one line of ten thousand bytes: " + "0123456789" * 1000,
-    "☃ naïve 漢字 👩‍💻",
+    "☃ naïve 漢字 👩‍💻 🇩🇪 👍🏽",
     "/etc/hosts is a path",
     "!touch shell",
     "!touch shell\nand more",

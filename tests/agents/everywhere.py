@@ -85,6 +85,11 @@ class Listener:
         told = (heard for heard in reversed(self._heard) if heard.shape and heard.event["sessionId"] == session)
         return next(told, None)
 
+    def first(self, session: str, fits: Callable[[Shape], bool]) -> Heard:
+        """The oldest event that had the session so."""
+        told = (heard for heard in self._heard if heard.shape and heard.event["sessionId"] == session)
+        return next(heard for heard in told if fits(heard.shape))
+
     def exit_of(self, session: str, run: int) -> dict[str, Any] | None:
         """What was told of the end of a run."""
         wanted = ("terminal.exit", session, run)
@@ -117,9 +122,9 @@ class Everywhere:
         self.since = time.time()
         return self.driven.send(text, *options)
 
-    def keys(self, *pressed: bytes) -> None:
+    def keys(self, *pressed: bytes, apart_s: float = 0.0) -> None:
         self.since = time.time()
-        self.driven.keys(*pressed)
+        self.driven.keys(*pressed, apart_s=apart_s)
 
     def leaves(self, attention: str, key: bytes) -> None:
         """See ``Driven.leaves``."""
@@ -190,10 +195,11 @@ class Everywhere:
             return newest if newest is not None and fits(newest.shape) else None
 
         try:
-            first = eventually(heard, LONG_S)
+            last = eventually(heard, LONG_S)
         except AssertionError:
             raise AssertionError(f"waited in vain for {what}; {self._others()}") from None
-        at = told(first.shape)
+        at = told(last.shape)
+        first = self.listener.first(self.driven.truth.id, lambda shape: fits(shape) and told(shape) == at)
         late_s = first.at - at
         assert late_s <= self.listener.soon_s(at), f"{what}: a client was told {late_s:.1f} s late"
         while True:
@@ -207,7 +213,7 @@ class Everywhere:
             }
             if fits(newest.shape) and not any(differ.values()):
                 return newest.shape
-            assert time.time() - first.at <= self.listener.soon_s(first.at), f"{what}: not told alike: {differ}"
+            assert time.time() - last.at <= self.listener.soon_s(last.at), f"{what}: not told alike: {differ}"
 
     def _is_in_story(self, report: dict[str, Any]) -> bool:
         """With its evidence: who said it, and what."""

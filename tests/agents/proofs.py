@@ -1,9 +1,9 @@
 """What is proven of each real agent: ``docs/agents.md`` has a table of it, made from the results of a run.
 
 A test says with ``@pytest.mark.proves("working", "turn finished")`` what it proves, in the words of ``WORDS``; of which
-agent, it says by asking for the agent's home. ``script/test --all-agents`` writes the table. With a selection (``-k``,
-or a file) it is written only if ``--table`` is given, and then only for the agents that ran. What a run has not
-proven is not in it.
+agent, it says by asking for the agent's home. ``script/test --all-agents`` writes the table, when every test of this
+folder has run. After a part of them (``-k``, a file, ``-x``) it is written only if ``--table`` is given, and then only
+for the agents that ran. What a run has not proven is not in it.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ NOT_POSSIBLE: dict[tuple[str, str], str] = {
     **ways.NOT_POSSIBLE,
 }
 """(agent, word) → why there is no such thing."""
+NOT_PROVEN = ways.NOT_PROVEN
+"""(agent, word) → why no test proves it, although there is such a thing."""
 YES, NO = "yes", "no"
 VERSION = re.compile(r"\d+(?:\.\d+)+")
 
@@ -110,8 +112,9 @@ def updated(page: str, results: Results, versions: dict[str, str]) -> str:
 def cell(agent: str, word: str, proven: dict[str, bool]) -> str:
     if word in proven:
         return YES if proven[word] else NO
-    why = NOT_POSSIBLE.get((agent, word))
-    return f"not possible: {why}" if why else ""
+    if why := NOT_POSSIBLE.get((agent, word)):
+        return f"not possible: {why}"
+    return f"not proven: {why}" if (why := NOT_PROVEN.get((agent, word))) else ""
 
 
 def version(name: str) -> str:
@@ -133,11 +136,17 @@ def problems(page: str) -> Iterator[str]:
     for agent, (said, *cells) in table.items():
         if any(cells) and agent in AGENTS and AGENTS[agent].version() not in VERSION.findall(said):
             yield f"{agent} is {said} there, and {AGENTS[agent].version()} is tested"
-        if any(text not in (YES, NO, "") and not text.startswith("not possible: ") for text in cells):
+        if any(text not in (YES, NO, "") and not text.startswith(("not possible: ", "not proven: ")) for text in cells):
             yield f"{agent} has a cell that is neither {YES} nor {NO}"
 
 
 # the run ----------------------------------------------------------------------------------------------------------
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Whether every test of this folder was asked for."""
+    chosen = config.option.keyword or config.option.markexpr or config.option.deselect
+    return not chosen and [config.invocation_params.dir / path for path in config.args] == [Path(__file__).parent]
 
 
 class Collecting:
@@ -147,6 +156,18 @@ class Collecting:
         self.config = config
         self.results: Results = {}
         self.lost: list[str] = []
+        self.left: set[str] = set()
+        """Tests that have not ended."""
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.left |= {item.nodeid for item in session.items}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self.left |= set(ids)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.left.discard(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         told: dict[str, Any] = dict(report.user_properties)
@@ -163,10 +184,8 @@ class Collecting:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         config = self.config
-        selected = bool(config.option.keyword or config.option.markexpr or len(config.args) != 1)
-        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or (
-            selected and not config.option.table
-        ):
+        whole = is_whole(config) and not self.left
+        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or not (whole or config.option.table):
             return
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         assert isinstance(reporter, pytest.TerminalReporter)

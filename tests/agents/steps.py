@@ -20,6 +20,8 @@ from tests.agents.ways import Ways
 from tests.support import eventually
 
 STILL_S = 0.3
+TWICE_S = 0.25
+"""Between two presses of the same key. Sooner, an agent may read them as one other key; later, as two single ones."""
 
 
 @contextmanager
@@ -83,12 +85,18 @@ class Walk:
         """Again, until it is heard: two keys may come too late one after the other, or at once."""
         before = self.told.driven.shown()["attention"]
         for _ in range(5):
-            for key in keys:
+            if not self.ways.interruptible:
+                self.told.keys(*keys, apart_s=TWICE_S)
+            for key, text in zip(keys, self.ways.interruptible, strict=False):
+                self.shows(text)
                 self.told.keys(key)
             with suppress(AssertionError):
                 eventually(lambda: self.told.driven.shown()["attention"] != before, 6)
                 return
         raise AssertionError(f"{self.told.driven.home.name} is still {before}")
+
+    def shows(self, text: str) -> None:
+        eventually(lambda: text in screen_of(self.told.driven), LONG_S, what=f"the screen with {text!r}")
 
     def effect(self, key: bytes) -> None:
         before = self.printed
@@ -195,6 +203,24 @@ def begin_tool(walk: Walk, tool: SilentTool) -> None:
     walk.told.becomes("working")
 
 
+def background(walk: Walk) -> None:
+    """A task that goes on after the turn, or for as long as which the turn goes on."""
+    if walk.ways.background is None:
+        return
+    behind = SilentTool(walk.place, "behind")
+    walk.told.send(f"[[background {behind.command} > back]]")
+    walk.told.becomes("blocked", "permission", message=behind.command, options=list(walk.ways.options))
+    walk.told.answer("yes")
+    behind.begins()
+    if walk.ways.background == "working":
+        walk.told.becomes("working", message="background")
+        assert behind.runs
+    else:
+        walk.told.becomes(walk.ways.background, background=1)
+    behind.end()
+    walk.told.becomes("done", background=0)
+
+
 def question(walk: Walk) -> None:
     if walk.ways.question is None:
         return
@@ -272,6 +298,7 @@ STEPS: tuple[Callable[[Walk], None], ...] = (
     refused_in_the_terminal,
     answered_from_the_api,
     silent_tool,
+    background,
     question,
     interrupted,
     api_error,

@@ -14,14 +14,13 @@ import pytest
 from hitchpost.agents.rules import composed, load
 from tests.agents.driving import COMMAND, LONG_S, TEXTS, Driven, SilentTool
 from tests.agents.everywhere import Everywhere, everywhere
-from tests.agents.homes import AgentHome
+from tests.agents.homes import KEY, AgentHome
 from tests.agents.modelserver import ModelServer
 from tests.ground import Ground
 from tests.support import eventually
 
 ESC, CTRL_C, CTRL_D, ENTER = b"\x1b", b"\x03", b"\x04", b"\r"
 COMPOSER = load("claude").composer
-ZERO_WIDTH_JOINER = "\u200d"
 Homes = Callable[[str], AgentHome]
 
 
@@ -215,9 +214,10 @@ def test_prompts_arrive_as_they_are(ground: Ground, agent_home: Homes, model: Mo
     with everywhere(ground, agent_home("claude")) as told:
         told.becomes("waiting")
         # what cannot be exact is told
-        assert told.send("a\ttab")["proof"] == "UserPromptSubmit, but not byte for byte"
-        told.becomes("done")
-        assert model.history()[-1] == "a    tab"
+        for text, taken in (("a\ttab", "a    tab"), ("e\u0301", "\xe9")):
+            assert told.send(text)["proof"] == "UserPromptSubmit, but not byte for byte"
+            told.becomes("done")
+            assert model.history()[-1] == taken
         # a space before it does not keep Claude from taking it for a command
         for text in (COMMAND, "/clear", "  /cost"):
             assert "would take this text as a command" in told.driven.refused(text)
@@ -225,8 +225,7 @@ def test_prompts_arrive_as_they_are(ground: Ground, agent_home: Homes, model: Mo
         eventually(lambda: b"draft" in told.driven.truth.output(), what="the draft")
         eventually(lambda: "unsent text" in told.driven.refused("not this"), LONG_S, what="a refusal")
         emptied(told, "a draft")
-        # last a letter made of several: an emulator counts its columns otherwise than Claude, which leaves it on screen
-        for text in sorted(TEXTS, key=lambda text: ZERO_WIDTH_JOINER in text):
+        for text in TEXTS:
             receipt = told.send(text)
             assert (receipt["proof"], receipt["confirmed"]) == ("UserPromptSubmit", True)
             told.becomes("done")
@@ -247,6 +246,33 @@ def test_the_limit_of_a_subscription_is_told_with_its_end(ground: Ground, agent_
         report = told.becomes("error", "limit", message="You've hit your limit")
         assert report["message"].endswith(f"resets {report['until']}")
         assert re.fullmatch(r"\d+(:\d\d)?[ap]m \(UTC\)", report["until"])
+        told.driven.end()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.proves("start-up dialog", "prompt refused")
+def test_one_that_is_not_signed_in_says_so_at_its_prompt(ground: Ground, agent_home: Homes) -> None:
+    home = agent_home("claude")
+    env = {name: text for name, text in home.env.items() if name != "ANTHROPIC_API_KEY"}
+    with everywhere(ground, replace(home, env=env)) as told:
+        told.becomes("blocked", "auth", message="hitch attach, and /login")
+        assert told.driven.shown()["headline"] == "Not signed in"
+        assert "not signed in" in told.driven.refused("hello")
+        told.driven.end()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.proves("API error")
+@pytest.mark.parametrize("key", ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"])
+def test_one_whose_key_is_revoked_is_not_signed_in(ground: Ground, agent_home: Homes, key: str) -> None:
+    home = agent_home("claude")
+    env = {name: text for name, text in home.env.items() if name != "ANTHROPIC_API_KEY"}
+    with everywhere(ground, replace(home, env={**env, key: KEY, "CLAUDE_CODE_MAX_RETRIES": "0"})) as told:
+        told.becomes("waiting")
+        told.send("[[error 401 this key was revoked]]")
+        told.becomes("blocked", "auth")
+        assert told.driven.shown()["headline"] == "Not signed in"
+        assert "not signed in" in told.driven.refused("hello")
         told.driven.end()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.driving import LONG_S, Driven, SilentTool
-from tests.agents.everywhere import everywhere
+from tests.agents.everywhere import Everywhere, everywhere
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
 from tests.agents.steps import Walk, begin_tool, cleared, screen_shown
@@ -20,7 +20,7 @@ from tests.ground import Ground, Truth
 from tests.repos import Repo
 from tests.support import eventually
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1800)
 Homes = Callable[[str], AgentHome]
 COUNTED = re.compile(r"\b(first|second|third|fourth|fifth|afresh|aside|alone|last)\b")
 
@@ -112,39 +112,45 @@ def test_a_conversation_comes_back(name: str, ground: Ground, agent_home: Homes,
 def test_a_fork_has_the_history_and_leaves_the_original_alone(
     name: str, ground: Ground, agent_home: Homes, model: ModelServer
 ) -> None:
-    if "forked" in WAYS[name].unproven:
-        pytest.skip("the fork has the history, but the end of its first turn is told as idle")
-    home = agent_home(name)
+    home, ways = agent_home(name), WAYS[name]
     mine = Repo(home.place)
     mine.git("init", "-q")
     mine.commit("README", "shop\n")
-    agent = Driven.begin(ground, home)
-    with screen_shown(agent):
-        agent.becomes("waiting")
-    agent.send("first [[say one]]")
-    agent.becomes("done")
-    if reason := WAYS[name].cannot.get("forked"):
-        refused = agent.hitch("fork", agent.truth.id, check=4).err
-        assert reason in refused
+    with everywhere(ground, home) as told, screen_shown(told.driven):
+        told.becomes("waiting")
+        told.send("first [[say one]]")
+        told.becomes("done")
+        agent = told.driven
+        if reason := ways.cannot.get("forked"):
+            assert reason in agent.hitch("fork", agent.truth.id, check=4).err
+            agent.end()
+            return
+        mine.write("README", "changed\n")
+        made = agent.hitch("fork", agent.truth.id, "--name", "other", "--json").json()
+        fork = Everywhere(Driven(ground, home, Truth(ground.home, made["id"])), told.hub, told.listener)
+        other, place = fork.driven, Path(made["workspace"]["path"])
+        with screen_shown(other):
+            fork.becomes("waiting")
+            assert (place / "README").read_text() == "changed\n"
+            fork.send("aside [[say two]]")
+            eventually(lambda: said(model) == ["first", "aside"], LONG_S)
+            fork.becomes("done")
+            told.send("second [[say three]]")
+            eventually(lambda: said(model) == ["first", "second"], LONG_S)
+            told.becomes("done")
+
+            # its work is in its own folder
+            Walk(fork, model, ways).asks("third", "made")
+            fork.answer("yes")
+            fork.becomes("done")
+            assert (place / "made").exists()
+            assert not (home.place / "made").exists()
+
+            other.kill()
+            other.resume()
+            fork.becomes("waiting")
+            fork.send("last [[say four]]")
+            eventually(lambda: said(model) == ["first", "aside", "third", "last"], LONG_S)
+            assert other.shown()["conversation"] != agent.shown()["conversation"]
+            other.end()
         agent.end()
-        return
-    mine.write("README", "changed\n")
-    told = agent.hitch("fork", agent.truth.id, "--name", "other", "--json").json()
-    other = Driven(ground, home, Truth(ground.home, told["id"]))
-    with screen_shown(other):
-        other.becomes("waiting")
-    assert (Path(told["workspace"]["path"]) / "README").read_text() == "changed\n"
-    other.send("aside [[say two]]")
-    eventually(lambda: said(model) == ["first", "aside"], LONG_S)
-    other.becomes("done")
-    agent.send("second [[say three]]")
-    eventually(lambda: said(model) == ["first", "second"], LONG_S)
-    agent.becomes("done")
-    other.kill()
-    other.resume()
-    other.becomes("waiting")
-    other.send("last [[say four]]")
-    eventually(lambda: said(model) == ["first", "aside", "last"], LONG_S)
-    assert other.shown()["conversation"] != agent.shown()["conversation"]
-    other.end()
-    agent.end()

@@ -13,7 +13,7 @@ from tests.agents.steps import STEPS, Walk, screen_shown
 from tests.agents.ways import WAYS, every
 from tests.ground import Ground
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1800)
 Homes = Callable[[str], AgentHome]
 
 
@@ -29,6 +29,7 @@ Homes = Callable[[str], AgentHome]
         "answered from the terminal",
         "answered from the API",
         "long silent tool",
+        "background work",
         "question",
         "interrupted with Esc",
         "interrupted with Ctrl-C",

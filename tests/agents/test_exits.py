@@ -16,7 +16,7 @@ from tests.agents.steps import Walk, begin_tool, screen_shown
 from tests.agents.ways import WAYS, every
 from tests.ground import Ground
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1800)
 Homes = Callable[[str], AgentHome]
 KILLED: dict[str, Any] = {"signal": "SIGKILL"}
 

@@ -15,12 +15,12 @@ from tests.agents.ways import WAYS, every
 from tests.ground import Ground
 from tests.support import eventually
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1800)
 Homes = Callable[[str], AgentHome]
 TEXTS = (
     "two\nlines\n\nand a gap",
     "\n".join(f"line {number} of a long prompt" for number in range(400)),
-    "☃ naïve 漢字 🙂",
+    "☃ naïve 漢字 👩‍💻 🇩🇪 👍🏽",
     "-h",
     "/nothing",
     "!touch shell",

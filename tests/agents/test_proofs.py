@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -35,6 +36,7 @@ def test_a_word_is_proven_when_all_tests_that_claim_it_have_passed() -> None:
 
 def test_only_the_agents_that_ran_have_new_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(proofs.NOT_POSSIBLE, ("codex", "question"), "it asks none")
+    monkeypatch.setitem(proofs.NOT_PROVEN, ("codex", "usage limit"), "it says nothing")
     page = f"before\n{proofs.BEGIN}\n{proofs.END}\nafter\n"
     page = proofs.updated(page, {"codex": {"started": True}}, {"codex": AGENTS["codex"].version()})
     page = proofs.updated(page, {"claude": {"started": False}}, {"claude": "0.1"})
@@ -43,10 +45,45 @@ def test_only_the_agents_that_ran_have_new_columns(monkeypatch: pytest.MonkeyPat
     below = ("version", *proofs.WORDS)
     codex, claude = (dict(zip(below, table[agent], strict=True)) for agent in ("codex", "claude"))
     assert (codex["started"], codex["question"], codex["working"]) == ("yes", "not possible: it asks none", "")
+    assert codex["usage limit"] == "not proven: it says nothing"
     assert (claude["started"], claude["version"]) == ("no", "0.1")
     assert list(proofs.problems(page)) == [f"claude is 0.1 there, and {AGENTS['claude'].version()} is tested"]
     assert "its lines are" in next(proofs.problems(page.replace("| started |", "| begun |")))
     assert "has a cell" in list(proofs.problems(page.replace("| no |", "| perhaps |")))[-1]
+
+
+@pytest.mark.parametrize(
+    ("paths", "chosen", "expected"),
+    [
+        (["tests/agents"], {}, True),
+        (["tests/agents/test_smoke.py"], {}, False),
+        (["tests/agents/test_smoke.py", "tests/agents"], {}, False),
+        (["tests/agents"], {"keyword": "codex"}, False),
+        (["tests/agents"], {"markexpr": "all_agents"}, False),
+        (["tests/agents"], {"deselect": ["tests/agents/test_smoke.py"]}, False),
+    ],
+)
+def test_only_a_run_of_every_test_is_a_whole_one(paths: list[str], chosen: dict[str, object], expected: bool) -> None:
+    assert proofs.is_whole(asked(paths, **chosen)) is expected
+
+
+def test_a_run_that_was_cut_short_writes_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "agents.md"
+    page.write_text("as it was")
+    monkeypatch.setattr(proofs, "PAGE", page)
+    run = proofs.Collecting(asked(["tests/agents"]))
+    run.pytest_xdist_node_collection_finished(ids=["one", "two"])
+    run.pytest_runtest_logfinish("one")
+    run.results = {"codex": {"started": True}}
+    run.pytest_sessionfinish(pytest.ExitCode.TESTS_FAILED)
+    assert page.read_text() == "as it was"
+
+
+def asked(paths: list[str], **chosen: object) -> pytest.Config:
+    """What pytest was told."""
+    option = SimpleNamespace(**{"keyword": "", "markexpr": "", "deselect": None, "table": False, **chosen})
+    where = SimpleNamespace(dir=proofs.PAGE.parents[1])
+    return cast(pytest.Config, SimpleNamespace(option=option, args=paths, invocation_params=where))
 
 
 def test_a_word_that_the_table_does_not_have_is_refused() -> None:

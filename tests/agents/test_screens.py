@@ -137,6 +137,20 @@ def test_a_screen_says(agent: str, screen: str, expected: tuple[Any, ...] | None
 
 
 @pytest.mark.parametrize(
+    ("agent", "screen", "number"),
+    [
+        ("gemini", gemini(said("one")).replace(" edits\n", " edits                     1 Background process\n"), 1),
+        ("gemini", gemini(said("one")), None),
+        ("qwen", f"{QWEN.rstrip()} · 2 shells\n", 2),
+        ("qwen", f"{QWEN.rstrip()} · 1 task done\n", None),
+    ],
+)
+def test_tasks_that_go_on_after_the_turn_are_counted(agent: str, screen: str, number: int | None) -> None:
+    found = rules.first_match(rules.load(agent).screen, screen)
+    assert (found and (found.state, found.details["background"])) == (number and ("done", number))
+
+
+@pytest.mark.parametrize(
     ("agent", "screen", "expected"),
     [
         ("gemini", gemini(said("sent before")), ""),

@@ -38,6 +38,8 @@ class Ways:
     limit: tuple[str, str, str] = ("error", LIMIT, LIMIT)
     """What it is at a usage limit, with which text, when the model says what."""
     interrupts: Mapping[str, Keys] = field(default_factory=lambda: {"Esc": (ESC,), "Ctrl-C": (CTRL_C,)})
+    interruptible: tuple[str, ...] = ()
+    """What its screen shows before it hears each of these keys."""
     tidy: bytes = b""
     """Pressed after a turn that got no answer, where the agent would send its prompt again."""
     joins: bool = False
@@ -53,11 +55,14 @@ class Ways:
     refused: tuple[str, ...] = ()
     """Texts that it would take for commands, and that nothing protects."""
     cannot: Mapping[str, str] = field(default_factory=dict)
-    unproven: tuple[str, ...] = ()
-    """What it can, as it says itself, and no test has seen."""
+    unproven: Mapping[str, str] = field(default_factory=dict)
+    """What it can, as it says itself, and why no test proves it."""
+    background: str | None = None
+    """What it is while a task that it has started goes on; None where it can start none, or no test proves it."""
 
 
 NO_QUESTION = {"question": "it has no tool that asks"}
+STAYS = "its tools would go on working in the folder of the other conversation"
 NO_FORK = "its command line has no way to branch off"
 NO_WORD = {"prompt byte-exact: /word": "it would be a command; it is refused"}
 SPACE = {"prompt byte-exact: /word": "it would be a command; a space is put before it"}
@@ -70,6 +75,7 @@ WAYS = {
         says=False,
         question=False,
         limit=("blocked", "Usage limit reached", LIMIT),
+        background="done",
         tells_cleared=False,
         quits={"quit": (b"/quit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D, CTRL_D)},
         term={"code": 0},
@@ -85,7 +91,7 @@ WAYS = {
         question=True,
         limit=("blocked", "no credits", "no credits are left. Try again in 3600 s."),
         interrupts={"Esc": (ESC, ESC)},
-        unproven=("forked",),
+        interruptible=("interrupt", "again to"),
         clear="/new",
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C,), "Ctrl-D": (CTRL_D,)},
         term={"code": 0},
@@ -97,7 +103,10 @@ WAYS = {
         asks="touch {}",
         says=False,
         question=False,
-        unproven=("usage limit",),  # it tries again for more than a minute, and says nothing of it
+        unproven={
+            "usage limit": "it tries again for more than three minutes, says nothing of it, and is shown as working"
+        },
+        background="done",
         tidy=CTRL_U,
         quits={"quit": (b"/quit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D, CTRL_D)},
         refused=("/nothing",),
@@ -109,8 +118,8 @@ WAYS = {
         says=False,
         question=False,
         cancelled="done",
-        interrupts={"Ctrl-C": (CTRL_C,)},
-        unproven=("interrupted with Esc",),
+        interrupts={"Esc": (ESC, ESC), "Ctrl-C": (CTRL_C,)},
+        background="working",
         tidy=CTRL_U,
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("!touch shell",),
@@ -125,7 +134,7 @@ WAYS = {
         joins=True,
         quits={"quit": (b"/exit\r",), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("/nothing",),
-        cannot={"interrupted with Esc": "it does not hear Esc", **NO_QUESTION, **GOES_ON, **NO_WORD},
+        cannot={"interrupted with Esc": "it does not hear Esc", "forked": STAYS, **NO_QUESTION, **GOES_ON, **NO_WORD},
     ),
     "aider": Ways(
         proofs=("prompt",),
@@ -147,7 +156,13 @@ WAYS = {
 }
 
 
+NOT_PROVEN = {(name, word): why for name, ways in WAYS.items() for word, why in ways.unproven.items()}
 NOT_POSSIBLE = {(name, word): why for name, ways in WAYS.items() for word, why in ways.cannot.items()}
+
+
+def without(ways: Ways) -> tuple[str, ...]:
+    """The words that no test of the agent proves."""
+    return *ways.cannot, *ways.unproven, *(() if ways.background else ("background work",))
 
 
 def every(*words: str) -> list[object]:
@@ -157,7 +172,7 @@ def every(*words: str) -> list[object]:
             name,
             marks=(
                 pytest.mark.all_agents,
-                pytest.mark.proves(*(word for word in words if word not in (*ways.cannot, *ways.unproven))),
+                pytest.mark.proves(*(word for word in words if word not in without(ways))),
             ),
         )
         for name, ways in WAYS.items()

@@ -78,7 +78,7 @@ def test_the_page_is_an_app_that_opens_without_the_hub(
     expect(page.locator(".link.open")).to_be_attached()
     expect(page.locator("script[src='/assets/index-newer.js']")).to_have_count(1)
     # only asked for by name: to look into the older ones could make them again
-    eventually(lambda: page.evaluate("caches.keys()") == [f"newer {name}"], 30, what="the newer files only")
+    eventually(lambda: page.evaluate("caches.keys()") == [f"newer {name}"], 60, what="the newer files only")
     hub.kill()
     page.reload()
     expect(page.get_by_role("status").first).to_contain_text("Cannot reach the hub.")

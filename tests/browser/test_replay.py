@@ -83,7 +83,7 @@ def test_a_click_on_a_moment_shows_the_terminal_as_it_was(ground: Ground, window
 
 def test_a_long_recording_is_fetched_in_parts(ground: Ground, window: Window) -> None:
     dev = ground.begin_sh("for i in $(seq 9); do seq 1 20000; done; echo all of it; read x; exit 1", name="dev")
-    eventually(lambda: b"all of it" in dev.output(), timeout_s=30)
+    eventually(lambda: b"all of it" in dev.output(), timeout_s=60)
     ground.hitch("send", "dev", "x")
     assert dev.ended() == "failed"
     asked: list[str] = []

@@ -45,7 +45,7 @@ class Live:
     def err(self) -> str:
         return self.err_path.read_text()
 
-    def shows(self, text: bytes, timeout_s: float = 20) -> bytes:
+    def shows(self, text: bytes, timeout_s: float = 60) -> bytes:
         """Wait until ``text`` was written; everything so far."""
         assert eventually(lambda: text in self.out() or self._over(), timeout_s, what=f"{text!r} in the output")
         assert text in self.out(), f"ended with {self.process.poll()} before {text!r}: {self.out()!r} {self.err()}"
@@ -65,7 +65,7 @@ class Live:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def code(self, timeout_s: float = 20) -> int:
+    def code(self, timeout_s: float = 60) -> int:
         """Wait for the end; a terminal is read meanwhile, so that nobody waits for it."""
         eventually(lambda: self.out() is not None and self._over(), timeout_s, what="the end of the command")
         return self.process.wait()

@@ -123,7 +123,7 @@ def asking(choices: str, *words: str) -> Scene:
         own_agent(stage.ground.place, "asker", ASKS, ASKING + choices)
         words_of_run = ("run", "asker", "--json", "--name", "dev", "--workspace", str(stage.ground.place))
         session = stage.session = stage.ground.made(*words_of_run)
-        eventually(lambda: stage.ground.ps(session)["attention"] == "blocked", 30, what="its question")
+        eventually(lambda: stage.ground.ps(session)["attention"] == "blocked", 60, what="its question")
         return stage.err(*words)
 
     return scene

@@ -26,7 +26,7 @@ def tty(home: Path) -> Iterator[Terminals]:
 def printed(hitch: Hitch, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "bytes").write_bytes(data)
     hitch("run", "--name", "dev", "--", "sh", "-c", f"stty raw -echo; cat {tmp_path / 'bytes'}; exec cat")
-    eventually(lambda: len(logged()) >= len(data), 30)
+    eventually(lambda: len(logged()) >= len(data), 60)
 
 
 def emulator_of(me: Tty) -> int:

@@ -82,6 +82,23 @@ def test_a_locked_keyboard_an_echo_and_colours_do_not_outlive_the_visit(hitch: H
     quiet.close()
 
 
+@pytest.mark.ids("S8")
+@pytest.mark.parametrize("end", ["detaching", "the agent's end"])
+def test_what_is_written_after_the_alternate_screen_is_visible(hitch: Hitch, tty: Terminals, end: str) -> None:
+    """Leaving it brings back the style and the letters that were set before."""
+    hides = r"\033[?45h\033[?1045h\033[8m\033(0\033[?1049h\033[0m\033(B"
+    script = f"stty raw -echo; echo ready; head -c1; printf '{hides}'; echo done; head -c1"
+    hitch("run", "--name", "dev", "--", "sh", "-c", script)
+    me = tty("attach", "dev")
+    me.shows("ready")
+    me.type(b"x")
+    me.shows("done")
+    me.type(DETACH if end == "detaching" else b"x")
+    assert me.ends() == 0
+    assert me.is_restored()
+    assert me.lines()[-1].startswith("[detached from dev" if end == "detaching" else "[dev: completed]")
+
+
 def test_colours_are_seen_however_they_come() -> None:
     for sets in (b"\x1b]11;#000\x07", b"\x9d4;1;red\x9c", b"\x1b]10;?;black\x1b\\", b"\x1b]4;1;?;2;rgb:0/0/0\x07"):
         for cut in range(len(sets) + 1):

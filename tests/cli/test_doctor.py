@@ -19,7 +19,7 @@ from hitchpost.store.index import Index
 from hitchpost.system import cgroup
 from tests.cli.places import HOSTILE, NOBODY, as_nobody, is_harmless, new_session, only_root, tree
 from tests.ground import Ground, Truth, alive
-from tests.support import Hitch, end_home, eventually
+from tests.support import Hitch, end_home, eventually, halt
 
 GARBAGE = b"\x00\xff{" * 50
 MACHINE = ["python", "pidfd", "sub-reaper", "/proc", "protection", "git", "tmux", "config"]
@@ -320,7 +320,7 @@ def test_the_keeper_of_a_home_that_was_moved_is_none_without_a_folder(ground: Gr
 def test_a_keeper_that_does_not_answer_is_a_problem_with_its_pid(ground: Ground) -> None:
     session = ground.run("sleep", "1000", name="dev")
     pid = session.keeper_pid()
-    os.kill(pid, signal.SIGSTOP)
+    halt(pid)
     found = only(trouble(ground.hitch), "problem", "keeper")
     assert (found["session"], f"(pid {pid})" in found["text"]) == ("dev", True)
     assert found["todo"] == f"it was stopped by a signal; run: kill -CONT {pid}"

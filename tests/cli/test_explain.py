@@ -21,7 +21,7 @@ from hitchpost.model.status import status
 from hitchpost.ops.views.explain import rule
 from tests.cli.places import HOSTILE, SHAPE, is_harmless, new_session, tree
 from tests.ground import Ground, Truth
-from tests.support import Hitch, eventually
+from tests.support import Hitch, eventually, halt
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 CLOCK_TICK = timedelta(milliseconds=20)  # a file's times come from a clock that the kernel moves on in ticks
@@ -317,7 +317,7 @@ def test_after_the_last_sign_of_a_keeper_that_was_lost_nothing_is_claimed(ground
 def test_after_the_last_sign_before_an_end_that_a_stopped_keeper_missed_nothing_is_claimed(ground: Ground) -> None:
     session = ground.sh("echo one; exec sleep 1000", name="dev")
     eventually(lambda: session.output() == b"one\r\n")
-    os.kill(session.keeper_pid(), signal.SIGSTOP)
+    halt(session.keeper_pid())
     eventually(lambda: ground.ps(session)["label"] == "running (keeper stopped)")
     os.kill(session.agent_pid(), signal.SIGKILL)
     eventually(lambda: ground.ps(session)["label"] == "unknown (keeper stopped)")
@@ -399,6 +399,6 @@ def test_explain_makes_no_home(hitch: Hitch, home: Path) -> None:
 
 def test_a_session_whose_agent_was_stopped_by_a_signal_says_so(ground: Ground) -> None:
     session = ground.run("sleep", "1000", name="dev")
-    os.kill(session.agent_pid(), signal.SIGSTOP)
+    halt(session.agent_pid())
     eventually(lambda: "a signal has stopped it" in explain(ground, session)["rule"])
     ground.stop(session, "--now")

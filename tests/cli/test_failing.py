@@ -99,7 +99,7 @@ def test_ctrl_c_is_exit_code_130_and_says_nothing(ground: Ground, words: tuple[s
     ) as command:
         process = Process.read(command.pid)
         assert process is not None
-        eventually(lambda: _waits(command.pid), 30, what="the command to wait")
+        eventually(lambda: _waits(command.pid), 60, what="the command to wait")
         command.send_signal(signal.SIGINT)
         out, err = command.communicate(timeout=60)
     assert (command.returncode, err) == (130, "")

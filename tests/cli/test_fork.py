@@ -110,6 +110,22 @@ def test_what_cannot_be_forked_says_why_and_makes_nothing(ground: Ground, repo: 
     ground.hitch("stop", "--now", "dev")
 
 
+@pytest.mark.ids("S12")
+def test_a_link_in_the_place_of_its_folder_leads_no_fork_elsewhere(ground: Ground, repo: Repo) -> None:
+    repo.commit("below/file")
+    session = talking(ground, repo.path / "below")
+    elsewhere = repo.path.parent / "elsewhere"
+    elsewhere.mkdir()
+    (repo.path / "below").rename(repo.path / "moved")
+    (repo.path / "below").symlink_to(elsewhere)
+    said = ground.hitch("fork", "dev", check=4).err
+    assert f"a link leads from {repo.path}/below to another place" in said
+    assert ground.ids() == [session.id]
+    assert repo.worktrees == [str(repo.path)]
+    assert list(elsewhere.iterdir()) == []
+    ground.hitch("stop", "--now", "dev")
+
+
 def test_the_hub_forks(ground: Ground, repo: Repo, hub: HubProcess) -> None:
     session = talking(ground, repo.path)
     repo.write("new", "mine\n")

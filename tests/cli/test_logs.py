@@ -63,7 +63,7 @@ def test_follow_sleeps_while_nothing_comes(ground: Ground) -> None:
     session = ground.begin_sh("echo one; sleep 1000")
     with live("logs", "-f", session.id) as logs:
         logs.shows(b"one")
-        eventually(logs.is_asleep, 30, what="a follower that does not poll")
+        eventually(logs.is_asleep, 60, what="a follower that does not poll")
     ground.stop(session, "--now")
 
 

@@ -36,9 +36,9 @@ ASKS = (
 def test_an_own_agent_is_watched_by_the_rules_of_its_file(ground: Ground) -> None:
     own_agent(ground.place, "mine", ASKS, RULES)
     session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
-    eventually(lambda: ground.ps(session)["attention"] == "waiting", 30, what="its prompt")
+    eventually(lambda: ground.ps(session)["attention"] == "waiting", 60, what="its prompt")
     ground.hitch("send", "dev", "go")
-    eventually(lambda: ground.ps(session)["attention"] == "blocked", 30, what="its question")
+    eventually(lambda: ground.ps(session)["attention"] == "blocked", 60, what="its question")
     report = ground.ps(session)["report"]
     assert (report["kind"], report["message"], report["source"]) == ("permission", "to touch it", "screen")
     said = ground.hitch("send", "dev", "do not type this", check=4).err

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from tests.cli.live import live
 from tests.cli.places import HOSTILE, SHAPE, cells, is_harmless, new_session
 from tests.ground import Ground
 from tests.hubs import HubProcess
-from tests.support import Hitch, eventually
+from tests.support import Hitch, eventually, halt
 
 HEADER = "SESSION  NAME  DESCRIPTION  AGENT  WORKSPACE  STATUS  IN STATUS  TOTAL TIME"
 
@@ -258,7 +257,7 @@ def test_a_lost_keeper_is_told_at_once_and_nothing_is_written(ground: Ground) ->
 @pytest.mark.ids("F10")
 def test_an_agent_that_a_signal_stopped_is_shown_so(ground: Ground) -> None:
     session = ground.run("sleep", "1000", name="dev")
-    os.kill(session.agent_pid(), signal.SIGSTOP)
+    halt(session.agent_pid())
     eventually(lambda: ground.ps(session)["label"] == "running (process stopped)")
     ground.hitch("stop", "--now", "dev")
 
@@ -337,7 +336,7 @@ def test_every_way_to_list_is_the_same_with_and_without_a_hub(ground: Ground, hu
             with without(hub):
                 return told if listed() == told else None
 
-        return eventually(both, 20, what="the same")
+        return eventually(both, 60, what="the same")
 
     for words, count in (((), 7), (("--all",), 9)):
         table = same(lambda words=words: ground.hitch("ps", *words).out)  # type: ignore[misc]

@@ -60,7 +60,7 @@ for line in sys.stdin:
 """
 
 
-def arrives(path: Path, data: bytes, timeout_s: float = 20) -> None:
+def arrives(path: Path, data: bytes, timeout_s: float = 60) -> None:
     got = eventually(lambda: path.exists() and len(path.read_bytes()) >= len(data) and path.read_bytes(), timeout_s)
     assert got == data
 
@@ -269,7 +269,7 @@ def test_wait_does_not_take_what_the_agent_said_before_the_text_for_its_answer(g
     eventually(lambda: _reported(session) == "idle", what="the report before the text")
     with live("send", "dev", "hello", "--wait") as send:
         send.shows(b"sent to dev\n")
-        eventually(send.is_asleep, 30, what="a command that waits without polling")
+        eventually(send.is_asleep, 60, what="a command that waits without polling")
         assert send.process.poll() is None
         (ground.place / "go").touch()
         assert send.code() == 0

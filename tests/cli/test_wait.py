@@ -34,7 +34,7 @@ def test_an_end_that_is_over_is_not_waited_for(ground: Ground) -> None:
 def test_waiting_for_the_end_tells_how_it_was(ground: Ground, script: str, label: str) -> None:
     ground.begin_sh(f"ulimit -c 0; while [ ! -e go ]; do sleep 0.02; done; {script}", name="dev")
     with live("wait", "dev") as wait:
-        eventually(wait.is_asleep, 30, what="a command that waits without polling")
+        eventually(wait.is_asleep, 60, what="a command that waits without polling")
         (ground.place / "go").touch()
         assert wait.code() == 0
         assert (wait.out(), wait.err()) == (f"dev: {label}\n".encode(), "")
@@ -85,7 +85,7 @@ def test_what_the_agent_reports_ends_the_wait(ground: Ground, until: str, state:
     session = ground.begin_sh(f"{REPORT} report working; await go; report {state}; exec sleep 1000", name="dev")
     eventually(lambda: (session.run() / "attention.json").exists(), what="the first report")
     with live("wait", "dev", "--until", until) as wait:
-        eventually(wait.is_asleep, 30, what="a command that waits without polling")
+        eventually(wait.is_asleep, 60, what="a command that waits without polling")
         (ground.place / "go").touch()
         assert wait.code() == 0
         assert wait.out() == f"dev: {attention}\n".encode()
@@ -125,7 +125,7 @@ def test_an_end_before_the_awaited_is_told(ground: Ground) -> None:
 def test_a_killed_keeper_ends_the_wait(ground: Ground) -> None:
     session = ground.begin_sh("exec sleep 1000", name="dev")
     with live("wait", "dev") as wait:
-        eventually(wait.is_asleep, 30, what="a command that waits")
+        eventually(wait.is_asleep, 60, what="a command that waits")
         session.kill_keeper()
         assert wait.code() == 0
         assert wait.out() == b"dev: failed: keeper lost\n"
@@ -134,7 +134,7 @@ def test_a_killed_keeper_ends_the_wait(ground: Ground) -> None:
 def test_a_restart_ends_the_wait_for_the_run_that_was_there(ground: Ground) -> None:
     session = ground.begin_sh("exec sleep 1000", name="dev")
     with live("wait", "dev") as wait:
-        eventually(wait.is_asleep, 30, what="a command that waits")
+        eventually(wait.is_asleep, 60, what="a command that waits")
         ground.hitch("restart", "dev")
         assert wait.code() == 0
         assert wait.out() == b"dev: stopped\n"
@@ -149,7 +149,7 @@ def test_an_orphaned_run_ends_when_its_process_does(ground: Ground) -> None:
         shutil.rmtree(place)
         assert blocked.code() == 1
         assert blocked.err() == "hitch: dev ended before it was blocked: orphaned: workspace no longer exists\n"
-        eventually(ended.is_asleep, 30, what="a command that waits without polling")
+        eventually(ended.is_asleep, 60, what="a command that waits without polling")
         assert ended.process.poll() is None
         ground.stop(session, "--now")
         assert ended.code() == 0
@@ -166,7 +166,7 @@ def test_the_time_can_be_limited(ground: Ground) -> None:
 def test_control_c_ends_the_wait_without_a_word(ground: Ground) -> None:
     session = ground.begin_sh("exec sleep 1000")
     with live("wait", session.id) as wait:
-        eventually(wait.is_asleep, 30, what="a command that waits")
+        eventually(wait.is_asleep, 60, what="a command that waits")
         wait.signal(signal.SIGINT)
         assert wait.code() == 130
         assert (wait.out(), wait.err()) == (b"", "")

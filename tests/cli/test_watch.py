@@ -37,7 +37,7 @@ def shows(watch: Live, word: str) -> list[str]:
         pictures = frames(watch.out())
         return pictures[-1] if pictures and any(word in line for line in pictures[-1]) else None
 
-    return eventually(found, 20, what=f"a picture with {word}")
+    return eventually(found, 60, what=f"a picture with {word}")
 
 
 def test_the_table_follows_sessions_on_a_terminal(ground: Ground) -> None:

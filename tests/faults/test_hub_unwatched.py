@@ -44,9 +44,9 @@ def test_without_watches_the_hub_looks_for_itself_and_says_so_until_there_are_so
     with hub_of(ground, *limited(limit, 0)) as hub:
         assert names(hub) == {"old": "completed"}
         ground.begin_sh("read line", name="new")
-        eventually(lambda: names(hub) == {"old": "completed", "new": "running"}, 30, "a session that nobody told of")
+        eventually(lambda: names(hub) == {"old": "completed", "new": "running"}, 60, "a session that nobody told of")
         hitch("archive", "old")
-        eventually(lambda: "archived" in str(hub.ask("GET", "/api/sessions/old")["record"]), 30)
+        eventually(lambda: "archived" in str(hub.ask("GET", "/api/sessions/old")["record"]), 60)
         (problem,) = hub.ask("GET", "/api/health")["problems"]
         assert f"fs.inotify.{sysctl}" in problem
         assert "every 3 s" in problem
@@ -55,8 +55,8 @@ def test_without_watches_the_hub_looks_for_itself_and_says_so_until_there_are_so
         assert "cannot be watched" in hub.log()
 
         set_limit(hub, limit, 1000)
-        eventually(lambda: hub.ask("GET", "/api/health")["problems"] == [], 30, "watches again")
-        eventually(lambda: "every folder is watched again" in hub.log(), 30)
+        eventually(lambda: hub.ask("GET", "/api/health")["problems"] == [], 60, "watches again")
+        eventually(lambda: "every folder is watched again" in hub.log(), 60)
         hitch("rm", "old")
         eventually(lambda: names(hub) == {"new": "running"}, what="a change that the kernel tells of")
 
@@ -65,7 +65,7 @@ def test_a_session_that_comes_when_the_watches_are_used_up_is_looked_at(ground: 
     with hub_of(ground, *limited(WATCHES, 1)) as hub:
         session = ground.begin_sh("exit 3", name="new")
         session.ended()
-        eventually(lambda: names(hub) == {"new": "failed"}, 30)
+        eventually(lambda: names(hub) == {"new": "failed"}, 60)
         hitch("archive", "new")
-        eventually(lambda: hub.ask("GET", "/api/sessions/new")["record"] == "archived", 30)
+        eventually(lambda: hub.ask("GET", "/api/sessions/new")["record"] == "archived", 60)
         assert "1 folders cannot be watched" in hub.ask("GET", "/api/health")["problems"][0]

@@ -381,7 +381,7 @@ def wait_for_family(ground: Ground, token: str) -> None:
         assert kinds == KINDS, KINDS - kinds
         return generations(ground) > 3
 
-    eventually(whole, timeout_s=30)
+    eventually(whole, timeout_s=60)
 
 
 def generations(ground: Ground) -> int:
@@ -594,7 +594,7 @@ def test_F13_a_memory_hog_ends_alone(ground: Ground) -> None:
         assert "unprotected" in ground.hitch("doctor", check=False).out
         pytest.skip("no control group with a memory controller is allowed here")
     (ground.place / "go").touch()
-    assert hog.ended(timeout_s=30) == "failed"
+    assert hog.ended(timeout_s=60) == "failed"
     assert hog.exit() == died_of(signal.SIGKILL, out_of_memory=True)
     assert ground.ps(hog)["label"] == "failed: command killed by SIGKILL (out of memory)"
     assert echo_s(quiet, ground, "hello") < 1

@@ -89,7 +89,7 @@ def test_stop_has_a_place_although_256_clients_are_attached(ground: Ground) -> N
     dev = ground.begin("sleep", "1000")
     with ExitStack() as opened:
         for _ in range(256):
-            opened.enter_context(Link.connect(str(dev.run()), role="attach", cols=80, rows=24, timeout_s=30))
+            opened.enter_context(Link.connect(str(dev.run()), role="attach", cols=80, rows=24, timeout_s=60))
         ground.stop(dev)
     assert dev.exit() == died_of(signal.SIGTERM, intent="user")
 
@@ -100,7 +100,7 @@ def test_stop_has_a_place_although_300_connections_say_nothing(ground: Ground) -
         for _ in range(300):
             silent = opened.enter_context(socket.socket(socket.AF_UNIX))
             silent.settimeout(30)
-            eventually(partial(connected, silent, dev), 30)
+            eventually(partial(connected, silent, dev), 60)
         ground.stop(dev)
     assert dev.exit() == died_of(signal.SIGTERM, intent="user")
 

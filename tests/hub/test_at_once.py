@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+from contextlib import ExitStack
 from functools import partial
 
 import pytest
@@ -84,3 +85,17 @@ def test_what_is_listed_is_not_said_to_be_missing(ground: Ground, hub: HubProces
         with pytest.raises(hub_client.HubRefused, match="was written by a newer hitchpost") as refused:
             hub.ask("GET", f"/api/sessions/newer{route}")
         assert refused.value.status == 409
+
+
+@pytest.mark.ids("F73")
+def test_five_hundred_who_come_while_the_hub_is_busy_all_get_an_answer(hub: HubProcess) -> None:
+    assert hub.process is not None
+    with ExitStack() as stack:
+        hub.process.send_signal(signal.SIGSTOP)
+        try:
+            opened = [stack.enter_context(hub_client.connect(hub.home, 60)) for _ in range(500)]
+        finally:
+            hub.process.send_signal(signal.SIGCONT)
+        for sock in opened:
+            sock.sendall(b"GET /api/health HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+        assert {sock.recv(12) for sock in opened} == {b"HTTP/1.1 200"}

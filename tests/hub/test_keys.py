@@ -17,7 +17,7 @@ from hitchpost.terminal import output
 from hitchpost.terminal.emulators import Emulators
 from hitchpost.terminal.screen import Losses
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 WELCOME = {"v": wire.VERSION, "end": 0, "cols": 80, "rows": 24}
 
 

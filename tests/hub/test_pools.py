@@ -10,7 +10,7 @@ import pytest
 
 from hitchpost.hub.pools import AT_ONCE, ENDS, GIT, GITS_AT_ONCE, LONG_S, LOOKS, SIZES, STARTS, Pools
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 async def scene_of(pools: Pools, hold: threading.Event, pool: str, sessions: list[str]) -> list[asyncio.Task[bool]]:

@@ -99,6 +99,6 @@ def test_without_the_setting_nothing_comes_back_not_even_after_the_next_reboot(g
     new = talking(ground, "new")
     boot("third", new)
     with hub_of(ground):
-        eventually(lambda: ground.ps(new)["state"] == "running" and run_of(new) == 2, 30, what="the newer one")
+        eventually(lambda: ground.ps(new)["state"] == "running" and run_of(new) == 2, 60, what="the newer one")
         assert run_of(old) == 1
         ground.hitch("stop", "--now", "new")

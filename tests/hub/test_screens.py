@@ -25,7 +25,7 @@ def printing(ground: Ground, name: str, data: bytes, script: str = "cat {}; read
     path = ground.place / f"{name}.bytes"
     path.write_bytes(data)
     session = ground.begin_sh(f"stty raw -echo; {script.format(path)}", name=name)
-    eventually(lambda: len(session.output()) >= len(data), 30)
+    eventually(lambda: len(session.output()) >= len(data), 60)
     return session
 
 

@@ -169,12 +169,9 @@ def test_hundreds_of_clients_that_reconnect_at_once_each_get_their_bytes(ground:
     hub.kill()
     hub.start()
     offsets = [random.Random(number).randrange(len(data)) for number in range(500)]
-    opening = asyncio.Semaphore(100)  # the hub's socket has 128 that wait to be accepted
 
     async def reconnect(offset: int) -> bool:
-        async with AsyncExitStack() as stack:
-            async with opening:
-                client = await stack.enter_async_context(hub.ws())
+        async with hub.ws() as client:
             tape = await attached(client, dev, **{"from": offset}, readOnly=True)
             await play(client, tape, len(data))
             return tape.jumps == 0 and tape.whole == data[offset:]

@@ -93,6 +93,18 @@ def test_a_client_that_left_is_closed_once(door: Door):
     assert client.outbox == b""
 
 
+def test_what_a_client_said_before_it_left_is_heard_even_if_it_is_told_something_meanwhile(door: Door):
+    end, client = door.client()
+    end.sendall(wire.frame(b"I", b"keys"))
+    end.close()
+    door.clients.tell_all({"event": "resize"})
+    assert client.outbox == b""
+    assert door.clients.read(client) == [(b"I", b"keys")]
+    assert door.gone == []
+    assert door.clients.read(client) == []
+    assert door.gone == [client]
+
+
 @pytest.mark.ids("F70")
 def test_a_client_that_does_not_read_is_closed_with_bounded_memory(door: Door):
     end, slow = door.client()

@@ -24,7 +24,7 @@ LOST = {"state": "unknown", "source": "", "message": "the process that watches t
 def verdict(connection: Link, seq: int, state: str, source: str = "screen") -> None:
     """Have the fake watcher say this."""
     told = {"id": 0, "op": "verdict", "seq": seq, "report": {"state": state, "source": source}}
-    assert connection.request("send", text=json.dumps(told), timeout_s=20)["ok"] is True
+    assert connection.request("send", text=json.dumps(told), timeout_s=60)["ok"] is True
 
 
 def replies(connection: Link) -> list[dict[str, object]]:
@@ -33,7 +33,7 @@ def replies(connection: Link) -> list[dict[str, object]]:
     def come() -> list[dict[str, object]]:
         return [json.loads(payload) for kind, payload in connection.frames(0.1) if kind == wire.REPLY]
 
-    return eventually(come, 30, "an answer")
+    return eventually(come, 60, "an answer")
 
 
 def states(session: Truth) -> dict[str, object]:
@@ -45,8 +45,8 @@ def test_what_is_asked_goes_to_the_watcher_and_its_answer_back(ground: Ground, m
     session = begin(ground, say("idle") + WAIT)
     with link(session) as connection:
         assert connection.welcome["watched"] is True
-        assert connection.request("send", text="hello", timeout_s=20)["echo"] == "hello"
-        assert connection.request("hook", name="x", payload="p", timeout_s=20)["output"] == "p"
+        assert connection.request("send", text="hello", timeout_s=60)["echo"] == "hello"
+        assert connection.request("hook", name="x", payload="p", timeout_s=60)["output"] == "p"
     ground.end(session)
 
 
@@ -84,8 +84,8 @@ def test_a_watcher_that_never_comes_is_started_again(ground: Ground, monkeypatch
     with_fake(monkeypatch, "end")
     session = begin(ground, say("idle") + WAIT)
     with link(session) as connection:
-        eventually(lambda: len(heard(session)) >= 3, 20, "three starts")
-        assert connection.request("send", text="hello", timeout_s=20) == {"id": 1, "ok": False, "why": NO_ANSWER}
+        eventually(lambda: len(heard(session)) >= 3, 60, "three starts")
+        assert connection.request("send", text="hello", timeout_s=60) == {"id": 1, "ok": False, "why": NO_ANSWER}
     ground.end(session)
     assert session.exit()["survivors"] == 0
 
@@ -96,7 +96,7 @@ def test_a_watcher_that_cannot_be_started_is_not_waited_for(ground: Ground, monk
     monkeypatch.setattr(prepare, "watcher_command", lambda agent: ("/nowhere/python",))
     session = begin(ground, say("idle") + WAIT)
     with link(session) as connection:
-        assert connection.request("answer", choice="yes", timeout_s=20)["ok"] is False
+        assert connection.request("answer", choice="yes", timeout_s=60)["ok"] is False
         assert connection.request("hook", name="x", payload="")["output"] == ""
     eventually(lambda: states(session) == {"state": "idle", "source": "osc7501"})
     ground.end(session)
@@ -119,7 +119,7 @@ def test_a_watcher_that_hangs_is_ended_and_another_one_comes(ground: Ground, mon
 def test_a_watcher_that_speaks_nonsense_is_ended(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     with_fake(monkeypatch, "nonsense")
     session = begin(ground, say("idle") + WAIT)
-    eventually(lambda: len([event for event in heard(session) if event["event"] == "begun"]) >= 2, 20, "another one")
+    eventually(lambda: len([event for event in heard(session) if event["event"] == "begun"]) >= 2, 60, "another one")
     eventually(lambda: states(session) == {"state": "idle", "source": "osc7501"})
     ground.end(session)
 
@@ -164,7 +164,7 @@ def test_another_watcher_is_told_the_agents_last_word_and_is_believed(ground: Gr
         os.kill(first, signal.SIGKILL)
         eventually(lambda: report(session) == LOST)
         watcher_pid(session, but=first)
-        told = eventually(lambda: [event for event in heard(session) if event["event"] == "osc7501"][1:], 20)
+        told = eventually(lambda: [event for event in heard(session) if event["event"] == "osc7501"][1:], 60)
         assert [(event["seq"], event["report"]["state"]) for event in told] == [(2, "idle")]
         verdict(connection, 2, "blocked")
         eventually(lambda: states(session)["state"] == "blocked")
@@ -178,7 +178,7 @@ def test_what_the_agent_said_of_itself_stands_when_its_watcher_dies(ground: Grou
     with link(session) as connection:
         answerable = {"state": "blocked", "source": "osc7501", "request": "1"}
         told = {"id": 0, "op": "verdict", "seq": 1, "report": answerable}
-        connection.request("send", text=json.dumps(told), timeout_s=20)
+        connection.request("send", text=json.dumps(told), timeout_s=60)
         eventually(lambda: report(session).get("request") == "1")
         os.kill(watcher_pid(session), signal.SIGKILL)
         eventually(lambda: report(session) == {"state": "blocked", "source": "osc7501"})
@@ -215,7 +215,7 @@ def test_a_hook_with_a_megabyte_reaches_the_watcher(ground: Ground, monkeypatch:
     first = watcher_pid(session)
     with link(session) as connection:
         payload = "x" * 1_000_000
-        assert connection.request("hook", name="x", payload=payload, timeout_s=30)["output"] == payload[:80]
+        assert connection.request("hook", name="x", payload=payload, timeout_s=60)["output"] == payload[:80]
     assert comes(session, event="asked")["size"] > len(payload)
     assert watcher_pid(session) == first
     ground.end(session)
@@ -230,7 +230,7 @@ def test_a_flood_of_reports_costs_no_watcher_and_its_last_one_counts(ground: Gro
     os.kill(first, signal.SIGSTOP)
     with link(session) as connection:
         connection.send(wire.INPUT, b"\n")
-        eventually(lambda: states(session)["state"] == "done", 30)
+        eventually(lambda: states(session)["state"] == "done", 60)
         os.kill(first, signal.SIGCONT)
         last = comes(session, event="osc7501", seq=20002)
     assert last["report"]["state"] == "done"
@@ -265,7 +265,7 @@ def test_a_watcher_ends_with_a_keeper_that_is_killed(ground: Ground):
 def test_a_watcher_holds_nothing_of_the_run_and_knows_no_secret(ground: Ground):
     session = begin(ground, say("idle") + WAIT, env={"ANTHROPIC_API_KEY": "sk-secret", "MY_TOKEN": "sk-secret"})
     with link(session) as connection:
-        connection.request("hook", name="x", payload="", timeout_s=20)  # it is there
+        connection.request("hook", name="x", payload="", timeout_s=60)  # it is there
     pid = watcher_pid(session)
     names = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
     files = {name for name in names if name.startswith("/") and not name.startswith("/dev/null")}

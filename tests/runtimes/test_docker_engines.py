@@ -94,7 +94,7 @@ def test_an_engine_that_takes_its_containers_with_it(ground: Ground, monkeypatch
         alone.kill_keeper()
         with stopped(late.keeper_pid()):
             engine.end()
-            assert dev.ended(timeout_s=30) == "failed"
+            assert dev.ended(timeout_s=60) == "failed"
             assert {boxed.label(dev), boxed.label(alone)} == {"failed: container stopped by its engine"}
             engine.start()
         assert late.ended() == "failed"

@@ -20,7 +20,7 @@ from tests.boxes import ECHO, STALE, Boxed
 from tests.cli.live import live
 from tests.ground import Truth
 from tests.hubs import HubProcess
-from tests.support import eventually
+from tests.support import eventually, halt
 
 
 def agent_view(hub: HubProcess, session: Truth) -> dict[str, Any]:
@@ -76,13 +76,13 @@ def test_the_hub_hears_what_is_done_to_containers_by_hand(boxed: Boxed, hub: Hub
 
     eventually(lambda: (label(dev), label(idle)) == ("running", STALE), what="both")
     boxed.engine.docker("pause", boxed.container(dev))
-    eventually(lambda: label(dev) == "running (paused)", 15, "paused")
+    eventually(lambda: label(dev) == "running (paused)", 60, "paused")
     boxed.engine.docker("unpause", boxed.container(dev))
-    eventually(lambda: label(dev) == "running", 15, "running")
+    eventually(lambda: label(dev) == "running", 60, "running")
     boxed.engine.docker("rm", "-f", boxed.container(idle))
-    eventually(lambda: agent_view(hub, idle)["state"] == "stopped", 15, "stopped")
+    eventually(lambda: agent_view(hub, idle)["state"] == "stopped", 60, "stopped")
     boxed.engine.docker("rm", "-f", boxed.container(dev))
-    eventually(lambda: agent_view(hub, dev)["state"] == "stopped", 15, "stopped")
+    eventually(lambda: agent_view(hub, dev)["state"] == "stopped", 60, "stopped")
 
 
 @pytest.mark.ids("C70-5", "F65")
@@ -110,7 +110,7 @@ def test_reaping_ends_the_agent_and_keeps_its_container_and_files(boxed: Boxed, 
     dev = boxed.run("sh", "-c", f"echo kept >/tmp/made; {ECHO}")
     container = boxed.container(dev)
     hub.start(AGENT_SESSION_IDLE_TIMEOUT="0.005")
-    eventually(lambda: agent_view(hub, dev)["state"] == "stopped", 20, "the reaper")
+    eventually(lambda: agent_view(hub, dev)["state"] == "stopped", 60, "the reaper")
     row = hub.ask("GET", "/api/sessions/dev")
     assert (row["record"], row["state"], row["status"], row["label"]) == ("active", "stopped", "stopped", "stopped")
     assert (row["exit"]["intent"], row["sandbox_alive"], row["session_alive"]) == ("reaper", True, False)
@@ -140,7 +140,7 @@ def test_services_and_status_have_the_words_of_ps(boxed: Boxed, hub: HubProcess)
         return {said, *((line.split()[1], " ".join(line.split()[2:])) for line in lines if "agent-dev" in line)}
 
     assert words() == {("running", "")}
-    os.kill(keeper, signal.SIGSTOP)
+    halt(keeper)
     eventually(lambda: words() == {("running", "(keeper stopped)")}, what="the stopped keeper")
     os.kill(keeper, signal.SIGCONT)
     eventually(lambda: words() == {("running", "")}, what="the keeper that goes on")
@@ -301,10 +301,10 @@ def test_the_menu_of_a_stale_session(boxed: Boxed, hub: HubProcess):
 def test_the_regular_probe_finds_an_end_that_a_sleeping_keeper_does_not_see(boxed: Boxed, hub: HubProcess):
     dev = boxed.run("sleep", "1000")
     eventually(lambda: agent_view(hub, dev)["state"] == "running", what="running")
-    os.kill(dev.keeper_pid(), signal.SIGSTOP)
+    halt(dev.keeper_pid())
     try:
         boxed.engine.docker("exec", boxed.container(dev), "tmux", "kill-session", "-t", "agent")
-        eventually(lambda: agent_view(hub, dev)["state"] == "stale", 40, "stale, by the probe")
+        eventually(lambda: agent_view(hub, dev)["state"] == "stale", 60, "stale, by the probe")
         assert dev.state == "running"  # nobody wrote anything: it is the keeper's to say how the run ended
     finally:
         os.kill(dev.keeper_pid(), signal.SIGCONT)
@@ -321,7 +321,7 @@ def test_the_engine_is_not_asked_about_an_agent_whose_keeper_is_awake(boxed: Box
     unreachable = replace(box, engine="unix:///nowhere/docker.sock")
     home = str(boxed.ground.home)
     assert containers.is_alive(observe(home, dev.id), unreachable)
-    os.kill(dev.keeper_pid(), signal.SIGSTOP)
+    halt(dev.keeper_pid())
     try:
         with pytest.raises(engine.EngineFailed, match="cannot be reached"):
             containers.is_alive(observe(home, dev.id), unreachable)
@@ -347,7 +347,7 @@ def test_a_container_that_its_engine_kept_goes_when_the_engine_is_back(boxed: Bo
     assert boxed.engine.containers() == [box.id]
     if who == "doctor":
         assert f"removed the container of {dev.id}" in boxed.ground.hitch("doctor", "--fix", check=False).out
-    eventually(lambda: boxed.engine.containers() == [], 20, "the container's end")
+    eventually(lambda: boxed.engine.containers() == [], 60, "the container's end")
     eventually(lambda: "containers of removed" not in boxed.ground.hitch("doctor", check=False).out, what="all clear")
 
 

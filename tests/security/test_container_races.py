@@ -115,7 +115,7 @@ def test_S12_a_snapshot_before_a_restart_holds_no_file_of_this_side(race: Race) 
     said = race.hitch("restart", "dev").err
     assert "uncommitted work is kept in" in said
     (kept,) = [word for word in said.split() if word.startswith("refs/hitchpost/snapshots/")]
-    eventually(lambda: race.raced(dev), 30, what="the racer")  # it was ready, and came too late
+    eventually(lambda: race.raced(dev), 60, what="the racer")  # it was ready, and came too late
     assert (race.top / "z").is_symlink()
     assert race.repo.git("show", f"{kept}:z/id_rsa") == "own"
     secret = race.repo.git("hash-object", race.secret / "id_rsa")
@@ -178,7 +178,7 @@ def test_S12_a_difference_shows_no_file_of_this_side(race: Race) -> None:
     dev = race.begin(prepare, sign, swap("z", race.secret))
     assert not race.raced(dev)
     patch = race.hitch("diff", "dev").out
-    eventually(lambda: race.raced(dev), 30, what="the racer")
+    eventually(lambda: race.raced(dev), 60, what="the racer")
     assert "a secret of this side" not in patch
     assert "+300000" in patch
     assert not race.is_paused(dev)

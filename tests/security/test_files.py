@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -20,7 +22,7 @@ from hitchpost.runtimes.link import Link
 from hitchpost.system.shortpath import ShortPath
 from tests.ground import Ground, Truth
 from tests.hubs import hub_of
-from tests.support import Hitch, LeakWatch, eventually
+from tests.support import Answer, Hitch, LeakWatch, eventually
 
 NOBODY = 65534
 VICTIM = b"precious\n"
@@ -298,7 +300,17 @@ HOSTILE = [as_pipe, as_folder, as_socket, as_gigabyte] + ([as_zeros] if os.geteu
 SESSION_FILES = ("state.json", "session.json", "story.jsonl")
 RUN_FILES = ("run.json", "exit.json", "attention.json", "keeper.lock", "output/times.bin", "output/0.log", "keeper.log")
 READERS = (("ps", "--all"), ("ps", "--all", "--json"), ("doctor",), ("status",), ("services",), ("prune", "--dry-run"))
-LITTLE_MEMORY = Hitch(("sh", "-c", 'ulimit -v 1500000; exec "$@"', "sh", sys.executable, "-m", "hitchpost"))
+MOST_MEMORY_BYTES = 1500 << 20
+
+
+def with_little_memory(*words: str, **options: Any) -> Answer:
+    """What ``hitch`` says that has not the memory for a file of a gigabyte, as text."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, before[1]))  # which it takes from this process
+    try:
+        return Hitch()(*words, **options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def replace(path: Path, put: Callable[[Path], None]) -> None:
@@ -321,10 +333,10 @@ def test_what_is_no_file_of_ours_is_never_waited_for_nor_read_whole(
         replace(segments[0] if name == "output/0.log" and segments else session.run() / name, put)
     replace(ground.home / "index.tsv", put)
     for words in READERS:
-        assert "Traceback" not in LITTLE_MEMORY(*words, check=False).err
+        assert "Traceback" not in with_little_memory(*words, check=False).err
     for session, word in zip(ended, ("explain",) * 6 + ("logs",) * 4, strict=True):
-        assert "Traceback" not in LITTLE_MEMORY(word, session.id, check=False).err
-    assert len(LITTLE_MEMORY("ps", "--all", "--json").json()) == len(ended)
+        assert "Traceback" not in with_little_memory(word, session.id, check=False).err
+    assert len(with_little_memory("ps", "--all", "--json").json()) == len(ended)
 
 
 @pytest.mark.ids("X8", "F36")
@@ -349,10 +361,10 @@ def test_a_hub_lives_beside_what_is_no_file_of_ours(ground: Ground, put: Callabl
 def test_settings_and_tokens_that_are_no_files_are_refused(ground: Ground, put: Callable[[Path], None]) -> None:
     path = ground.place / "config.toml"
     put(path)
-    answer = LITTLE_MEMORY("run", "--", "true", env={"HITCHPOST_CONFIG": str(path)}, check=2)
+    answer = with_little_memory("run", "--", "true", env={"HITCHPOST_CONFIG": str(path)}, check=2)
     assert "expected a file, but got" in answer.err
     ground.configure(f'env_files = ["{path}"]')
-    assert "expected a file, but got" in LITTLE_MEMORY("run", "--", "true", check=2).err
+    assert "expected a file, but got" in with_little_memory("run", "--", "true", check=2).err
     ground.configure("")
     put(ground.home / "tokens.json")
-    assert "Traceback" not in LITTLE_MEMORY("token", "ls", check=False).err
+    assert "Traceback" not in with_little_memory("token", "ls", check=False).err

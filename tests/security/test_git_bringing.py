@@ -13,6 +13,7 @@ import pytest
 
 from hitchpost.workspaces import container_commits, container_git, git, objects, refs, snapshot
 from hitchpost.workspaces.changes import changes
+from hitchpost.workspaces.diff import difference
 from hitchpost.workspaces.removal import remove
 from tests.repos import Repo
 from tests.workspaces.copies import Copy, copied
@@ -169,6 +170,21 @@ def test_whoever_waits_for_commits_is_told_so(repo: Repo, copy: Copy, monkeypatc
     container_commits.bring_out(copy.tree, progress=waited.append)
     assert len(waited) > 5
     assert waited == sorted(waited)
+
+
+@pytest.mark.ids("S12")
+def test_no_folder_of_ours_is_where_temporary_files_are(
+    repo: Repo, copy: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container may have that one mounted, or work around it. Our git would do what it writes there."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = tmp_path.stat().st_mtime_ns
+    copy.commit("file")
+    container_commits.bring_out(copy.tree)
+    assert not changes(copy.tree).count
+    assert difference(copy.tree, None).files == ()
+    assert repo.git("rev-parse", "fix") == copy.git("rev-parse", "HEAD")
+    assert tmp_path.stat().st_mtime_ns == before
 
 
 @pytest.mark.ids("S12")

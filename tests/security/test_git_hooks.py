@@ -10,7 +10,7 @@ import pytest
 
 from hitchpost.errors import Refused
 from hitchpost.ops.sessions.place import choose
-from hitchpost.workspaces import container_commits, container_git, container_writes, project, store, worktree
+from hitchpost.workspaces import container_commits, container_git, container_writes, copying, project, store, worktree
 from hitchpost.workspaces.removal import remove
 from hitchpost.workspaces.restoring import restore
 from hitchpost.workspaces.tree import discover
@@ -218,6 +218,25 @@ def test_setup_does_not_run_what_a_container_has_committed_until_somebody_has_lo
     hitch("workspace", "trust", "--yes", "fix")
     assert project.set_up(str(home), made)[1] == []
     assert canary.exists()
+
+
+@pytest.mark.ids("S7")
+@pytest.mark.parametrize("where", ["", "below"])
+def test_a_copy_of_what_a_container_has_changed_runs_no_teardown(
+    home: Path, hitch: Hitch, repo: Repo, canary: Path, where: str
+) -> None:
+    repo.commit("below/part.mk", "clean:\n\ttrue\n")
+    repo.commit("Makefile", "include below/part.mk\n")
+    repo.commit(".hitchpost.toml", '[workspace]\nteardown = ["make clean"]\n')
+    hitch("workspace", "trust", "--yes", cwd=repo.path)
+    made = worktree.make(str(home), str(repo.path), "fix").workspace
+    container_writes.note_folders(str(home), os.path.join(made.path, where), os.path.join(made.path, ".git"))
+    Path(made.path, "below/part.mk").write_text(f"clean:\n\ttouch {canary}\n")
+    fork = copying.copy(str(home), store.tree(str(home), made), "fork").workspace
+    assert Path(fork.path, "below/part.mk").read_text().endswith(f"touch {canary}\n")
+    gone = remove(str(home), fork, force=True)
+    assert "an agent in a container may have changed what it runs" in gone.notes[0]
+    assert not canary.exists()
 
 
 @pytest.mark.ids("S7")

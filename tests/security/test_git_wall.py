@@ -47,7 +47,7 @@ class Attack:
         whole = f"{AS_SOMEBODY}{script}\necho planted; exec sleep 1000"
         answer = self.hitch("run", "--json", *IN_BOX, *words, "--", "sh", "-c", whole, cwd=cwd or self.repo.path)
         dev = Truth(self.boxed.ground.home, answer.json()["id"])
-        eventually(lambda: b"planted\r\n" in dev.output(), 30, what=f"the attack, not {dev.output()!r}")
+        eventually(lambda: b"planted\r\n" in dev.output(), 60, what=f"the attack, not {dev.output()!r}")
         return dev
 
     def on_branch(self, script: str) -> tuple[Truth, Workspace]:

@@ -30,7 +30,7 @@ def test_S10_a_session_of_the_page_has_only_what_a_login_has_and_what_was_named(
     if foreground:
         # what it becomes is the hub
         hub = ground.sh(f'exec "$@" {" ".join(how)} --foreground', *ground.hitch.command, env=SHELL)
-        eventually((ground.home / "hub.json").exists, 30, "the hub")
+        eventually((ground.home / "hub.json").exists, 60, "the hub")
     else:
         said = ground.hitch(*how, env=SHELL)
         assert "do not get ANTHROPIC_API_KEY (aider, claude, goose, opencode);" in said.err
@@ -38,7 +38,7 @@ def test_S10_a_session_of_the_page_has_only_what_a_login_has_and_what_was_named(
     home = str(ground.home)
     try:
         body = {"command": ["sleep", "1000"], "folder": str(ground.place)}
-        made = eventually(lambda: asked(home, body), 30, "a session")
+        made = eventually(lambda: asked(home, body), 60, "a session")
         session = Truth(ground.home, made["session"]["id"])
         pid = json.loads((ground.home / "hub.json").read_bytes())["pid"]
         for found in (environment_of(pid), environment_of(session.agent_pid())):
@@ -55,7 +55,7 @@ def test_S10_a_session_of_the_page_has_only_what_a_login_has_and_what_was_named(
 
 def asked(home: str, body: object) -> dict[str, Any] | None:
     try:
-        made: dict[str, Any] = hub_client.ask(home, "POST", "/api/sessions", body, timeout_s=30)
+        made: dict[str, Any] = hub_client.ask(home, "POST", "/api/sessions", body, timeout_s=60)
         return made
     except hub_client.NoHub:
         return None

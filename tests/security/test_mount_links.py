@@ -51,7 +51,7 @@ def begin(boxed: Boxed, *words: str, script: str = SHOW) -> Truth:
 
 
 def shown(dev: Truth, run: int = 1) -> bytes:
-    eventually(lambda: b"shown" in dev.output(run), 30, what=f"what is mounted, not {dev.output(run)!r}")
+    eventually(lambda: b"shown" in dev.output(run), 60, what=f"what is mounted, not {dev.output(run)!r}")
     return dev.output(run)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import hitchpost
+from hitchpost.system.scratch import MEMORY
 from tests.boxes import ECHO, PLAIN, Boxed
 from tests.ground import Truth
 from tests.hubs import hub_of
@@ -113,7 +114,8 @@ def test_S12_no_container_can_write_what_we_run_and_read(boxed: Boxed, monkeypat
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.delenv("HITCHPOST_CONFIG", raising=False)
     place = ("--workspace", str(boxed.ground.place))
-    for path in (package, package / "cli", package.parent, Path(sys.prefix), Path(sys.prefix, "lib"), person):
+    programs = (package, package / "cli", package.parent, Path(sys.prefix), Path(sys.prefix, "lib"))
+    for path in (*programs, person, Path(MEMORY)):
         for options in (("--workspace", str(path)), (*place, "--mount", f"{path}:/more")):
             said = boxed.ground.hitch(*BOX, *options, "--", "sh", check=4).err
             assert "runs outside the container" in said, said

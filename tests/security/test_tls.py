@@ -29,7 +29,7 @@ def tls(ground: Ground, hub: HubProcess) -> tuple[str, str]:
     return pair
 
 
-def client(hub: HubProcess, cert: str, timeout_s: float = 20) -> httpx2.Client:
+def client(hub: HubProcess, cert: str, timeout_s: float = 60) -> httpx2.Client:
     headers, trusted = {"Authorization": f"Bearer {hub.token()}"}, ssl.create_default_context(cafile=cert)
     return httpx2.Client(base_url=hub.url, headers=headers, verify=trusted, timeout=timeout_s)
 

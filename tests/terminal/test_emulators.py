@@ -110,7 +110,7 @@ def test_all_of_it_ends_with_its_owner() -> None:
     owner.kill()
     owner.wait()
     owner.stdout.close()
-    eventually(lambda: not any(map(alive, pids)), 30)
+    eventually(lambda: not any(map(alive, pids)), 60)
 
 
 def test_a_warm_process_that_dies_is_started_again(emulators: Emulators) -> None:

@@ -177,6 +177,15 @@ def test_replies_come_to_whoever_wants_them() -> None:
     assert replies == [b"\x1b[1;3R"]
 
 
+@pytest.mark.parametrize("letter", ["👩\u200d💻", "🇩🇪", "👍🏽", "日"])
+def test_a_letter_made_of_several_takes_the_columns_of_one(letter: str) -> None:
+    """An agent that counts so leaves no trace of it when it goes back and writes over it."""
+    for before in ("", "\x1bc"):
+        screen = opened(f"{before}> {letter}!\x1b[3Dab\x1b[K".encode())
+        assert (screen.text().strip(), screen.cursor()) == ("> ab", (4, 0))
+        assert opened(screen.snapshot()).cursor() == (4, 0)
+
+
 def test_a_part_of_the_screen_can_be_painted() -> None:
     screen = opened(b"0123456789\r\n\x1b[31mabcdefghij\x1b[m\r\nlast")
     assert screen.lines(2, 1, 3, 2) == [b"\x1b[0m\x1b[38;5;1mcde\x1b[0m", b"st"]

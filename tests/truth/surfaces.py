@@ -97,7 +97,7 @@ class Surfaces:
         return {session: said.get(session, GONE) for session in self.known} | said
 
     def _ask(self, path: str) -> Any:
-        return hub_client.ask(self.home, "GET", path, timeout_s=30)
+        return hub_client.ask(self.home, "GET", path, timeout_s=60)
 
     # the command, with a hub and without -------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Heard:
         self.said: dict[str, Words] = {}
         with ShortPath(home, hub_client.SOCKET) as path:
             self._socket = unix_connect(path, "ws://hub/ws", max_size=None, compression=None)
-        rows = hub_client.ask(home, "GET", "/api/sessions?all=true", timeout_s=30)
+        rows = hub_client.ask(home, "GET", "/api/sessions?all=true", timeout_s=60)
         self.said = {row["id"]: words_of(row) for row in rows}
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()

@@ -1,4 +1,4 @@
-"""What the rules read from recorded screens of goose, aider and Copilot."""
+"""What the rules read from recorded screens of goose, aider, Copilot and Claude Code."""
 
 from __future__ import annotations
 
@@ -73,6 +73,9 @@ SCREENS = [
     ("copilot-working", None, "", ("working", "", "", ())),
     ("copilot-prompt", None, "", ("idle", "", "", ())),
     ("copilot-typed", None, "", ("idle", "", "", ())),
+    ("copilot-loading", None, "", ("unknown", "starting", "it is loading its plugins", ())),
+    ("copilot-loading-on", None, "", ("idle", "", "", ())),
+    ("claude-not-signed-in", None, "", ("blocked", "auth", "it is not signed in: hitch attach, and /login", ())),
 ]
 # fmt: on
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.support import eventually
 from tests.watched import ask, begin, link, report, say, watcher_pid
 
 HANGS = "\n[[screen]]\nstate = \"idle\"\nfind = ['^(a+)+$']\n"
+KNOWN = {"idle": "PROMPT", "working": "BUSY"}
 SHOWS = "\n[[screen]]\nstate = \"blocked\"\nfind = ['Really\\?']\n"
 
 
@@ -37,12 +39,12 @@ def hooked(session: Truth, name: str, payload: object) -> str:
 def test_a_screen_that_makes_a_pattern_hang_is_unknown_and_the_watcher_lives(ground: Ground):
     screen = "a" * 60 + "!"
     session = begin(ground, f"echo {screen}; read line; clear; echo aaa; cat\n", more=HANGS)
-    eventually(lambda: "take too long" in report(session).get("message", ""), 30)
+    eventually(lambda: "take too long" in report(session).get("message", ""), 60)
     assert report(session)["state"] == "unknown"
     pid = watcher_pid(session)
     with link(session) as connection:
         connection.send(wire.INPUT, b"\n")
-        eventually(lambda: report(session).get("state") == "idle", 30)
+        eventually(lambda: report(session).get("state") == "idle", 60)
     assert watcher_pid(session) == pid
     ground.end(session)
 
@@ -54,6 +56,49 @@ def test_a_flood_of_the_terminal_ends_with_the_screen_that_is_shown(ground: Grou
     eventually(lambda: report(session).get("state") == "blocked", 60)
     ground.end(session)
     assert session.exit()["survivors"] == 0
+
+
+def test_what_claude_has_ended_is_not_told_as_a_dialog_by_its_late_session_file(ground: Ground):
+    folder = ground.place / "claude"
+    (folder / "sessions").mkdir(parents=True)
+
+    def waits_for(what: str) -> str:
+        return f"""echo '{{"status":"waiting","waitingFor":"{what}"}}' >{folder}/sessions/$$.json\n"""
+
+    script = (
+        f"{waits_for('input needed')}{say('blocked', ':kind=question')}read line\n{say('idle')}read prompt\n"
+        f"{waits_for('dialog open')}echo $prompt\nread line\n"
+    )
+    watched = {"adapter": "claude", "more": 'env_watched = ["CLAUDE_CONFIG_DIR"]'}
+    session = begin(ground, script, env={"CLAUDE_CONFIG_DIR": str(folder)}, **watched)
+    eventually(lambda: report(session).get("kind") == "question", 30)
+    send = partial(Link.request, op="send", text="hello", enter=True, force=False, timeout_s=60)
+    with link(session) as connection:
+        assert "asking a question" in send(connection)["why"]
+        connection.send(wire.INPUT, b"\n")
+        eventually(lambda: report(session).get("state") == "idle", 30)
+        answer = send(connection)
+        assert answer["ok"], answer
+    eventually(lambda: report(session).get("message") == "dialog open", 30)
+    ground.end(session)
+
+
+def test_a_prompt_waits_for_a_screen_that_is_not_known_yet(ground: Ground):
+    known = "".join(f"\n[[screen]]\nstate = \"{state}\"\nfind = ['^{word}$']\n" for state, word in KNOWN.items())
+    turns = ("PROMPT", "LOADING", "PROMPT", "BUSY")
+    session = begin(
+        ground, "".join(f"clear; echo {word}; read line\n" for word in turns), adapter="copilot", more=known
+    )
+    eventually(lambda: report(session).get("state") == "idle", 30)
+    with link(session) as keys, link(session) as asking, ThreadPoolExecutor(1) as beside:
+        keys.send(wire.INPUT, b"\n")
+        eventually(lambda: b"LOADING" in session.output())
+        answer = beside.submit(asking.request, "send", text="hello", enter=True, force=False, timeout_s=60)
+        eventually(lambda: report(session).get("state") == "unknown", 30)
+        assert not answer.done()
+        keys.send(wire.INPUT, b"\n")
+        assert answer.result()["proof"] == "screen: working"
+    ground.end(session)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +129,7 @@ def test_a_hook_can_say_anything(ground: Ground, name: str, payload: object):
 def test_what_an_agent_says_is_shown_without_what_a_terminal_obeys(ground: Ground):
     session = begin(ground, "cat\n", adapter="claude")
     hooked(session, "Stop", {"last_assistant_message": "\x1b[2Jgone\x07\u202e" + "x" * 10_000})
-    told = eventually(lambda: report(session).get("message", "").startswith("[2Jgone") and report(session), 20)
+    told = eventually(lambda: report(session).get("message", "").startswith("[2Jgone") and report(session), 60)
     assert told["message"].isprintable()
     assert len(told["message"]) <= LONGEST_MESSAGE
     ground.end(session)
@@ -95,7 +140,7 @@ def test_a_request_is_answered_once_and_its_name_is_never_used_again(ground: Gro
     asked = {"tool_name": "Bash", "tool_input": {"command": "touch q"}}
     with ThreadPoolExecutor() as pool:
         first = pool.submit(hooked, session, "PermissionRequest", asked)
-        name = eventually(lambda: report(session).get("request"), 20)
+        name = eventually(lambda: report(session).get("request"), 60)
         with link(session) as one, link(session) as other:
             for connection in (one, other):
                 ask(connection, "answer", choice="yes", request=name)
@@ -106,10 +151,10 @@ def test_a_request_is_answered_once_and_its_name_is_never_used_again(ground: Gro
         os.kill(old, 9)
         watcher_pid(session, but=old)
         second = pool.submit(hooked, session, "PermissionRequest", {**asked, "tool_input": {"command": "rm -r /"}})
-        again = eventually(lambda: {report(session).get("request")} - {None, name}, 20).pop()
+        again = eventually(lambda: {report(session).get("request")} - {None, name}, 60).pop()
         with link(session) as late:
-            assert late.request("answer", choice="yes", request=name, timeout_s=20)["ok"] is False
-            assert late.request("answer", choice="no", request=again, timeout_s=20)["ok"] is True
+            assert late.request("answer", choice="yes", request=name, timeout_s=60)["ok"] is False
+            assert late.request("answer", choice="no", request=again, timeout_s=60)["ok"] is True
         assert json.loads(second.result())["hookSpecificOutput"]["decision"]["behavior"] == "deny"
     ground.end(session)
 
@@ -118,14 +163,14 @@ def next_reply(connection: Link) -> dict[str, object]:
     def come() -> list[dict[str, object]]:
         return [json.loads(payload) for kind, payload in connection.frames(0.1) if kind == wire.REPLY]
 
-    return eventually(come, 30, "an answer")[0]
+    return eventually(come, 60, "an answer")[0]
 
 
 def test_of_two_prompts_at_once_the_second_finds_what_the_first_has_changed(ground: Ground):
     """The agent loses what is typed while it works, so the second prompt is refused, and not typed."""
     script = say("idle") + "read line; echo got $line\n" + say("working") + "cat\n"
     session = begin(ground, script, more="\n[prompt]\nqueues = false\n")
-    eventually(lambda: report(session).get("state") == "idle", 20)
+    eventually(lambda: report(session).get("state") == "idle", 60)
     with link(session) as one, link(session) as other:
         for connection, text in ((one, "first"), (other, "second")):
             ask(connection, "send", text=text)

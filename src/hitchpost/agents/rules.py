@@ -21,6 +21,7 @@ class Rule:
     """Applies when every pattern of ``find`` is there and none of ``without``, in the last ``rows`` lines (0: all).
 
     ``message`` is a text, or a pattern whose group ``text`` is it. ``adds``: see ``model.attention.Evidence``.
+    The group ``text`` of ``background_from`` is how many tasks go on after the turn.
     For agents that read lines: ``reading`` says whether it must be reading one, and ``printed`` what it must have
     printed since it took the last one. Its group ``text`` is added to the message.
     """
@@ -33,6 +34,7 @@ class Rule:
     message: str = ""
     message_from: re.Pattern[str] | None = None
     until_from: re.Pattern[str] | None = None
+    background_from: re.Pattern[str] | None = None
     options: tuple[tuple[str, str], ...] = ()
     adds: bool = False
     reading: bool | None = None
@@ -130,6 +132,7 @@ def _rule(item: dict[str, Any]) -> Rule:
         message=item.get("message", ""),
         message_from=_pattern(item.get("message_from")),
         until_from=_pattern(item.get("until_from")),
+        background_from=_pattern(item.get("background_from")),
         options=tuple(item.get("options", {}).items()),
         adds=bool(item.get("adds", False)),
         reading=item.get("reading"),
@@ -172,6 +175,7 @@ def first_match(rules: tuple[Rule, ...], text: str, *, reading: bool | None = No
             message = " ".join(filter(None, found)) or rule.message
             details: dict[str, Any] = {"message": message, "kind": rule.kind, "adds": rule.adds}
             details |= {"until": _group(rule.until_from, shown), "options": tuple(name for name, _ in rule.options)}
+            details["background"] = int(_group(rule.background_from, shown) or 0)
             return Match(rule, rule.state, message, details)
     return None
 

@@ -32,7 +32,7 @@ MOST_UNSENT_BYTES = 4 << 20
 CLEAR = b"\x1b[H\x1b[2J"
 ENTER_PICTURE = b"\x1b[?1049h\x1b[?7l\x1b[2J"
 PLAIN_INPUT = term.POP_KEYBOARD + b"\x1b[?1l\x1b[?2004l\x1b>\x1b[>4;0m\x1b[0m"
-LEAVE_PICTURE = term.POP_KEYBOARD + b"\x1b[?1049l\x1b[?7h"
+LEAVE_PICTURE = term.POP_KEYBOARD + term.LEAVE_ALTERNATE
 DETACHED, ENDED, LOST, KILLED = "detached", "ended", "lost", "killed"
 
 
@@ -355,9 +355,9 @@ class Attachment:
         When output was dropped it is not ``certain`` which of its screens the terminal shows, and where its cursor is.
         """
         if self._screen.alternate() and certain:
-            return term.RESET + b"\x1b[?1049l" + term.POP_KEYBOARD + b"\r\n"
+            return term.RESET + term.LEAVE_ALTERNATE + b"\r\n"
         if not certain or not self._screen.can_paint or (self._screen.cols, self._screen.rows) != self._size:
-            leave = b"" if certain else b"\x1b[?1049l" + term.POP_KEYBOARD
+            leave = b"" if certain else term.LEAVE_ALTERNATE
             return term.RESET + leave + b"\x1b[%d;1H\r\n" % self._size[1]
         column, row = self._screen.cursor()
         text = self._screen.text().rstrip()

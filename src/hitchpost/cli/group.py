@@ -22,6 +22,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "adopt": "Start watching a program that is already running in a tmux pane.",
     },
     "Look": {
+        "top": "Show every session at a glance, and act on them with single keys; hitch alone does, too.",
         "ps": "List sessions.",
         "peek": "Print a session's screen as it is now.",
         "logs": "Print what a session has written.",

@@ -48,6 +48,11 @@ def _command() -> None:
             sys.exit(run.run(options))
     from hitchpost.cli.group import cli
 
+    if len(sys.argv) == 1 and sys.stdin.isatty() and sys.stdout.isatty():
+        from importlib.util import find_spec
+
+        if find_spec("textual") is not None:
+            sys.argv.append("top")
     if "_HITCH_COMPLETE" in os.environ:
         from hitchpost.cli.completion import register
 

@@ -28,9 +28,12 @@ WATCHED_SIGNALS = (
     signal.SIGTSTP,
     signal.SIGCONT,
 )
-MODES_OFF = (1, 5, 6, 9, 69, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048, 5522)
+MOUSE = (9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016)
+MODES_OFF = (1, 4, 5, 6, 45, 69, *MOUSE, 1045, 2004, 2026, 2031, 2033, 2048, 5522)
 MODES_ON = (7, 25)
 POP_KEYBOARD = b"\x1b[=0u\x1b[<64u"
+LEAVE_ALTERNATE = b"\x1b[?1049l" + POP_KEYBOARD + b"\x1b[?7h\x1b[0m\x1b(B\x0f"
+"""The cursor comes back with the style and the letters that it had: an agent may have made it write nothing visible."""
 KEEP_TITLE, GIVE_TITLE_BACK = b"\x1b[22;0t", b"\x1b[23;0t"
 RESET = b"".join(
     (

@@ -166,8 +166,7 @@ class Clients:
         except BlockingIOError:
             pass
         except OSError:
-            self.close(client)
-            return
+            client.outbox.clear()  # it has left, and is closed when all that it said before has been read
         if client.stuck != bool(client.outbox):
             client.stuck = not client.stuck
             self.poll.modify(client.fd, select.EPOLLIN | (select.EPOLLOUT if client.stuck else 0))

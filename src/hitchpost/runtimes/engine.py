@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from hitchpost.errors import HitchpostError, RuntimeMissing
@@ -108,7 +109,7 @@ async def answer(url: str, question: Callable[[Any], Awaitable[T]], timeout_s: f
     import aiohttp
 
     try:
-        async with asyncio.timeout(timeout_s), aiodocker.Docker(url=url) as docker:
+        async with asyncio.timeout(timeout_s), _client(url) as docker:
             return await question(docker)
     except aiodocker.DockerError as error:
         if error.status == NO_CONNECTION:
@@ -118,6 +119,28 @@ async def answer(url: str, question: Callable[[Any], Awaitable[T]], timeout_s: f
         raise EngineFailed(f"the container engine did not answer within {timeout_s:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise EngineFailed(f"the container engine cannot be reached at {url}: {error}") from None
+
+
+@asynccontextmanager
+async def _client(url: str) -> AsyncIterator[Any]:
+    """Raises what aiodocker raises.
+
+    It would ask each engine for its version first, and that is slow: Docker runs two programs for the answer, and
+    Podman a package manager, for most of a second. What a ping tells is enough.
+    """
+    import aiodocker
+
+    async with aiodocker.Docker(url=url) as docker:
+        if known := (await _ping(docker)).get("Api-Version"):
+            docker.api_version = f"v{known}"
+        yield docker
+
+
+async def _ping(docker: Any) -> Mapping[str, str]:
+    """What the engine says about itself in the head of any answer."""
+    async with docker._query("_ping", versioned_api=False) as answer:
+        await answer.read()
+        return answer.headers  # type: ignore[no-any-return]
 
 
 # what is asked --------------------------------------------------------------------------------------------------
@@ -149,8 +172,7 @@ async def create(docker: Any, name: str, config: Mapping[str, Any], url: str, ma
 async def users(docker: Any, url: str) -> Users:
     """An engine may map users. Whatever it does, files made inside are to be ours, and so are the processes."""
     we = f"{os.getuid()}:{os.getgid()}"
-    parts = (await docker.version()).get("Components") or [{}]
-    if "podman" in str(parts[0].get("Name")).lower():  # it does not tell, but its socket is who it is
+    if "Libpod-Api-Version" in await _ping(docker):  # Podman does not tell, but its socket is who it is
         return Users(we, "keep-id" if os.stat(url.removeprefix("unix://")).st_uid else "")
     options = " ".join(map(str, (await docker.system.info()).get("SecurityOptions") or []))
     if "rootless" in options:
@@ -232,7 +254,7 @@ async def session_is_alive(docker: Any, box: Box) -> bool:
 
 
 async def check(docker: Any) -> None:
-    """Whether it answers at all. (Its version is the slower question: Podman asks a package manager.)"""
+    """Whether it answers at all."""
     await docker.containers.list(limit=1)
 
 
@@ -241,10 +263,8 @@ async def events(url: str, home: str) -> AsyncIterator[str]:
     there. What happens before it listens to us is told too."""
     now = f"{time.time():.9f}"
     await asyncio.to_thread(load)
-    import aiodocker
-
-    async with aiodocker.Docker(url=url) as docker:
-        told = docker.events.subscribe(since=now, filters=_labelled(home, event=EVENTS))  # type: ignore[no-untyped-call]
+    async with _client(url) as docker:
+        told = docker.events.subscribe(since=now, filters=_labelled(home, event=EVENTS))
         while (event := await told.get()) is not None:
             session = event.get("Actor", {}).get("Attributes", {}).get(SESSION_LABEL)
             if session:

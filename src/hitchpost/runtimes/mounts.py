@@ -14,6 +14,7 @@ from hitchpost.errors import Refused
 from hitchpost.runtimes import engine
 from hitchpost.settings import config_path
 from hitchpost.store.home import home_path
+from hitchpost.system.scratch import MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,10 +70,10 @@ def refuse_mount(home: str, what: str, path: str, own: str | None = None, *, wri
 
 
 def _run_here(here: list[Identity]) -> str:
-    """What of our programs and settings is here, below or, for folders of ours, around; empty if there is none."""
+    """What of our programs, settings and git folders is here, below or, for folders of ours, around; else empty."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     whole = [package, *([sys.prefix] if sys.prefix != sys.base_prefix else [])]
-    for place in (*whole, sys.executable, os.path.dirname(os.__file__), _settings_place()):
+    for place in (*whole, sys.executable, os.path.dirname(os.__file__), _settings_place(), MEMORY):
         around = _around(place)
         if around and (here[0] in around or (place in whole and around[0] in here)):
             return place

@@ -148,7 +148,10 @@ class Adapter:
         found = self.match(text)
         if found is None:
             self.watching.forget(SCREEN)
-        elif not self._is_said(SCREEN, found.state, found.message):
+        elif (
+            not self._is_said(SCREEN, found.state, found.message)
+            or self.watching.evidence[SCREEN].background != found.details["background"]
+        ):
             if found.rule.options:
                 found.details["request"] = self.watching.new_request()
             self.watching.put(SCREEN, found.state, **found.details)

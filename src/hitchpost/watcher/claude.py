@@ -29,6 +29,9 @@ class Claude(Adapter):
         super().__init__(watching)
         self._requests: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
         self._again: asyncio.TimerHandle | None = None
+        self._has_worked = False
+        self._over = 0
+        """Which writing of its session file told of something that is over since."""
 
     # its hooks ----------------------------------------------------------------------------------------------------
 
@@ -80,9 +83,13 @@ class Claude(Adapter):
     def on_osc7501(self, report: dict[str, Any] | None) -> None:
         if report is not None and report["state"] == BLOCKED and not report.get("kind"):
             report = {**report, "kind": DIALOG}  # "dialog open"
+        self._has_worked = self._has_worked or (report is not None and report["state"] == WORKING)
+        before = self.watching.evidence.get(OSC)
         super().on_osc7501(report)
         if report is None or report["state"] != BLOCKED:
             self._let_go()
+            if before is not None and before.state == BLOCKED:
+                self._over = _session_file(self.watching.agent_pid)[1]
 
     def _let_go(self) -> None:
         """The agent goes on: nothing is asked any more, and hooks that still wait may end."""
@@ -108,6 +115,8 @@ class Claude(Adapter):
     def on_quiet(self) -> None:
         """The file is written a little later than the screen: it is read now, and once more, and while it matters."""
         super().on_quiet()
+        if self.has_reported and (SCREEN in self.watching.evidence or not self._has_worked):
+            self.look()  # whether it is signed in, it reports only when it has a prompt to work at
         self._read_file()
         self._read_again()
 
@@ -124,8 +133,8 @@ class Claude(Adapter):
 
     def _read_file(self) -> None:
         """A dialog is open, as far as its reports cannot say it. The file is another's: what is odd is left out."""
-        told = _session_file(self.watching.agent_pid)
-        waiting = told.get("waitingFor") if told.get("status") == "waiting" else None
+        told, written = _session_file(self.watching.agent_pid)
+        waiting = told.get("waitingFor") if told.get("status") == "waiting" and written != self._over else None
         best = self.watching.evidence.get(OSC)
         if isinstance(waiting, str) and best is not None and best.state in AT_PROMPT:
             if FILE not in self.watching.evidence:
@@ -138,18 +147,20 @@ class Claude(Adapter):
         return await super().refusal()
 
 
-def _session_file(pid: int) -> dict[str, Any]:
+def _session_file(pid: int) -> tuple[dict[str, Any], int]:
+    """What it says, and when it was written: later than the agent's own report of the same."""
     folder = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(os.environ.get("HOME", "/"), ".claude")
     try:
         fd = os.open(os.path.join(folder, "sessions", f"{pid}.json"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return {}
+        return {}, 0
     with os.fdopen(fd, "rb") as file:
+        written = os.fstat(fd).st_mtime_ns
         try:
             told = json.loads(file.read(MOST_FILE_BYTES))
         except NOT_READ:
-            return {}
-    return told if isinstance(told, dict) else {}
+            return {}, written
+    return told if isinstance(told, dict) else {}, written
 
 
 def asked(tool: str, wanted: object) -> str:

@@ -31,10 +31,10 @@ class LocalServer:
         self.port, self.silent_s = port, silent_s
         self._key = base64.b64encode(f"{user}:{password}".encode()).decode()
 
-    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    async def ask(self, method: str, path: str, body: Any = None, *, within_s: float = ANSWER_S) -> tuple[int, Any]:
         """The status and the JSON of the answer. Raises ``ServerSilent``."""
         try:
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(within_s):
                 status, head, reader, writer = await self._open(method, path, body)
                 try:
                     data = b"".join([piece async for piece in _body(reader, head)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,8 +14,10 @@ from hitchpost.agents.opencode import PASSWORD, PORT, USER
 from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, QUESTION, UNKNOWN, WORKING
 from hitchpost.store import runfiles
 from hitchpost.store.session import Session
-from hitchpost.watcher.adapter import PROOF_S, SCREEN, Adapter
+from hitchpost.watcher.adapter import PROOF_S, READY_S, SCREEN, Adapter
 from hitchpost.watcher.http import LocalServer, ServerSilent
+from hitchpost.watcher.looks import LOOK_S, NothingSeen
+from hitchpost.watcher.prompts import NOT_READY
 
 SERVER = "server"
 REPLIES = {"yes": "once", "no": "reject", "always": "always"}
@@ -23,6 +26,16 @@ PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 LONG_RETRY_S = 60.0
 """It tries again by itself. When that is later than this, a person should know that it waits."""
 LOST = "its own server does not answer"
+PROMPT, FIRST_PAGE = re.compile(r"\b(?:commands|interrupt)\b|Ask anything"), re.compile(r'Ask anything\.\.\. "')
+"""On its screen: that it takes keys, and that it shows no conversation."""
+DRAWN_S, SHOWN_S = 60.0, 8.0
+"""How long its screen may take to be drawn, and to show another conversation; it may be one that we do not know."""
+SELECT_EVERY_S = 1.0
+COPIED_S = 60.0
+"""How long a copy of a conversation may take: its server looks at the whole folder of the other one first."""
+MOVE = "/experimental/control-plane/move-session"
+SENT = "sent"
+"""What a conversation is that has a prompt of ours, until its server says what it does with it."""
 
 
 class Opencode(Adapter):
@@ -33,7 +46,9 @@ class Opencode(Adapter):
         port = int(os.environ.get(PORT) or 0)
         self.server = LocalServer(port, os.environ.get(USER, ""), os.environ.get(PASSWORD, "")) if port else None
         record = Session(watching.session_folder, actor="agent").record()
-        self._conversation, self._fork_of = record.conversation_id or "", record.fork_of
+        self._conversation, self._folder = record.conversation_id or "", os.path.realpath(record.folder)
+        self._fork_of = "" if self._conversation else record.fork_of
+        self._connected, self._begun = asyncio.Event(), False
         self._busy: dict[str, dict[str, Any]] = {}
         self._asked: dict[str, dict[str, Any]] = {}
         self._parents: dict[str, str] = {}
@@ -47,12 +62,14 @@ class Opencode(Adapter):
         if self.server is None:
             self.watching.put(SERVER, UNKNOWN, message="it has no server of its own: no port was free")
             return await super().run()
+        self.watching.start(self._begin())
         pause_s = PAUSE_S
         while True:
             try:
-                async for event in self.server.events("/event"):
+                async for event in self.server.events("/global/event"):
                     pause_s = PAUSE_S
-                    await self._on_event(str(event.get("type")), event.get("properties") or {})
+                    told = event.get("payload") or {}
+                    await self._on_event(str(told.get("type")), told.get("properties") or {})
             except ServerSilent:
                 pass
             if SERVER in self.watching.evidence:
@@ -60,12 +77,58 @@ class Opencode(Adapter):
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
+    async def _begin(self) -> None:
+        """Its server answers before its screen is there. It is at its prompt when it shows one, and takes keys."""
+        await self._connected.wait()
+        await self._shows(PROMPT.search, DRAWN_S)
+        if self._fork_of and (why := await self._fork()) is not None:
+            self.watching.put(SERVER, UNKNOWN, message=why)
+            return
+        if self._conversation:
+            await self._show(self._conversation, SHOWN_S)
+        self.watching.screen.close()
+        self._begun = True
+        self._tell()
+
+    async def _fork(self) -> str | None:
+        """Begin with a copy of another conversation, and in the folder of this session: its server leaves a copy in the
+        folder of the other one. Why it cannot be done, if so."""
+        assert self.server is not None
+        try:
+            status, made = await self.server.ask("POST", f"/session/{self._fork_of}/fork", {}, within_s=COPIED_S)
+            if status != 200:
+                return f"its server made no copy of conversation {self._fork_of} (status {status})"
+            session = str(made["id"])
+            place = {"sessionID": session, "destination": {"directory": self._folder}}
+            status, _ = await self.server.ask("POST", MOVE, place, within_s=COPIED_S)
+            _, made = await self.server.ask("GET", f"/session/{session}")
+        except ServerSilent as error:
+            return error.message
+        if made.get("directory") != self._folder:
+            return f"its server keeps the copy of the conversation in {made.get('directory')} (status {status})"
+        self._fork_of = ""
+        self._converse(session, begun=True)
+        return None
+
+    async def _shows(self, condition: Any, within_s: float) -> bool:
+        """Wait until its screen is so. False when time is up."""
+        deadline = time.monotonic() + within_s
+        while True:
+            with suppress(NothingSeen):
+                if condition(await self.watching.screen.text()):
+                    return True
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(LOOK_S)
+
     # what its server says -----------------------------------------------------------------------------------------
 
     async def _on_event(self, kind: str, told: dict[str, Any]) -> None:
         session = str(told.get("sessionID") or "")
         if kind == "server.connected":
             await self._catch_up()
+            self._connected.set()
+            self.on_verdict()
         elif kind == "session.created":
             info = told.get("info") or {}
             self._parents[session] = str(info.get("parentID") or "")
@@ -80,7 +143,7 @@ class Opencode(Adapter):
             if told.get("reply") == "reject" or kind == "question.rejected":
                 self._ended = IDLE
         elif kind == "session.error":
-            self._on_error(told.get("error") or {})
+            self._on_error(session, told.get("error") or {})
         elif kind == "message.updated":
             await self._on_message(session, told.get("info") or {})
             return
@@ -109,7 +172,9 @@ class Opencode(Adapter):
             self._ended = DONE
         self._busy[session] = status
 
-    def _on_error(self, error: dict[str, Any]) -> None:
+    def _on_error(self, session: str, error: dict[str, Any]) -> None:
+        if self._busy.get(session, {}).get("type") == SENT:  # it does not even begin
+            del self._busy[session]
         if error.get("name") == "MessageAbortedError":
             self._ended = IDLE
             return
@@ -158,7 +223,7 @@ class Opencode(Adapter):
                 request=number,
                 options=_answers(asked) if is_question else tuple(REPLIES),
             )
-        elif self._busy:
+        elif any(not self._parents.get(session) for session in self._busy):
             retry = next((item for item in self._busy.values() if item.get("type") == "retry"), {})
             due = float(retry.get("next") or 0) / 1000
             if due - time.time() > LONG_RETRY_S:
@@ -166,8 +231,10 @@ class Opencode(Adapter):
                 self._say(BLOCKED, kind=LIMIT, message=str(retry.get("message")), until=until)
             else:
                 self._say(WORKING, message=f"it tries again: {retry['message']}" if retry.get("message") else "")
-        else:
-            self._say(self._ended, message=self._said if self._ended in (DONE, ERROR) else "")
+        elif self._begun or self._ended != IDLE:
+            # a sub-agent works in its turn, or in the background, which is an experiment of its own
+            told = self._said if self._ended in (DONE, ERROR) else ""
+            self._say(self._ended, message=told, background=len(self._busy))
 
     def _say(self, state: str, **more: Any) -> None:
         said = self.watching.evidence.get(SERVER)
@@ -186,34 +253,61 @@ class Opencode(Adapter):
         assert self.server is not None
         fresh = not self._conversation
         if fresh:
-            # what its screen has forked by itself may have been said before we listened
-            path = f"/session/{self._fork_of}/fork" if self._fork_of else "/session"
-            status, made = await self.server.ask("POST", path, {})
+            status, made = await self.server.ask("POST", "/session", {})
             if status != 200:
                 return {"ok": False, "why": f"expected a new conversation from its server, but got status {status}"}
             self._converse(str(made["id"]), begun=False)
         session, offset = self._conversation, self.watching.end
-        await self._show(session)
+        if self._begun:  # else it is shown when there is a screen
+            await self._show(session, SHOWN_S if fresh else 0)
+            self.watching.screen.close()
         self._proof = None
         body = {"parts": [{"type": "text", "text": text}], **_spoken(self._as)}
-        status, told = await self.server.ask("POST", f"/session/{session}/prompt_async", body)
+        before = self._ended
+        if session not in self._busy:  # its turn may be over before its answer to this is read
+            self._on_status(session, {"type": SENT})
+        status, told = 0, None
+        try:
+            status, told = await self.server.ask("POST", f"/session/{session}/prompt_async", body)
+        finally:
+            if status != 204 and self._busy.get(session, {}).get("type") == SENT:
+                del self._busy[session]
+                self._ended = before
         if status != 204:
             return {"ok": False, "why": f"its server did not take the prompt (status {status}): {told}"}
-        self.watching.delivered()
+        self._tell()
         await self.until(lambda: self._proof_of(text), PROOF_S)
-        if fresh:
-            await self._show(session)  # its screen may not have been there the first time
         return {"ok": True, "offset": offset, "proof": self._proof_of(text)}
+
+    async def refusal(self) -> str | None:
+        """Its server takes a prompt before its screen is drawn, but a fork has none before it has its conversation."""
+        await self.until(lambda: self._is_listening or self.watching.verdict is not None, READY_S)
+        if self.watching.verdict is None:
+            return None if self._is_listening else NOT_READY.format(READY_S)
+        return await super().refusal()
+
+    @property
+    def _is_listening(self) -> bool:
+        return self._connected.is_set() and not self._fork_of
 
     def _proof_of(self, text: str) -> str:
         """What has shown that the agent has this very text; empty when nothing has yet."""
         return self._proof[1] if self._proof is not None and self._proof[0] == text else ""
 
-    async def _show(self, session: str) -> None:
-        """Whoever attaches sees the conversation that the prompt goes to, unless its screen is too slow to be asked."""
+    async def _show(self, session: str, within_s: float) -> None:
+        """Whoever attaches sees the conversation that the prompt goes to, and can interrupt it.
+
+        A screen that does not listen yet is asked again, until it has left its first page.
+        """
         assert self.server is not None
-        with suppress(ServerSilent):
-            await self.server.ask("POST", "/tui/select-session", {"sessionID": session})
+        deadline = time.monotonic() + within_s
+        while True:
+            with suppress(ServerSilent):
+                await self.server.ask("POST", "/tui/select-session", {"sessionID": session})
+            if time.monotonic() >= deadline or await self._shows(
+                lambda text: not FIRST_PAGE.search(text), SELECT_EVERY_S
+            ):
+                return
 
     # answers ------------------------------------------------------------------------------------------------------
 

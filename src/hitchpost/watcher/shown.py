@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from hitchpost.model.attention import UNKNOWN
-from hitchpost.watcher.adapter import SCREEN, Adapter
+from hitchpost.watcher.adapter import READY_S, SCREEN, Adapter
+from hitchpost.watcher.looks import LOOK_S
 
 if TYPE_CHECKING:
     from hitchpost.watcher.watching import Watching
@@ -43,7 +44,12 @@ class Shown(Adapter):
             self.watching.put(SCREEN, UNKNOWN, message=ODD_SCREEN)
 
     async def refusal(self) -> str | None:
-        """As the screen is now, not as it was when the agent last paused."""
+        """As the screen is now, not as it was when the agent last paused. One that is being drawn, or that says only
+        that it loads something, gets time to become known."""
+        deadline = time.monotonic() + READY_S
         await self.seen()
-        why = await super().refusal()
+        while self._odd_since is not None and time.monotonic() < deadline:
+            await asyncio.sleep(LOOK_S)
+            await self.seen()
+        why = await super().refusal() if self._odd_since is None else None
         return ODD_SCREEN if why is None and self._odd_since is not None else why

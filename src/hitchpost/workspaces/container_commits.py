@@ -16,7 +16,7 @@ from hitchpost.store import files, locks
 from hitchpost.values import replace
 from hitchpost.workspaces import container_writes, git, refs
 from hitchpost.workspaces.container_git import Brought, is_of, read_brought, write_brought
-from hitchpost.workspaces.objects import WHOLE, Limits, Staged, own_folder
+from hitchpost.workspaces.objects import STAGED, WHOLE, Limits, Staged, own_folder
 from hitchpost.workspaces.tree import IndexLock, Tree, copy_with_time
 
 REFS = "refs/hitchpost/inside"
@@ -157,7 +157,7 @@ class _Bringing:
         if not leads_there:
             self._keep({"refs/before": there})
         self._git("update-ref", "-m", "hitchpost: committed in a container", ref, commit, there)
-        _follow(self.tree, ref, there, commit)
+        _follow(self.tree, ref, there, commit, os.path.join(self.session_folder, STAGED))
         return []
 
     def _keep(self, wanted: dict[str, str]) -> None:
@@ -188,12 +188,12 @@ def _flat(ref: str) -> str:
     return ref.removeprefix("refs/").replace("/", "-")[:LONGEST_NAME]
 
 
-def _follow(tree: Tree, ref: str, old: str, new: str) -> None:
+def _follow(tree: Tree, ref: str, old: str, new: str, place: str) -> None:
     """The worktree's index on this side follows its branch: else every commit would look as if it were undone."""
     if refs.head(tree.common, tree.own).branch != ref.removeprefix("refs/heads/"):
         return
     try:
-        with IndexLock(tree) as lock, tempfile.TemporaryDirectory(prefix="hitchpost-git-") as folder:
+        with IndexLock(tree) as lock, tempfile.TemporaryDirectory(dir=place) as folder:
             index = {"GIT_INDEX_FILE": os.path.join(folder, "moved-index")}
             there = copy_with_time(tree.index, index["GIT_INDEX_FILE"])
             env = own_folder(folder, tree.objects, new) | index

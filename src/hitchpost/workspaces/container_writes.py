@@ -49,6 +49,11 @@ def could_write(home: str, path: str) -> bool:
     return _is_in(path, known) and not _is_in(path, own)
 
 
+def could_write_in(home: str, folder: str) -> bool:
+    """Whether an agent in a container could write any of the files there."""
+    return any(is_below(folder, known) or is_below(known, folder) for known in _folders(home)[0])
+
+
 def strange(home: str, folder: str) -> str | None:
     """What makes ``folder`` a repository, when a container could write that."""
     if (link := nearest(folder)) is not None and could_write(home, link):

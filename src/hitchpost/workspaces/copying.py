@@ -1,12 +1,14 @@
 """A second worktree with the work of another: at the same commit, with its uncommitted files, on a branch of its own.
 
-The other worktree, its index and its branch are not touched. Ignored files stay where they are.
+The other worktree, its index and its branch are not touched. Ignored files stay where they are. Where an agent in a
+container could write the files, it counts as one that has worked in the copy, too.
 """
 
 from __future__ import annotations
 
 from hitchpost.errors import GitFailed, Refused
-from hitchpost.workspaces import git, snapshot, store, worktree
+from hitchpost.values import replace
+from hitchpost.workspaces import container_writes, git, snapshot, store, worktree
 from hitchpost.workspaces.git import Progress, silent
 from hitchpost.workspaces.tree import Tree
 from hitchpost.workspaces.worktree import Made
@@ -14,8 +16,8 @@ from hitchpost.workspaces.worktree import Made
 MOST_TRIES = 1000
 
 
-def copy(home: str, tree: Tree, folder: str, name: str, progress: Progress = silent) -> Made:
-    """A new workspace with what is in ``tree``, where ``folder`` is. Its branch is ``name``, or that with a number.
+def copy(home: str, tree: Tree, name: str, progress: Progress = silent) -> Made:
+    """A new workspace with what is in ``tree``. Its branch is ``name``, or that with a number.
 
     Raises ``Refused`` when there is no commit, or something that no snapshot can hold.
     """
@@ -24,12 +26,16 @@ def copy(home: str, tree: Tree, folder: str, name: str, progress: Progress = sil
         raise Refused(f"{tree.top} has no commits yet; make one first")
     branch = _new_branch(home, tree.common, name, taken.parent)
     try:
-        made = worktree.make(home, folder, branch, progress=progress)
+        made = worktree.make(home, tree.top, branch, progress=progress)
     except BaseException:
         git.run("/", "update-ref", "-d", f"refs/heads/{branch}", taken.parent, git_dir=tree.common, check=False)
         raise
-    if taken.commit != taken.parent:
-        snapshot.bring_back(store.tree(home, made.workspace), taken)
+    if taken.commit == taken.parent:
+        return made
+    if container_writes.could_write_in(home, tree.top):
+        with store.lock(home, made.workspace.id):
+            made = replace(made, workspace=store.changed(home, made.workspace, contained=True))
+    snapshot.bring_back(store.tree(home, made.workspace), taken)
     return made
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import mmap
 import os
 import re
-import tempfile
 import time
 import zlib
 from collections.abc import Iterator
@@ -77,19 +76,21 @@ class Staged:
     ) -> None:
         self.tree, self.limits, self.progress = tree, limits, progress
         self.told_s = 0.0
-        self.folder = os.path.join(session_folder, STAGED)
+        self.top = os.path.join(session_folder, STAGED)  # no container can write there, as it might in TMPDIR
+        self.own, self.folder = os.path.join(self.top, "git"), os.path.join(self.top, "objects")
         self.hash_bytes = len(commit) // 2
         self.commit = commit
         self.left = limits.total_bytes
         self.ends = time.monotonic() + limits.timeout_s
 
     def __enter__(self) -> Staged:
-        erase(self.folder)
-        os.makedirs(os.path.join(self.folder, "pack"), mode=0o700)
-        self._temp = tempfile.TemporaryDirectory(prefix="hitchpost-git-")
+        erase(self.top)
+        os.mkdir(self.top, mode=0o700)
+        os.mkdir(self.own)
+        os.makedirs(os.path.join(self.folder, "pack"))
         try:
             self.known = git.run("/", "for-each-ref", "--format=^%(objectname)", git_dir=self.tree.common).out
-            self.env = own_folder(self._temp.name, self.folder, self.commit, self.tree.objects)
+            self.env = own_folder(self.own, self.folder, self.commit, self.tree.objects)
             self._copy()
             for name in os.listdir(os.path.join(self.folder, "pack")):
                 self._git("index-pack", os.path.join(self.folder, "pack", name))
@@ -99,8 +100,7 @@ class Staged:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._temp.cleanup()
-        erase(self.folder)
+        erase(self.top)
 
     def new_commits(self, commits: list[str], most: int) -> list[str]:
         """The commits that these lead to and that no ref of the repository has. Raises ``Refused``, ``GitFailed``."""
@@ -116,7 +116,7 @@ class Staged:
 
     def store(self, commits: list[str]) -> None:
         """Put these commits, and what they lead to, into the repository. Git checks every object on the way."""
-        out = os.path.join(self._temp.name, "out")
+        out = os.path.join(self.top, "out")
         packing = ("pack-objects", "-q", "--revs", "--non-empty", out)
         named = self._git(*packing, stdin=self._wanted(commits)).line
         if not named:

@@ -12,12 +12,12 @@ import shutil
 import stat
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
-from tempfile import mkdtemp
 from typing import Any
 
 from hitchpost.errors import FAILURES, Refused
 from hitchpost.store import files
 from hitchpost.store.home import home_path
+from hitchpost.system.scratch import scratch_folder
 from hitchpost.values import replace
 from hitchpost.workspaces import container_commits, git, objects, refs
 from hitchpost.workspaces.refs import Head
@@ -37,6 +37,7 @@ LOOK_S, LOOK_CPU_S = 60.0, 20.0
 """An agent can make a look as long as it likes: by a pattern that takes ages to match, or a file without an end."""
 MOST_INDEX_BYTES = 1 << 30
 MOST_INFO_BYTES = 1 << 20
+LEAST_ROOM_BYTES = 16 << 20
 MOST_DIFFED_BYTES = 8 << 20
 INFO = ("exclude", "attributes")
 TAKEN_OVER = (
@@ -99,7 +100,7 @@ class View:
         self.top = self.tree.open()
         try:
             self.head: Head = self.tree.head()
-            self.folder = mkdtemp(prefix="hitchpost-git-")
+            self.folder = scratch_folder(_home(self.tree), self._room_bytes())
             try:
                 self._make()
                 if self.writing:
@@ -175,6 +176,13 @@ class View:
         return EMPTY_TREE[len(self.head.commit or "") == 64]
 
     # making it --------------------------------------------------------------------------------------------------
+
+    def _room_bytes(self) -> int:
+        """For an index, and for another one while it is written."""
+        try:
+            return LEAST_ROOM_BYTES + 4 * os.stat(kept_index(self.tree) or self.tree.index).st_size
+        except OSError:
+            return LEAST_ROOM_BYTES
 
     def _make(self) -> None:
         for name in ("objects", "objects/info", "refs", "info"):

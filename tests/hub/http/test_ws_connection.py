@@ -13,7 +13,7 @@ from hitchpost.hub.events import Events
 from hitchpost.hub.http.grants import OWNER, Grant
 from hitchpost.hub.http.ws_connection import MOST_EVENTS, TRY_AGAIN_LATER, Connection, View
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Client:

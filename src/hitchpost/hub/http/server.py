@@ -35,6 +35,9 @@ from hitchpost.system.shortpath import ShortPath
 LEAVE_S = 5
 BACKLOG = 128
 """Connections that wait to be accepted: one turn of the event loop accepts all of them, and others wait for it."""
+LOCAL_BACKLOG = 4096
+"""Of a Unix socket. Nobody waits to get into its queue: the kernel refuses whoever comes when it is full, and asyncio
+takes that for a connection."""
 MOST_HEAD_BYTES = 48 << 10
 TLS_CHANCE_S = 1.0
 """How long a client that nobody knows has at least, where a handshake may cross half the world."""
@@ -116,8 +119,8 @@ async def serve(home: str, address: Address) -> int:
     await hub.do(_write_address, home, sign_in.url)  # whoever gets an answer finds the file
     async with asyncio.TaskGroup() as group:
         limits = {"chance_s": TLS_CHANCE_S} if context else {}
-        public = _server(gate, limited(**limits))
-        servers = [(public, [] if context else tcp), (_server(Trusted(app), LocalConnection), [local])]
+        public = _server(gate, limited(**limits), BACKLOG)
+        servers = [(public, [] if context else tcp), (_server(Trusted(app), LocalConnection, LOCAL_BACKLOG), [local])]
         serving = [group.create_task(server.serve(sockets=sockets)) for server, sockets in servers]
         tls = None if context is None else TlsListener(context, public)
         if tls is not None:
@@ -151,7 +154,7 @@ def _write_address(home: str, url: str) -> None:
     files.write_object(os.path.join(home, FILE), {"schema": files.SCHEMA, "url": url, **identity, "at": files.stamp()})
 
 
-def _server(app: object, protocol: type[H11Protocol]) -> Server:
+def _server(app: object, protocol: type[H11Protocol], backlog: int) -> Server:
     return Server(
         uvicorn.Config(
             app,  # type: ignore[arg-type]
@@ -161,7 +164,7 @@ def _server(app: object, protocol: type[H11Protocol]) -> Server:
             ws_max_size=4 << 20,
             ws_ping_interval=20,
             ws_ping_timeout=60,
-            backlog=BACKLOG,
+            backlog=backlog,
             h11_max_incomplete_event_size=MOST_HEAD_BYTES,
             lifespan="off",
             access_log=False,
@@ -233,5 +236,5 @@ def _listen_locally(home: str) -> socket.socket:
             sock.bind(short)
     finally:
         os.umask(before)
-    sock.listen(BACKLOG)
+    sock.listen(LOCAL_BACKLOG)
     return sock

@@ -46,9 +46,11 @@ def fork(
     if name is not None:
         _check_free(home, name)
     branch = re.sub(r"[^\w.+@/-]+", "-", name or f"{record.name}-fork").strip("-./") or "fork"
-    made = copy(home, tree, record.folder, branch, progress)
+    made = copy(home, tree, branch, progress)
     below = os.path.relpath(record.folder, tree.top)
     folder = made.workspace.path if below == os.curdir else os.path.join(made.workspace.path, below)
+    if os.path.realpath(folder) != os.path.normpath(os.path.join(os.path.realpath(made.workspace.path), below)):
+        raise _led_away(record.name, folder)  # it has become a link in the moment in which it was copied
     os.makedirs(folder, exist_ok=True)  # one without files is in no commit
     spec = SessionSpec(
         folder=folder,
@@ -81,6 +83,8 @@ def _forkable(home: str, record: Record) -> tuple[catalog.Agent, Tree]:
         )
     if not record.conversation_id or not record.conversation_begun:
         raise Refused(f"{record.name} has no conversation yet; send it a prompt first")
+    if os.path.realpath(record.folder) != record.folder:
+        raise _led_away(record.name, record.folder)
     tree = tree_of(home, record)
     if tree is None:
         raise Refused(
@@ -88,6 +92,11 @@ def _forkable(home: str, record: Record) -> tuple[catalog.Agent, Tree]:
             " another worktree; copy the folder yourself, and start a session in the copy"
         )
     return agent, tree
+
+
+def _led_away(name: str, folder: str) -> Refused:
+    """The copy would work there, too, and not in its own worktree."""
+    return Refused(f"a link leads from {folder} to another place, so {name} cannot be forked")
 
 
 def _check_free(home: str, name: str) -> None:

@@ -22,6 +22,9 @@ LEFT_OUT = {b"3", b"40", b"66", b"1048", b"2026", *(str(mode).encode() for mode 
 """Modes that are set otherwise, that would clear the terminal, or that would freeze it until the stream goes on."""
 ENTER_ALTERNATE = b"\x1b[?1049h\x1b[0m\x1b[2J"
 CURSOR_SHAPES = {0: 5, 1: 1, 2: 3}
+CLUSTERS = 2027
+"""The mode in which a letter made of several (👩‍💻, a flag) takes the columns of one. Agents count so without asking
+for it, as Ghostty does, and move the cursor by what they have counted."""
 
 POINTERS = (
     *("bool*", "size_t*", "uint8_t*", "uint8_t**", "uint16_t*", "uint64_t*"),
@@ -49,6 +52,8 @@ class GhosttyScreen:
         self._set("SCROLLBACK_MAX_BYTES", "size_t", HISTORY_BYTES)
         self._set("CONTINUATION_MAX_BYTES", "size_t", LONGEST_CONTINUATION)
         self._set("KITTY_IMAGE_STORAGE_LIMIT", "uint64_t", 0)
+        for option in ("MODE_DEFAULT", "MODE"):
+            self._set(option, "GhosttyTerminalModeConfig", (CLUSTERS, True))
 
     @property
     def cols(self) -> int:

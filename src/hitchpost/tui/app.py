@@ -1,0 +1,398 @@
+"""``hitch top``: every session at a glance in a terminal, those that need you first, with the screen of one of them.
+
+It works with a hub and without one, and draws only what has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+from textual.worker import Worker
+
+from hitchpost.errors import FAILURES, HitchpostError
+from hitchpost.model.headline import ENDED, NEEDS_YOU
+from hitchpost.ops.views.session_types import Session
+from hitchpost.tui import deeds, rows, source
+from hitchpost.tui.dialogs import Confirm, Keys, Line, NewSession
+from hitchpost.tui.preview import Preview
+
+TICK_S = 1.0
+SETTLE_S = 0.15
+"""Who walks through the list wants to see the screen of where they stop."""
+SNOOZE_S = 3600.0
+EMPTY = "No sessions yet. n starts one in this folder."
+KEYS = """\
+Enter   attach: enter its terminal        r   reply: send a prompt
+1-9     answer what it asks               a   answer in words
+s       stop                              R   resume, or start again
+d       what it changed                   l   what it printed
+p       pin                               z   quiet for an hour
+x       mark as seen                      A   archive
+g       next that needs you               f   show all ended ones
+n       new session                       /   filter
+j k     down, up                          q   quit
+"""
+
+
+class Dashboard(App[None]):
+    TITLE = "Hitchpost"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { background: #0f1115; color: #e6e8eb; }
+    #list { width: 42%; min-width: 34; background: #0f1115; border: none; scrollbar-size-vertical: 1;
+        text-wrap: nowrap; text-overflow: ellipsis; }
+    #list > .option-list--option-highlighted { background: #262b33; }
+    #list:focus > .option-list--option-highlighted { background: #2d3440; }
+    #right { border-left: solid #262b33; }
+    #head { height: 1; padding: 0 1; background: #161a20; }
+    #asks { height: auto; max-height: 4; padding: 0 1; background: #161a20; color: #e0a458; display: none; }
+    #screen { scrollbar-size: 1 1; }
+    #picture { width: auto; padding: 0 1; }
+    #filter { display: none; height: 1; border: none; background: #161a20; }
+    #foot { height: 1; background: #161a20; color: #9aa4b2; padding: 0 1; }
+    Screen.narrow #right { display: none; }
+    Screen.narrow #list { width: 100%; }
+    ModalScreen { align: center middle; background: #0f1115 60%; }
+    .dialog { width: 76; max-width: 90%; height: auto; padding: 1 2; background: #161a20; border: solid #262b33; }
+    .dialog .title { text-style: bold; }
+    .dialog .hint { color: #9aa4b2; }
+    .dialog Input { border: none; background: #262b33; height: 1; margin-bottom: 1; }
+    """
+    BINDINGS: ClassVar = [
+        Binding("q,ctrl+c", "quit", "Quit"),
+        Binding("j", "move(1)"),
+        Binding("k", "move(-1)"),
+        Binding("g", "next_in_need"),
+        Binding("r", "reply"),
+        Binding("a", "answer_in_words"),
+        Binding("s", "stop"),
+        Binding("R", "start_again"),
+        Binding("d", "show('diff')"),
+        Binding("l", "show('logs')"),
+        Binding("p", "pin"),
+        Binding("z", "snooze"),
+        Binding("x", "see"),
+        Binding("A", "archive"),
+        Binding("f", "unfold"),
+        Binding("n", "new"),
+        Binding("slash", "filter"),
+        Binding("question_mark", "keys"),
+        *(Binding(str(number), f"answer({number})") for number in range(1, 10)),
+    ]
+
+    def __init__(self, home: str) -> None:
+        super().__init__()
+        self.home = home
+        self.sessions: Mapping[str, Session] = {}
+        self.told_by = ""
+        self.unfolded = False
+        self.wanted = ""
+        self.last_agent = "claude"
+        self.preview = Preview(home, self._show_picture)
+        self._following: Worker[None] | None = None
+        self._followed: tuple[str, int, bool] | None = None
+        self._shown: dict[str, Text] = {}
+        self._ages: dict[str, str] = {}
+        self._order: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield OptionList(id="list", markup=False)
+            with Vertical(id="right"):
+                yield Static(id="head")
+                yield Static(id="asks")
+                with VerticalScroll(id="screen", can_focus=False):
+                    yield Static(id="picture")
+        yield Input(placeholder="filter", id="filter")
+        yield Static(id="foot")
+
+    def on_mount(self) -> None:
+        self.list.focus()
+        self._say("")
+        self.run_worker(self._listen(), name="sessions")
+        self.set_interval(TICK_S, self._tick)
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        self.screen_stack[0].set_class(self.size.width < NARROW, "narrow")
+
+    async def on_unmount(self) -> None:
+        await asyncio.to_thread(self.preview.close)
+
+    @property
+    def list(self) -> OptionList:
+        return self.query_one("#list", OptionList)
+
+    @property
+    def chosen(self) -> Session | None:
+        option = self.list.highlighted_option if self.list.option_count else None
+        return self.sessions.get(option.id or "") if option is not None else None
+
+    # what is known ------------------------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        async for told_by, known in source.sessions(self.home):
+            self.told_by, self.sessions = told_by, known
+            self._draw()
+
+    def _tick(self) -> None:
+        """Only the first minute counts seconds, so little of an old list is drawn again."""
+        now = datetime.now(UTC)
+        for key, old in self._ages.items():
+            session = self.sessions.get(key)
+            if session is not None and rows.age(session["since"], now) != old:
+                self._shown[key] = rows.row(session, now)
+                self._ages[key] = rows.age(session["since"], now)
+                self.list.replace_option_prompt(key, self._shown[key])
+
+    def _draw(self) -> None:
+        found = rows.sections(self.sessions.values(), self.wanted)
+        now = datetime.now(UTC)
+        lines: dict[str, Text] = {}
+        for section, part in found.items():
+            shown = part if section != ENDED or self.unfolded or self.wanted else part[: rows.FOLDED]
+            if part:
+                lines[f"section:{section}"] = rows.title(section, len(part), len(part) - len(shown))
+                lines |= {session["id"]: rows.row(session, now) for session in shown}
+        if list(lines) != self._order:
+            self._relist(lines)
+        else:
+            for key, line in lines.items():
+                if self._shown[key] != line:
+                    self.list.replace_option_prompt(key, line)
+        self._shown = lines
+        self._ages = {key: rows.age(self.sessions[key]["since"], now) for key in lines if key in self.sessions}
+        self._say(rows.counts(found))
+        self._describe()
+
+    def _relist(self, lines: dict[str, Text]) -> None:
+        """Whoever has chosen a session keeps it, wherever it goes."""
+        chosen = self.chosen
+        self._order = list(lines)
+        with self.prevent(OptionList.OptionHighlighted):
+            self.list.set_options(
+                [Option(line, id=key, disabled=key.startswith("section:")) for key, line in lines.items()]
+            )
+            if chosen is not None and chosen["id"] in lines:
+                self.list.highlighted = self._order.index(chosen["id"])
+            elif len(lines) > 1:
+                self.list.highlighted = 1
+
+    def _say(self, counts: str) -> None:
+        where = {"hub": "hub", "files": "no hub"}.get(self.told_by, "…")
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append(f"{counts}  " if self.sessions else f"{EMPTY}  ", "bold")
+        text.append(f"{where}   Enter attach  r reply  1-9 answer  s stop  R resume  n new  ? keys", "dim")
+        self.query_one("#foot", Static).update(text)
+
+    # the one that is chosen ---------------------------------------------------------------------------------------
+
+    def on_option_list_option_highlighted(self) -> None:
+        self._describe()
+
+    def _describe(self) -> None:
+        session = self.chosen
+        head, asks = self.query_one("#head", Static), self.query_one("#asks", Static)
+        head.update(Text() if session is None else rows.head(session))
+        text = "" if session is None else _question(session)
+        asks.update(Text(text))
+        asks.styles.display = "block" if text else "none"
+        followed = None if session is None else (session["id"], session["run"], session["live"])
+        if followed != self._followed:
+            self._followed = followed
+            if self._following is not None:
+                self._following.cancel()
+            self._show_picture(Text())
+            if session is not None:
+                self._following = self.run_worker(self._follow(session), name="preview")
+
+    async def _follow(self, session: Session) -> None:
+        await asyncio.sleep(SETTLE_S)
+        try:
+            await self.preview.follow(session)
+        except FAILURES as error:
+            self._show_picture(Text(str(error), "dim"))
+
+    def _show_picture(self, picture: Text) -> None:
+        self.query_one("#picture", Static).update(picture)
+        if picture:
+            self.query_one("#screen", VerticalScroll).scroll_end(animate=False)
+
+    # keys ---------------------------------------------------------------------------------------------------------
+
+    def action_move(self, by: int) -> None:
+        self.list.action_cursor_down() if by > 0 else self.list.action_cursor_up()
+
+    def action_next_in_need(self) -> None:
+        needing = [session["id"] for session in rows.sections(self.sessions.values(), self.wanted)[NEEDS_YOU]]
+        needing = [key for key in needing if key in self._order]
+        if not needing:
+            self.notify("Nobody needs you.")
+            return
+        here = needing.index(self.chosen["id"]) if self.chosen and self.chosen["id"] in needing else -1
+        self.list.highlighted = self._order.index(needing[(here + 1) % len(needing)])
+
+    def on_option_list_option_selected(self) -> None:
+        if self.chosen is not None:
+            self._outside("attach", self.chosen["id"])
+
+    def action_show(self, command: str) -> None:
+        if self.chosen is not None:
+            self._outside(command, self.chosen["id"], paged=True)
+
+    def action_answer(self, number: int) -> None:
+        session = self.chosen
+        options = _options(session)
+        if session is None or number > len(options):
+            self.notify("It asks nothing that has such an answer.", severity="warning")
+            return
+        self._do(deeds.answer, session, options[number - 1])
+
+    def action_answer_in_words(self) -> None:
+        session = self.chosen
+        if session is None or not _options(session):
+            self.notify("It asks nothing.", severity="warning")
+            return
+        self._ask_line(f"Answer {session['name']}", _question(session), deeds.answer, session)
+
+    def action_reply(self) -> None:
+        session = self.chosen
+        if session is None:
+            return
+        if not session["takes_prompt"] or session["refusal"]:
+            why = session["refusal"] or f"it is {session['label']}"
+            self.notify(f"{session['name']} takes no prompt now: {why}", severity="warning", markup=False)
+            return
+        self._ask_line(f"Prompt for {session['name']}", session["detail"], deeds.reply, session)
+
+    def action_stop(self) -> None:
+        self._confirm("Stop {}? It gets 10 s to quit, then it is killed.", deeds.stop)
+
+    def action_start_again(self) -> None:
+        self._confirm("Start {} again, with its conversation where it has one?", deeds.start_again)
+
+    def action_archive(self) -> None:
+        self._confirm("Archive {}? It stays readable.", deeds.archive)
+
+    def action_pin(self) -> None:
+        if self.chosen is not None:
+            self._do(deeds.pin, self.chosen)
+
+    def action_snooze(self) -> None:
+        if self.chosen is not None:
+            self._do(deeds.snooze, self.chosen, 0.0 if self.chosen["snoozed_until"] else SNOOZE_S)
+
+    def action_see(self) -> None:
+        if self.chosen is not None:
+            self._do(deeds.see, self.chosen)
+
+    def action_unfold(self) -> None:
+        self.unfolded = not self.unfolded
+        self._draw()
+
+    def action_keys(self) -> None:
+        self.push_screen(Keys(KEYS))
+
+    def action_new(self) -> None:
+        def given(fields: dict[str, str] | None) -> None:
+            if fields:
+                self.last_agent = fields["what"]
+                self._carry_out(partial(deeds.new, self.home, **fields))
+
+        self.push_screen(NewSession(self.last_agent), given)
+
+    def action_filter(self) -> None:
+        line = self.query_one("#filter", Input)
+        line.styles.display = "block"
+        line.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.input.id == "filter":
+            self.wanted = event.value
+            self._draw()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        if event.input.id == "filter":
+            event.input.styles.display = "block" if event.value else "none"
+            self.list.focus()
+
+    def on_key(self, event: Any) -> None:
+        line = self.query_one("#filter", Input)
+        if event.key == "escape" and (line.has_focus or line.value):
+            line.value = ""
+            line.styles.display = "none"
+            self.list.focus()
+
+    # doing --------------------------------------------------------------------------------------------------------
+
+    def _confirm(self, question: str, deed: Callable[..., str]) -> None:
+        session = self.chosen
+        if session is not None:
+            asked = question.format(session["name"])
+            self.push_screen(Confirm(asked), lambda yes: self._do(deed, session) if yes else None)
+
+    def _ask_line(self, question: str, detail: str, deed: Callable[..., str], session: Session) -> None:
+        self.push_screen(Line(question, detail), lambda text: self._do(deed, session, text) if text else None)
+
+    def _do(self, deed: Callable[..., str], session: Session, *more: object) -> None:
+        self._carry_out(partial(deed, self.home, session, *more))
+
+    def _carry_out(self, deed: Callable[[], str]) -> None:
+        self.run_worker(self._told(deed), name="deed")
+
+    async def _told(self, deed: Callable[[], str]) -> None:
+        try:
+            self.notify(await asyncio.to_thread(deed), markup=False)
+        except (*FAILURES, ValueError) as error:
+            hint = f"; {error.hint}" if isinstance(error, HitchpostError) and error.hint else ""
+            self.notify(f"{error}{hint}", severity="error", markup=False)
+
+    def _outside(self, *words: str, paged: bool = False) -> None:
+        """Another command of ours has the terminal meanwhile."""
+        command = [sys.executable, "-m", "hitchpost", *words]
+        with self.suspend():
+            if not paged:
+                code = subprocess.run(command).returncode
+            else:
+                made = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                code = subprocess.run(["less", "-R", *PAGED.get(words[0], ())], stdin=made.stdout).returncode
+                made.kill()
+                made.wait()
+        self.refresh()
+        if code and not paged:
+            self.notify(f"hitch {' '.join(words)} ended with code {code}", severity="warning", markup=False)
+
+
+PAGED = {"logs": ("+G",)}
+"""How less shows what a command prints, where that is not from its beginning."""
+NARROW = 90
+"""Below so many columns the list has the terminal for itself."""
+
+
+def _options(session: Session | None) -> list[str]:
+    report = session["report"] if session is not None else None
+    return list(report["options"]) if report is not None and report["request"] else []
+
+
+def _question(session: Session) -> str:
+    """What it asks, and the keys that answer it; empty where it asks nothing."""
+    keys = "   ".join(f"{number} {option}" for number, option in enumerate(_options(session), 1))
+    if session["section"] != NEEDS_YOU or not (session["detail"] or keys):
+        return ""
+    return "\n".join(filter(None, (session["detail"], keys)))
+
+
+def run(home: str) -> None:
+    Dashboard(home).run()

@@ -1,0 +1,98 @@
+"""Where the dashboard's sessions come from: the hub, which tells of changes, else a look at the files each second."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, unix_connect
+from websockets.exceptions import WebSocketException
+
+from hitchpost.hub.client import SOCKET, NoHub, ask
+from hitchpost.model.record import ALL
+from hitchpost.ops.views.listing import listing
+from hitchpost.ops.views.session_types import Session
+from hitchpost.system.shortpath import ShortPath
+
+LOOK_EVERY_S = 1.0
+REST = 40
+"""Looking takes at most one part in so many of a processor: beside hundreds of sessions it is done less often."""
+TRY_HUB_EVERY_S = 5.0
+GATHER_S = 0.1
+"""Changes that come within this time are shown at once."""
+
+Sessions = Mapping[str, Session]
+
+
+async def sessions(home: str) -> AsyncIterator[tuple[str, Sessions]]:
+    """Whenever something has changed: ``hub`` or ``files``, and all sessions by id. For ever."""
+    while True:
+        try:
+            async for known in _from_hub(home):
+                yield "hub", known
+        except (OSError, NoHub, WebSocketException):
+            pass
+        async for known in _from_files(home, TRY_HUB_EVERY_S):
+            yield "files", known
+
+
+async def _from_hub(home: str) -> AsyncIterator[Sessions]:
+    """Raises ``OSError``, ``NoHub`` or ``WebSocketException`` when there is none, or no more."""
+    with ShortPath(home, SOCKET) as path:
+        connection = await unix_connect(path, "ws://hub/ws", compression=None, max_size=None, open_timeout=2)
+    async with connection:
+        # first the connection, then the question: what changes in between is told
+        listed: list[Session] = await asyncio.to_thread(ask, home, "GET", "/api/sessions?all=true")
+        known = {session["id"]: session for session in listed}
+        yield dict(known)
+        while True:
+            if await _gathered(connection, known):
+                yield dict(known)
+
+
+async def _gathered(connection: ClientConnection, known: dict[str, Session]) -> bool:
+    """Take what comes, and what follows it closely. Whether a session has changed."""
+    changed = apply(known, json.loads(await connection.recv()))
+    deadline = asyncio.get_running_loop().time() + GATHER_S
+    while (left_s := deadline - asyncio.get_running_loop().time()) > 0:
+        try:
+            async with asyncio.timeout(left_s):
+                message = await connection.recv()
+        except TimeoutError:
+            break
+        changed |= apply(known, json.loads(message))
+    return changed
+
+
+def apply(known: dict[str, Session], message: dict[str, Any]) -> bool:
+    """Whether the message has changed what is known."""
+    kind, session_id = message.get("type"), message.get("sessionId", "")
+    if kind == "session.removed":
+        return known.pop(session_id, None) is not None
+    if kind not in ("session.created", "session.updated", "session.status"):
+        return False
+    known[session_id] = message["session"]
+    return True
+
+
+async def _from_files(home: str, for_s: float) -> AsyncIterator[Sessions]:
+    """For a while: then a hub may be there."""
+    last: Sessions | None = None
+    deadline = asyncio.get_running_loop().time() + for_s
+    while True:
+        known, took_s = await asyncio.to_thread(_look, home)
+        if known != last:
+            yield known
+            last = known
+        if asyncio.get_running_loop().time() >= deadline:
+            return
+        await asyncio.sleep(max(LOOK_EVERY_S, REST * took_s))
+
+
+def _look(home: str) -> tuple[dict[str, Session], float]:
+    """Every session, and the processor time that it took to look."""
+    began = time.process_time()
+    return {row.id: row.shape for row in listing(home, records=ALL, shapes=True)}, time.process_time() - began

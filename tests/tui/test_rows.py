@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hitchpost.hub.http.schemas import EXAMPLE
+from hitchpost.tui import rows, source
+
+NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+
+
+def session(name: str, **changes: Any) -> Any:
+    return {**EXAMPLE, "conversation": None, "id": name, "name": name, **changes}
+
+
+def names(found: dict[str, list[Any]]) -> dict[str, list[str]]:
+    return {section: [shown["name"] for shown in part] for section, part in found.items() if part}
+
+
+def test_sections_come_in_the_model_s_order_and_have_pinned_urgent_and_new_ones_first() -> None:
+    known = [
+        session("old", section="needs-you", rank=4, since="2026-11-16T10:00:00Z"),
+        session("new", section="needs-you", rank=4, since="2026-11-16T11:00:00Z"),
+        session("asks", section="needs-you", rank=1, since="2026-11-16T09:00:00Z"),
+        session("pinned", section="needs-you", rank=4, since="2026-11-16T08:00:00Z", pinned=True),
+        session("busy", section="working", rank=6),
+        session("put away", section="ended", record="archived"),
+    ]
+    found = rows.sections(known)
+    assert list(found) == ["needs-you", "finished", "working", "quiet", "ended"]
+    assert names(found) == {"needs-you": ["pinned", "asks", "new", "old"], "working": ["busy"]}
+    assert rows.counts(found) == "4 need you, 1 working"
+
+
+def test_a_filter_looks_for_every_word_wherever_it_stands() -> None:
+    place = {"id": None, "path": "/src/shop", "branch": "fix-auth"}
+    known = [session("auth", workspace=place), session("shop", workspace={**place, "path": "/src/other"})]
+    assert names(rows.sections(known, "SHOP fix")) == {"needs-you": ["auth", "shop"]}
+    assert names(rows.sections(known, "/src/shop")) == {"needs-you": ["auth"]}
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (59, "59s"), (60, "1m"), (7199, "1h"), (200_000, "2d")])
+def test_an_age_has_no_seconds_after_the_first_minute(seconds: int, text: str) -> None:
+    assert rows.age((NOW - timedelta(seconds=seconds)).isoformat(), NOW) == text
+
+
+def test_a_row_shows_what_no_terminal_obeys_and_a_name_that_fits() -> None:
+    hostile = session("a" * 40, detail="x\x1b[31my", since=None)
+    line = rows.row(hostile, NOW).plain
+    assert "\x1b" not in line
+    assert line.startswith("✕  " + "a" * 17 + "… Failed")
+
+
+def test_what_the_hub_tells_is_applied() -> None:
+    known = {"a": session("a")}
+    assert source.apply(known, {"type": "session.updated", "sessionId": "b", "session": session("b")})
+    assert set(known) == {"a", "b"}
+    assert source.apply(known, {"type": "session.removed", "sessionId": "a"})
+    assert not source.apply(known, {"type": "session.removed", "sessionId": "a"})
+    assert not source.apply(known, {"type": "terminal.exit", "sessionId": "b"})
+    assert set(known) == {"b"}

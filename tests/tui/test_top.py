@@ -1,0 +1,148 @@
+"""``hitch top`` in a terminal: what it shows, what its keys do, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.attaching import Terminals, Tty, terminals
+from tests.ground import Ground, Truth
+from tests.hubs import HubProcess
+from tests.support import Hitch, eventually
+
+SAYS = "printf '\\033]7501;state={}\\033\\\\'; echo {}; exec cat"
+
+
+@pytest.fixture
+def open_tty() -> Iterator[Terminals]:
+    with terminals() as made:
+        yield made
+
+
+def reporting(ground: Ground, name: str, state: str, prints: str = "hello") -> Truth:
+    session = ground.begin_sh(SAYS.format(state, prints), name=name)
+    eventually(lambda: ground.ps(session)["report"], what="its report")
+    return session
+
+
+def top(open_tty: Terminals) -> Tty:
+    return open_tty("top", cols=120, rows=30)
+
+
+def quits(tty: Tty) -> None:
+    tty.type(b"q")
+    assert tty.ends() == 0
+    assert tty.is_restored()
+
+
+def test_sessions_are_in_their_sections_with_the_screen_of_the_chosen_one(ground: Ground, open_tty: Terminals) -> None:
+    asks = reporting(ground, "asks", "blocked:kind=permission", "may I remove build")
+    works = reporting(ground, "works", "working", "on it")
+    assert ground.sh("exit 3", name="crash").ended() == "failed"
+    tty = top(open_tty)
+    tty.shows("may I remove build")
+    tty.shows("Needs you 2")
+    lines = tty.lines()
+    shown = [next(n for n, line in enumerate(lines) if text in line) for text in ("Needs you", "Needs perm", "Failed")]
+    assert shown == sorted(shown)
+    assert "2 need you, 1 working" in lines[-1]
+    tty.type(b"jj")
+    tty.shows("on it")
+    quits(tty)
+    ground.end(asks)
+    ground.end(works)
+
+
+def test_a_change_is_shown_without_a_hub_and_with_one(ground: Ground, hub: HubProcess, open_tty: Terminals) -> None:
+    works = reporting(ground, "works", "working")
+    tty = top(open_tty)
+    tty.shows("1 working  hub ")
+    later = reporting(ground, "later", "blocked")
+    tty.shows("Needs you 1")
+    hub.kill()
+    tty.shows("no hub")
+    ground.end(later)
+    tty.shows("Ended 1")
+    quits(tty)
+    ground.end(works)
+
+
+def test_a_prompt_is_typed_into_the_chosen_session(ground: Ground, open_tty: Terminals) -> None:
+    waits = reporting(ground, "waits", "idle")
+    tty = top(open_tty)
+    tty.shows("hello")
+    tty.type(b"r")
+    tty.shows("Prompt for waits")
+    tty.type(b"go on please\r")
+    eventually(lambda: b"go on please" in waits.output(), what="the prompt in its output")
+    tty.shows("waits")
+    quits(tty)
+    ground.end(waits)
+
+
+def test_stop_asks_first(ground: Ground, open_tty: Terminals) -> None:
+    works = reporting(ground, "works", "working")
+    tty = top(open_tty)
+    tty.shows("hello")
+    tty.type(b"s")
+    tty.shows("Stop works?")
+    tty.type(b"n")
+    tty.until(lambda: "Stop works?" not in tty.text(), "the end of the question")
+    assert works.state == "running"
+    tty.type(b"s")
+    tty.shows("Stop works?")
+    tty.type(b"y")
+    assert works.ended() == "stopped"
+    tty.shows("works is stopped")
+    quits(tty)
+
+
+def test_enter_attaches_and_leaving_comes_back(ground: Ground, open_tty: Terminals) -> None:
+    works = reporting(ground, "works", "working", "inside now")
+    tty = top(open_tty)
+    tty.shows("inside now")
+    tty.type(b"\r")
+    tty.until(lambda: "Working 1" not in tty.text() and "inside now" in tty.text(), "its terminal")
+    tty.type(b"typed here\r")
+    eventually(lambda: b"typed here" in works.output(), what="what was typed")
+    tty.type(b"\x02d")
+    tty.shows("Working 1")
+    quits(tty)
+    ground.end(works)
+
+
+def test_without_a_terminal_it_says_what_to_use_instead(ground: Ground) -> None:
+    answer = ground.hitch("top", check=2)
+    assert "hitch ps --watch" in answer.err
+
+
+def test_bare_hitch_in_tmux_shows_the_dashboard_and_pins(ground: Ground, tmp_path: Path) -> None:
+    works = reporting(ground, "works", "working")
+    socket = str(tmp_path / "tmux.sock")
+
+    def tmux(*words: str) -> str:
+        argv = ["tmux", "-S", socket, *words]
+        return subprocess.run(argv, capture_output=True, text=True, check=True, env=Hitch.environment()).stdout
+
+    tmux("new-session", "-d", "-s", "t", "-x", "100", "-y", "30", *Hitch().command)
+    try:
+        eventually(lambda: "hello" in tmux("capture-pane", "-p"), 60, what="the dashboard in tmux")
+        tmux("send-keys", "p")
+        eventually(lambda: ground.ps(works)["pinned"], what="the pin")
+        eventually(lambda: "★ works" in tmux("capture-pane", "-p"), what="the star")
+        tmux("send-keys", "q")
+        eventually(lambda: not os.path.exists(socket) or not _listens(tmux), what="the end of tmux")
+    finally:
+        subprocess.run(["tmux", "-S", socket, "kill-server"], capture_output=True, check=False)
+    ground.end(works)
+
+
+def _listens(tmux: object) -> bool:
+    try:
+        return bool(tmux("list-sessions"))  # type: ignore[operator]
+    except subprocess.CalledProcessError:
+        return False
