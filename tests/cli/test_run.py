@@ -146,7 +146,7 @@ def test_an_archived_session_takes_no_new_run(ground: Ground) -> None:
     session.ended()
     ground.hitch("archive", "dev")
     said = ground.hitch("restart", "dev", check=4).err
-    assert said.startswith("hitch: dev is archived: it takes no new run (Session is archived); hitch logs ")
+    assert said.startswith("hitch: dev is archived: it takes no new run (Session is archived); hitch unarchive ")
 
 
 def test_a_live_session_is_not_archived_or_removed(ground: Ground) -> None:

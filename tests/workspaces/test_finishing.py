@@ -268,6 +268,13 @@ def test_a_repository_that_a_container_could_write_is_not_used(
         finishing.plan(str(home), workspace)
 
 
+def test_an_address_is_shown_without_a_password(home: Path, repo: Repo, work: tuple[Workspace, Repo]) -> None:
+    repo.git("remote", "add", "origin", "https://me:secret@example.org/shop.git")
+    found = finishing.plan(str(home), work[0]).push
+    assert found is not None
+    assert found.address == "https://example.org/shop.git"
+
+
 def test_who_commits_has_to_be_known(
     home: Path, repo: Repo, work: tuple[Workspace, Repo], monkeypatch: pytest.MonkeyPatch
 ) -> None:

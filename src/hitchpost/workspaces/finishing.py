@@ -58,6 +58,11 @@ class Push:
     remote: str
     url: str
 
+    @property
+    def address(self) -> str:
+        """For people, without a name and a password that may be in it."""
+        return re.sub(r"(?<=://)[^/@]*@", "", self.url)
+
 
 @value
 class Plan:
@@ -140,7 +145,7 @@ def push(home: str, workspace: Workspace, branch: str, progress: Progress = sile
     if where is None or new is None:
         raise Refused(f"{tree.common} has no remote repository to push {branch} to")
     if ALLOWED_URL.fullmatch(where.url) is None or "::" in where.url:
-        raise Refused(f"{where.url!r}, the address of {where.remote}, is none that can be pushed to")
+        raise Refused(f"{where.address!r}, the address of {where.remote}, is none that can be pushed to")
     with tempfile.TemporaryDirectory(prefix="hitchpost-git-") as folder:
         env = own_folder(folder, tree.objects, new)
         mine = {name: env[name] for name in ("GIT_DIR", "GIT_OBJECT_DIRECTORY")}

@@ -107,5 +107,5 @@ def test_the_answers_about_a_real_session_are_as_the_document_says(ground: Groun
         named = {name: dev.id for name in ("session", "agent") if f"{{{name}}}" in operation.path}
         answer = operation.Case(path_parameters=named).call_and_validate(headers=signed)
         asked.append((operation.path, answer.status_code))
-    refused = {"/api/sessions/table": 403, "/api/sessions/{session}/diff": 409}
+    refused = {"/api/sessions/table": 403, "/api/sessions/{session}/diff": 409, "/api/sessions/{session}/finish": 409}
     assert {path: status for path, status in asked if status != 200} == refused

@@ -61,12 +61,12 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("POST", f"{SESSION}/archive"): Need.CHANGE,
     ("POST", f"{SESSION}/unarchive"): Need.CHANGE,
     ("POST", f"{SESSION}/restore"): Need.CHANGE,
-    ("POST", f"{SESSION}/finish"): Need.CHANGE,
     ("POST", f"{AGENT}/start"): Need.CHANGE,
     ("POST", f"{AGENT}/stop"): Need.CHANGE,
     ("POST", f"{AGENT}/restart-session"): Need.CHANGE,
     ("POST", "/api/sessions"): Need.CHANGE_ALL,
     ("POST", f"{SESSION}/fork"): Need.CHANGE_ALL,
+    ("POST", f"{SESSION}/finish"): Need.CHANGE_ALL,
     ("POST", WORKSPACES): Need.CHANGE_ALL,
     ("DELETE", f"{WORKSPACES}/{{workspace}}"): Need.CHANGE_ALL,
 }

@@ -84,7 +84,7 @@ def finish_plan(home: str, session: str, into: str | None = None) -> dict[str, A
                 "folder": merge.folder,
                 "refusal": merge.refusal,
             },
-            "push": None if where is None else {"remote": where.remote, "url": where.url},
+            "push": None if where is None else {"remote": where.remote, "url": where.address},
             "pull_request": _pull_request(found.branch, None if merge is None else merge.into),
         }
     )
@@ -121,7 +121,7 @@ def finish(home: str, session: str, steps: Steps, *, actor: str, progress: Progr
     if steps.push:
         target = str(base) if steps.merge else branch
         where = finishing.push(home, workspace, target, progress)
-        done["push"] = {"remote": where.remote, "url": where.url, "branch": target}
+        done["push"] = {"remote": where.remote, "url": where.address, "branch": target}
         done["pull_request"] = None if steps.merge else _pull_request(branch, base)
     if steps.remove:
         stop(home, session, actor=actor, reason="finished")
