@@ -238,6 +238,18 @@ def survivors(stage: Stage) -> str:
     return said
 
 
+def no_terminal(stage: Stage) -> str:
+    stage.ground.begin_sh("sleep 1000", name="dev")
+    return stage.ground.hitch("top", check=2).err
+
+
+def no_dashboard(stage: Stage) -> str:
+    stage.ground.begin_sh("sleep 1000", name="dev")
+    missing = stage.ground.place / "textual.py"
+    missing.write_text("raise ModuleNotFoundError(name='textual')")
+    return stage.ground.hitch("top", check=1, env={"PYTHONPATH": str(stage.ground.place)}).err
+
+
 def unknown_session(stage: Stage) -> str:
     return stage.err("logs", "nobody")
 
@@ -717,6 +729,8 @@ ROWS = (
     Row("store/locks.py", "hitch doctor", 2, locked, SEEN),
     Row("errors.py", "hitch doctor", 2, silent_keeper, (1,), "kill -CONT"),
     Row("errors.py", "hitch ps --all lists them", 3, unknown_session),
+    Row("cli/top.py", "hitch ps lists sessions without one", 2, no_terminal, shows="dev", then=("stop", "dev")),
+    Row("cli/top.py", "hitch ps", 2, no_dashboard, shows="dev", then=("stop", "dev")),
     Row("errors.py", "hitch workspace ls --all lists them", 4, unknown_workspace),
     Row("errors.py", "hitch token ls lists them", 3, unknown_token),
     Row("cli/status.py", "hitch up starts it", 2, no_hub, shows="the hub is up"),

@@ -117,7 +117,7 @@ def test_enter_attaches_and_leaving_comes_back(ground: Ground, open_tty: Termina
 
 def test_without_a_terminal_it_says_what_to_use_instead(ground: Ground) -> None:
     answer = ground.hitch("top", check=2)
-    assert "hitch ps --watch" in answer.err
+    assert "hitch ps lists sessions" in answer.err
 
 
 def test_bare_hitch_in_tmux_shows_the_dashboard_and_pins(ground: Ground, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ class NoDashboard(HitchpostError):
     """Raised when what draws the dashboard is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("the dashboard is not installed", "install hitchpost[tui]; hitch ps --watch does without it")
+        super().__init__("the dashboard is not installed", "install hitchpost[tui], or use hitch ps")
 
 
 @click.command("top")
@@ -23,12 +23,12 @@ def command() -> None:
 
     `?` lists the keys. It needs no hub.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("top needs a terminal as its input and output", "hitch ps --watch works without one")
     try:
         from hitchpost.tui.app import run
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("textual", "rich"):
             raise
         raise NoDashboard from None
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("top needs a terminal as its input and output", "hitch ps lists sessions without one")
     run(open_home())
