@@ -50,6 +50,7 @@ def test_every_route_and_every_message_declares_what_it_needs(ground: Ground) ->
     assert {kind: need for kind, (_, need, _) in MESSAGES.items() if need is not Need.LOOK} == {
         "terminal.input": Need.CHANGE,
         "session.resume": Need.CHANGE,
+        "session.seen": Need.CHANGE,
     }
 
 
