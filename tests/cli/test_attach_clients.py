@@ -70,7 +70,13 @@ def test_a_smaller_terminal_shows_the_part_around_the_cursor(hitch: Hitch, tty: 
     small.type(DETACH)
     assert small.ends() == 0
     assert small.is_restored()
-    assert small.lines() == ["outer$ hitch attach", "[detached from dev; hitch atta", "ch dev comes back]"]
+    assert small.lines() == [
+        "outer$ hitch attach",
+        "[attached to dev; Ctrl-B D lea",
+        "ves it running]",
+        "[detached from dev; hitch atta",
+        "ch dev comes back]",
+    ]
 
 
 def test_a_larger_terminal_shows_the_whole_screen(hitch: Hitch, tty: Terminals) -> None:
