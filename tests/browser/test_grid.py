@@ -154,7 +154,7 @@ def test_a_pictures_colours_follow_the_theme(ground: Ground, window: Window) -> 
     cells = open_grid(window)
     expect(text(cells.first)).to_contain_text("hello")
     for scheme in ("light", "dark"):
-        window.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        window.page.emulate_media(color_scheme=scheme)
         eventually(
             lambda: text(cells.first).evaluate(PIXEL, [0.5, 0.9]) == colour(cells.first.locator(".picture")),
             what=f"the {scheme} colour",

@@ -32,6 +32,9 @@ export class Painter {
   private rows: string[] = [];
   private cell: IBufferCell | undefined;
   private shape = "";
+  /** Pixels of the picture for each of the terminal's own. */
+  private across = 1;
+  private down = 1;
   private colours = new Colours(theme());
 
   /** The whole screen, as large as fits into the box, and never larger than it is. */
@@ -41,7 +44,8 @@ export class Painter {
     const [width, height] = [term.cols * letters.width, term.rows * letters.height];
     const scale = Math.min(box.width / width, box.height / height, 1);
     this.prepare(letters, width * scale, height * scale, `${term.cols} ${term.rows}`);
-    this.context.setTransform(this.canvas.width / width, 0, 0, this.canvas.height / height, 0, 0);
+    this.across = this.canvas.width / width;
+    this.down = this.canvas.height / height;
     const buffer = term.buffer.active;
     const text: string[] = [];
     for (let row = 0; row < term.rows; row++) {
@@ -75,19 +79,25 @@ export class Painter {
   private row(row: number, runs: Run[], letters: Letters, cols: number): void {
     const { context } = this;
     const top = row * letters.height;
-    context.fillStyle = this.colours.ground;
-    context.fillRect(0, top, cols * letters.width, letters.height);
+    this.fill(this.colours.ground, 0, top, cols * letters.width, letters.height);
     for (const { at, width, text, ink, ground, style } of runs) {
       const left = at * letters.width;
-      if (ground !== this.colours.ground) {
-        context.fillStyle = ground;
-        context.fillRect(left, top, width * letters.width, letters.height);
-      }
+      if (ground !== this.colours.ground) this.fill(ground, left, top, width * letters.width, letters.height);
       if (text.trim() === "") continue;
+      context.setTransform(this.across, 0, 0, this.down, 0, 0);
       context.font = style + letters.font;
       context.fillStyle = ink;
       context.fillText(text, left, top + letters.ascent);
     }
+  }
+
+  /** Whole pixels only: between neighbours nothing shines through. */
+  private fill(colour: string, left: number, top: number, width: number, height: number): void {
+    const [x, y] = [Math.round(left * this.across), Math.round(top * this.down)];
+    const [right, bottom] = [Math.round((left + width) * this.across), Math.round((top + height) * this.down)];
+    this.context.resetTransform();
+    this.context.fillStyle = colour;
+    this.context.fillRect(x, y, right - x, bottom - y);
   }
 
   /** Letters that not every font has are drawn one by one: those of another font have another width. */

@@ -3,14 +3,32 @@
 import type { StoryLine } from "./shapes";
 
 /** Told elsewhere, or more than anybody wants to read here. */
-const TOLD = new Set(["at", "event", "run", "from", "to", "reason", "actor", "by", "schema", "record", "pid"]);
+const TOLD = new Set([
+  "at",
+  "event",
+  "run",
+  "from",
+  "to",
+  "reason",
+  "actor",
+  "by",
+  "schema",
+  "record",
+  "pid",
+  "since",
+  "headline",
+  "colour",
+  "text",
+]);
 
 export function headline(line: StoryLine): string {
   const change = line["to"]
     ? line["from"]
       ? `${said(line["from"])} → ${said(line["to"])}`
       : said(line["to"])
-    : line.event;
+    : line.event === "attention"
+      ? said(line["headline"])
+      : line.event;
   return line["run"] ? `${change} (run ${said(line["run"])})` : change;
 }
 

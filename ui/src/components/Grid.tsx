@@ -38,7 +38,7 @@ function Cell({ session }: { session: Session }) {
         <span class={`label ${session.colour}`}>{labelOf(session)}</span>
       </header>
       <Screen session={session} hasTab={tabs.value.includes(session.id)} />
-      <HeadlineBar session={session} />
+      {session.section === "needs-you" ? <HeadlineBar session={session} /> : null}
     </section>
   );
 }

@@ -26,7 +26,7 @@ export function Timeline({ session }: { session: Session }) {
         {[...(value ?? [])].reverse().map((line, at) => (
           <li key={(value?.length ?? 0) - at} class={typeof line["to"] === "string" ? `to-${line["to"]}` : ""}>
             <Headline session={session} line={line} />
-            {said(line["reason"]) ? <p>{said(line["reason"])}</p> : null}
+            {said(line["reason"] ?? line["text"]) ? <p>{said(line["reason"] ?? line["text"])}</p> : null}
             <p class="evidence">{evidence(line)}</p>
           </li>
         ))}
