@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from tests.browser.windows import Window
 from tests.hubs import HubProcess
@@ -15,12 +15,17 @@ ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-col
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
+def playwright() -> Iterator[Playwright]:
     """One for all files of this folder. It runs an event loop in this thread, which is in the way of other tests."""
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
-        yield chromium
-        chromium.close()
+    with sync_playwright() as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture

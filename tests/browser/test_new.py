@@ -124,6 +124,7 @@ def test_values_survive_every_switch(repo: Repo, dialog: NewDialog) -> None:
     dialog.open()
     dialog.project.fill(str(repo.path))
     dialog.prompt.fill("hello")
+    expect(dialog.branch).to_have_value("hello")
     dialog.branch.fill("fix-auth")
     dialog.more()
     dialog.name.fill("fixer")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, CDPSession, sync_playwright
+from playwright.sync_api import Browser, CDPSession, Playwright
 
 from tests.browser.conftest import ARGS
 from tests.browser.windows import Window, expect
@@ -23,11 +23,10 @@ SHOWN = """navigator.serviceWorker.ready.then(worker => worker.getNotifications(
 
 
 @pytest.fixture(scope="module")
-def whole_browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
-        yield chromium
-        chromium.close()
+def whole_browser(playwright: Playwright) -> Iterator[Browser]:
+    chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture

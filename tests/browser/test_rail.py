@@ -327,7 +327,7 @@ def test_keys_open_what_they_say(ground: Ground, hub: HubProcess, window: Window
     page.go_back()
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("?")
-    help_ = page.get_by_role("dialog", name="Keys and settings")
+    help_ = page.get_by_role("dialog", name="Settings")
     for words in ("sessions and commands", "the next session that needs me", "new session", "open the first to ninth"):
         expect(help_).to_contain_text(words)
     page.go_back()
@@ -360,7 +360,7 @@ def test_home_has_who_needs_somebody_what_is_done_and_where_to_go_on(
     cards.nth(1).get_by_role("button", name="Restart", exact=True).click()
     eventually(lambda: ground.ps(failed)["run"] == 2, what="another run")
     home.get_by_role("button", name=f"New in {repo.path.name}").click()
-    expect(page.get_by_label("Folder", exact=True)).to_have_value(str(repo.path))
+    expect(page.get_by_label("Project", exact=True).last).to_have_value(str(repo.path))
     page.keyboard.press("Escape")
     cards.nth(0).locator(".card-name").click()
     expect(page.locator(".pane")).to_have_attribute("aria-label", "asks")

@@ -2,6 +2,7 @@
 
 import { computed, effect, type Signal, signal } from "@preact/signals";
 import { byProject, byState, ENDED, inPlace, isSameOrder, NEEDS_YOU, type Part, WORKING } from "./sections";
+import { density } from "./settings";
 import type { Session } from "./shapes";
 import { sessions } from "./store";
 import { isListed, matches, project, projectName } from "./words";
@@ -20,8 +21,17 @@ export const only = signal("");
 // what this browser remembers
 export const onlyProject = kept("project", "");
 export const grouping = kept<"state" | "project">("grouping", "state");
-export const compact = kept("compact", false);
 export const folded = kept<readonly string[]>("folded", [ENDED]);
+
+/** One line for each session: the page's density. */
+export const compact = {
+  get value(): boolean {
+    return density.value === "compact";
+  },
+  set value(is: boolean) {
+    density.value = is ? "compact" : "comfortable";
+  },
+};
 
 /** Lines such as "62 more failed" that were clicked. */
 export const unfolded = signal<ReadonlySet<string>>(new Set());
