@@ -8,6 +8,7 @@ export default defineConfig({
     outDir: "../src/hitchpost/web",
     emptyOutDir: true,
     assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 600,
     modulePreload: { polyfill: false },
     target: "es2022",
     cssTarget: ["chrome123", "firefox121", "safari17.5"],

@@ -323,7 +323,7 @@ def test_the_dialog_has_an_address_and_back_closes_it(hub: HubProcess, window: W
     expect(dialog.prompt).to_have_value("half a thought")
     page.keyboard.press("Escape")
     expect(dialog.box).to_have_count(0)
-    page.wait_for_url(f"{hub.url}/")
+    expect(page).to_have_url(f"{hub.url}/")
     dialog.open()
     expect(dialog.prompt).to_have_value("half a thought")
     dialog.box.get_by_role("button", name="Cancel").click()

@@ -6,7 +6,7 @@ import { compact, current, grouping, needYou, renaming, showArchived } from "./r
 import { go, type Panel } from "./router";
 import { inOrder } from "./sections";
 import type { Session } from "./shapes";
-import { creating, grid, open, owner, shown, tabs } from "./store";
+import { creating, grid, hasGrid, open, owner, shown } from "./store";
 import { resume } from "./views";
 import { matches, whereabouts } from "./words";
 
@@ -53,7 +53,7 @@ function commands(): Entry[] {
   if (needYou.value.length > 0) add("Next that needs me", nextThatNeedsMe, "g");
   if (session) ofSession(session, add);
   add("Home", () => go({ session: null, grid: false }));
-  if (tabs.value.length > 1) add(grid.value ? "Leave the grid" : "Grid", () => go({ grid: !grid.value }));
+  if (hasGrid.value) add(grid.value ? "Leave the grid" : "Grid", () => go({ grid: !grid.value }));
   const other = grouping.value === "state" ? "project" : "state";
   add(`List by ${other}`, () => (grouping.value = other));
   add(compact.value ? "Three lines each" : "One line each", () => (compact.value = !compact.value));

@@ -31,14 +31,17 @@ export function NewSession() {
   const box = useRef<HTMLDialogElement>(null);
   const open = creating.value && owner.value;
   const opened = useRef(false);
+  const leaving = useRef(false);
   useEffect(() => {
     if (open) box.current?.showModal();
     else box.current?.close();
     if (!creating.value) opened.current = true;
+    leaving.current = false;
   }, [open, creating.value]);
   // an entry of the history that this page made is taken back; a link that led here has none before it
   const leave = () => {
-    if (!creating.value) return;
+    if (!creating.value || leaving.current) return;
+    leaving.current = true;
     if (opened.current) history.back();
     else creating.value = false;
   };
