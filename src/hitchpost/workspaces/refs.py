@@ -14,6 +14,10 @@ from hitchpost.store import files
 from hitchpost.values import value
 from hitchpost.workspaces.folders import open_below, walk
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MOST_HEAD_BYTES, MOST_PACKED_BYTES = 4096, 16 << 20
 MOST_REFS, DEEPEST = 2000, 16
 _NOT_IN_NAMES = ("..", "@{", "\x7f", *"~^:?*[\\", *map(chr, range(33)))
@@ -41,24 +45,32 @@ def is_commit(text: str | None) -> bool:
 
 def read_below(top: str, path: str, most: int = MOST_HEAD_BYTES) -> bytes:
     """A file below ``top``. Raises ``OSError``, which ``NotAFile`` is one of."""
+    return b"".join(parts_below(top, path, most))
+
+
+def parts_below(top: str, path: str, most: int) -> Iterator[bytes]:
+    """The same in parts, for a file that may be large."""
     *above, name = path.split("/")
     folder = open_below(top, *above)
     try:
-        return read_at(folder, name, most)
+        yield from _parts_at(folder, name, most)
     finally:
         os.close(folder)
 
 
 def read_at(folder: int, name: str, most: int) -> bytes:
+    return b"".join(_parts_at(folder, name, most))
+
+
+def _parts_at(folder: int, name: str, most: int) -> Iterator[bytes]:
     fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=folder)
     try:
         if files.checked_file(fd, name).st_size > most:
             raise files.NotAFile(name, f"one of more than {most} bytes")
-        parts, left = [], most
+        left = most
         while left > 0 and (part := os.read(fd, min(left, 1 << 20))):
-            parts.append(part)
+            yield part
             left -= len(part)
-        return b"".join(parts)
     finally:
         os.close(fd)
 

@@ -35,7 +35,8 @@ EMPTY_TREE = (
 """With SHA-1, and with SHA-256."""
 LOOK_S, LOOK_CPU_S = 60.0, 20.0
 """An agent can make a look as long as it likes: by a pattern that takes ages to match, or a file without an end."""
-MOST_INDEX_BYTES = 1 << 30
+MOST_INDEX_BYTES = 128 << 20
+"""Of a copy in memory: an index of a million files is smaller."""
 MOST_INFO_BYTES = 1 << 20
 LEAST_ROOM_BYTES = 16 << 20
 MOST_DIFFED_BYTES = 8 << 20
@@ -286,7 +287,8 @@ class View:
         source = f"{self.tree.own}/index".removeprefix("/")
         try:
             with open(path, "wb") as file:
-                file.write(refs.read_below(self.tree.inside or self.tree.common, source, MOST_INDEX_BYTES))
+                for part in refs.parts_below(self.tree.inside or self.tree.common, source, MOST_INDEX_BYTES):
+                    file.write(part)
         except OSError:
             files.discard(path)
         return path
