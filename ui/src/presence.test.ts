@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { session } from "./sample";
 
-const storage = { getItem: () => null, setItem: () => undefined };
+const storage = { getItem: () => null, setItem: () => undefined, removeItem: () => undefined };
 const heard = new Map<string, () => void>();
 const icon = { href: "/favicon.svg" };
 const page = {

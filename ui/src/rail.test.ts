@@ -5,6 +5,7 @@ const kept = new Map<string, string>(); // Node has no storage of a browser
 const storage = {
   getItem: (key: string) => kept.get(key) ?? null,
   setItem: (key: string, value: string) => void kept.set(key, value),
+  removeItem: () => undefined,
 };
 vi.stubGlobal("sessionStorage", storage);
 vi.stubGlobal("localStorage", storage);
