@@ -6,6 +6,7 @@ It works with a hub and without one, and draws only what has changed.
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -395,4 +396,6 @@ def _question(session: Session) -> str:
 
 
 def run(home: str) -> None:
+    for stale in ("COLUMNS", "LINES"):  # the terminal itself knows its size
+        os.environ.pop(stale, None)
     Dashboard(home).run()
