@@ -150,7 +150,9 @@ def test_status_has_three_sections_with_a_hub_and_without(ground: Ground) -> Non
     pid = hub_file(ground)["pid"]
     assert lines[1].startswith(f"  hub       running   pid {pid}, up ")
     assert lines[1].endswith("(1 failed, 1 completed)")
-    assert lines[2:] == ["Containers:", "  none", "Sessions:", "  1 completed", "  1 failed", "  1 running"]
+    name = ground.ps(dead)["name"]
+    counted = [f"Sessions: 1 needs you ({name})", "  1 completed", "  1 failed", "  1 running"]
+    assert lines[2:] == ["Containers:", "  none", *counted]
     status = ground.hitch("status", "--json").json()
     assert (status["hub"]["pid"], status["hub"]["sessions"], status["hub"]["live"]) == (pid, 3, 1)
     assert status["counts"] == {"running": 1, "error": 1, "stopped": 1}

@@ -66,7 +66,7 @@ def test_S12_the_state_folder_does_not_get_inside(boxed: Boxed):
     refused(boxed, home / "sessions", "state folder")
     refused(boxed, link, "state folder")
     said = boxed.ground.hitch(*BOX, "--", "sh", cwd=home.parent, check=4).err
-    assert "--branch" in said
+    assert "a worktree of its own" in said
     assert "HITCHPOST_HOME" in said
     project = home.parent / "project"
     (project / "below").mkdir(parents=True)

@@ -105,5 +105,8 @@ def test_S6_a_name_that_looks_like_a_path_is_a_label(ground: Ground) -> None:
         dev.ended()
         assert find(str(ground.home), name).record.id == dev.id
         remove(str(ground.home), dev.id, actor="test")
-    assert {name for name in os.listdir(ground.home) if not name.startswith("index.")} == outside | {"sessions"}
+    assert {name for name in os.listdir(ground.home) if not name.startswith("index.")} == outside | {
+        "sessions",
+        "numbers.json",
+    }
     assert [name for name in os.listdir(ground.home / "sessions") if name != ".lock"] == []

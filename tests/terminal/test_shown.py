@@ -88,3 +88,8 @@ def test_the_screen_is_the_one_that_an_emulator_draws(seed: int) -> None:
             ), (number, token)
     finally:
         screen.close()
+
+
+def test_a_wide_letter_in_one_column_ends() -> None:
+    shown = Shown(1, 3)
+    assert "字" in shown.feed("字字x\r\n".encode() * 3) + shown.finish()

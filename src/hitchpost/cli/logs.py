@@ -64,7 +64,10 @@ def command(
     if pattern is not None:
         if follow or raw or as_json or tail is not None:
             raise UsageError("--grep cannot be combined with --follow, --raw, --json or --tail")
-        sys.exit(0 if _grep(home, pattern, session, run) else 1)
+        if not _grep(home, pattern, session, run):
+            say("no line matches")
+            sys.exit(1)
+        sys.exit(0)
     if session is None:
         raise UsageError("which session? name one, or use --grep PATTERN to look in all of them")
     seen = find(home, session)

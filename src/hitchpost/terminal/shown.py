@@ -180,22 +180,25 @@ class Shown:
             self._join(cells.pop(0))
         if cells:
             self._last_letter = cells[-1] or self._last_letter
-        while cells:
+        at = 0
+        while at < len(cells):
             if self._x >= self.cols:
                 if self._wraps_lines:
                     self._row().wraps = True
                     self._line_feed()
-                else:
-                    self._x = self.cols - 1
+                else:  # what does not fit is written over the last column, and only its end stays
+                    self._x, at = self.cols - 1, len(cells) - 1
             row = self._row()
-            room = self.cols - self._x
-            splits = len(cells) > room and cells[room] == "" and self._wraps_lines  # a wide letter does not fit
-            part, cells = cells[: room - splits], cells[room - splits :]
+            end = at + self.cols - self._x
+            # a wide letter does not fit; into one column it never would
+            splits = end < len(cells) and cells[end] == "" and self._wraps_lines and self.cols > 1
+            part = cells[at : end - splits]
             if len(row.cells) < self._x:
                 row.cells += [" "] * (self._x - len(row.cells))
             row.cells[self._x : self._x + len(part)] = part
             row.told = False
             self._x += len(part) + splits
+            at += len(part)
 
     def _join(self, letters: str) -> None:
         """Letters without a width belong to the cell before the cursor."""

@@ -51,7 +51,7 @@ class Client:
 class Hung:
     """A viewer, or the keys of a keeper, that gets on when it is let go."""
 
-    cols, rows = 80, 24
+    cols, rows, picture = 80, 24, False
     watch = SimpleNamespace(over=False, cols=80, rows=24)
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ async def connected(hung: Hung) -> AsyncIterator[tuple[Events, Client]]:
         return SimpleNamespace(id=name, shape={"run": 2})
 
     registry = SimpleNamespace(events=events, load=load, find=session, get=session)
-    hub = SimpleNamespace(registry=registry, viewer=lambda *size: hung, keys=lambda session: hung)
+    hub = SimpleNamespace(registry=registry, viewer=lambda *size, picture: hung, keys=lambda session: hung)
     connection = Connection(cast(Any, hub), cast(Any, client), cast(Any, SimpleNamespace()), Grant(OWNER))
     connection.views["a"] = View(cast(Any, hung), 1, 1, read_only=False)
     running = asyncio.create_task(connection.run())

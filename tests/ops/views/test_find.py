@@ -60,5 +60,5 @@ def test_a_live_name_wins_over_an_archived_one(ground: Ground, make: Callable[[s
     assert resolve(str(ground.home), "one") == old
     new = make("one", "bbbbbbbbbbbb")
     assert resolve(str(ground.home), "one") == new
-    assert resolve(str(ground.home), "1") == new
+    assert [resolve(str(ground.home), number) for number in ("1", "2")] == [old, new]
     assert resolve(str(ground.home), old) == old

@@ -108,7 +108,7 @@ def unarchive(home: str, session: str, *, actor: str) -> Record:
             raise NoSuchSession(session)
         stored = Session(session_folder(home, session), actor=actor)
         with stored.lock():
-            run, record = stored.read().run, stored.record()
+            run, record = observe(home, session).facts.run, stored.record()
             if record.record != ARCHIVED:
                 raise Refused(f"{record.name} is {record.record}, not archived; there is nothing to bring back")
             name, index = free_name(record.name, others), record.index
