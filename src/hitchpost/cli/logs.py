@@ -13,7 +13,7 @@ import click
 
 from hitchpost import wire
 from hitchpost.cli.common import complete_sessions, json_option, print_json, say
-from hitchpost.errors import FAILURES, KeeperSilent, NoSuchRun, UsageError
+from hitchpost.errors import FAILURES, HitchpostError, KeeperSilent, NoSuchRun, UsageError
 from hitchpost.model.status import lives_on
 from hitchpost.ops.sessions.takeover import take_over
 from hitchpost.ops.views.find import find, output_of
@@ -33,6 +33,13 @@ ONE_LINE_S = 2.0
 
 TAIL_BYTES = 4 << 20
 """The last lines are looked for in so much of a log first."""
+
+
+class NoMatch(HitchpostError):
+    """Raised when no line matches what is looked for."""
+
+    def __init__(self) -> None:
+        super().__init__("no line matches")
 
 
 @click.command("logs")
@@ -65,9 +72,8 @@ def command(
         if follow or raw or as_json or tail is not None:
             raise UsageError("--grep cannot be combined with --follow, --raw, --json or --tail")
         if not _grep(home, pattern, session, run):
-            say("no line matches")
-            sys.exit(1)
-        sys.exit(0)
+            raise NoMatch
+        return
     if session is None:
         raise UsageError("which session? name one, or use --grep PATTERN to look in all of them")
     seen = find(home, session)
