@@ -90,7 +90,7 @@ def test_the_size_belongs_to_who_typed_last(ground: Ground, windows: Callable[..
 
 def size_after(session: Truth, line: str) -> list[bytes]:
     """Rows and columns that the program was told after it read ``line``; empty while it has not answered."""
-    said = session.output().split(line.encode())[1]
+    said = session.output().partition(line.encode())[2]
     return said.split()[:2] if said.count(b"\n") >= 2 else []
 
 
