@@ -357,7 +357,7 @@ def test_home_has_who_needs_somebody_what_is_done_and_where_to_go_on(
 
     # the first action of a card works from here, and so does a start in a project
     expect(cards.nth(0).locator("footer button")).to_have_text("Open")
-    cards.nth(1).get_by_role("button", name="Restart", exact=True).click()
+    cards.nth(1).get_by_role("button", name="Restart fresh", exact=True).click()
     eventually(lambda: ground.ps(failed)["run"] == 2, what="another run")
     home.get_by_role("button", name=f"New in {repo.path.name}").click()
     expect(page.get_by_label("Project", exact=True).last).to_have_value(str(repo.path))

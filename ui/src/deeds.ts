@@ -2,13 +2,11 @@
 
 import { act, attempt, question } from "./actions";
 import { ask, sessionPath } from "./api";
+import { type Offer, offersOf } from "./offers";
 import { markSeen } from "./presence";
 import { selected } from "./rail";
-import { go, type Panel } from "./router";
 import { FINISHED, NEEDS_YOU } from "./sections";
 import type { Changes, Session } from "./shapes";
-import { open } from "./store";
-import { resume } from "./views";
 
 const HOUR_S = 3600;
 const MORNING_H = 9;
@@ -35,28 +33,10 @@ export function snoozes(now: Date): [string, number][] {
 /** By section. Whoever starts a live one anew, or reviews what is not done, has looked at it first. */
 const WHILE_LIVE: Record<string, string[]> = { [NEEDS_YOU]: ["reply", "explain"], [FINISHED]: ["review", "reply"] };
 
-export interface FirstAction {
-  word: string;
-  deed: () => void;
-}
-
 /** The most useful thing that can be done now, where one button does it. Answers have buttons of their own. */
-export function firstAction(session: Session): FirstAction | undefined {
-  const deeds: Record<string, FirstAction> = {
-    reply: { word: "Reply", deed: () => open(session.id) },
-    review: { word: "Review", deed: () => openPanel(session, "diff") },
-    resume: { word: "Resume", deed: () => resume(session.id) },
-    restart: { word: "Restart", deed: () => void act(session, "restart") },
-    "restart-in-container": { word: "Restart in container", deed: () => void act(session, "restart") },
-    explain: { word: "Why", deed: () => openPanel(session, "explain") },
-  };
-  const can = session.actions.filter((name) => !session.live || WHILE_LIVE[session.section]?.includes(name));
-  return can.map((name) => deeds[name]).find((known) => known !== undefined);
-}
-
-function openPanel(session: Session, panel: Panel): void {
-  open(session.id);
-  go({ panel, grid: false }, "replace");
+export function firstAction(session: Session): Offer | undefined {
+  const fits = (name: string) => !session.live || WHILE_LIVE[session.section]?.includes(name);
+  return offersOf(session).find(({ name, leads }) => leads && name !== "answer" && fits(name));
 }
 
 export const which = (all: readonly Session[], deed: string): Session[] =>

@@ -6,7 +6,7 @@ import { compact, current, grouping, needYou, renaming, showArchived } from "./r
 import { go, type Panel } from "./router";
 import { inOrder } from "./sections";
 import type { Session } from "./shapes";
-import { creating, grid, hasGrid, open, owner, shown } from "./store";
+import { creating, grid, hasGrid, notify, open, owner, shown } from "./store";
 import { resume } from "./views";
 import { matches, whereabouts } from "./words";
 
@@ -43,6 +43,7 @@ export function nextThatNeedsMe(): void {
   const at = all.findIndex((session) => session.id === shown.peek()?.id);
   const next = all[(at + 1) % all.length];
   if (next) open(next.id);
+  else notify("Nobody needs you.", "note");
 }
 
 function commands(): Entry[] {

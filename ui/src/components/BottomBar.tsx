@@ -1,21 +1,13 @@
 import { Hand, List, Plus } from "lucide";
+import { nextThatNeedsMe } from "../palette";
+import { needYou } from "../rail";
 import { go } from "../router";
-import { creating, current, notify, open, owner, sessions } from "../store";
+import { creating, current, owner } from "../store";
 import { Icon } from "./Icon";
-
-const NEEDS_YOU = "needs-you";
 
 /** On a phone: where a thumb is. "Needs you" goes through those that do, the most urgent first. */
 export function BottomBar() {
-  const waiting = [...sessions.value.values()]
-    .filter((session) => session.section === NEEDS_YOU)
-    .sort((a, b) => a.rank - b.rank || (b.since ?? "").localeCompare(a.since ?? ""));
-  const next = () => {
-    const at = waiting.findIndex((session) => session.id === current.value);
-    const wanted = waiting[(at + 1) % waiting.length];
-    if (wanted) open(wanted.id);
-    else notify("Nobody needs you.", "note");
-  };
+  const waiting = needYou.value.length;
   return (
     <nav class="bottom-bar" aria-label="Go to">
       <button
@@ -26,9 +18,9 @@ export function BottomBar() {
         <Icon of={List} size={20} />
         List
       </button>
-      <button type="button" class={waiting.length > 0 ? "waits" : ""} onClick={next}>
+      <button type="button" class={waiting > 0 ? "waits" : ""} onClick={nextThatNeedsMe}>
         <Icon of={Hand} size={20} />
-        Needs you{waiting.length > 0 ? <b>{waiting.length}</b> : null}
+        Needs you{waiting > 0 ? <b>{waiting}</b> : null}
       </button>
       {owner.value ? (
         <button type="button" onClick={() => (creating.value = true)}>
