@@ -97,7 +97,7 @@ class Dashboard(App[None]):
         super().__init__()
         self.home = home
         self.sessions: Mapping[str, Session] = {}
-        self.told_by = ""
+        self.told_by = "…"
         self.unfolded = False
         self.wanted = ""
         self.last_agent = "claude"
@@ -192,10 +192,9 @@ class Dashboard(App[None]):
                 self.list.highlighted = 1
 
     def _say(self, counts: str) -> None:
-        where = {"hub": "hub", "files": "no hub"}.get(self.told_by, "…")
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(f"{counts}  " if self.sessions else f"{EMPTY}  ", "bold")
-        text.append(f"{where}   Enter attach  r reply  1-9 answer  s stop  R resume  n new  ? keys", "dim")
+        text.append(f"{self.told_by}   Enter attach  r reply  1-9 answer  s stop  R resume  n new  ? keys", "dim")
         self.query_one("#foot", Static).update(text)
 
     # the one that is chosen ---------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from hitchpost.system.shortpath import ShortPath
 LOOK_EVERY_S = 1.0
 REST = 40
 """Looking takes at most one part in so many of a processor: beside hundreds of sessions it is done less often."""
-TRY_HUB_EVERY_S = 5.0
 GATHER_S = 0.1
 """Changes that come within this time are shown at once."""
 
@@ -28,15 +27,24 @@ Sessions = Mapping[str, Session]
 
 
 async def sessions(home: str) -> AsyncIterator[tuple[str, Sessions]]:
-    """Whenever something has changed: ``hub`` or ``files``, and all sessions by id. For ever."""
+    """Whenever something has changed: all sessions by id, and in words who says so. For ever.
+
+    A hub that comes is used from then on, until it goes.
+    """
+    last: Sessions | None = None
     while True:
         try:
             async for known in _from_hub(home):
                 yield "hub", known
+                last = None
         except (OSError, NoHub, WebSocketException):
             pass
-        async for known in _from_files(home, TRY_HUB_EVERY_S):
-            yield "files", known
+        known, took_s = await asyncio.to_thread(_look, home)
+        pause_s = max(LOOK_EVERY_S, REST * took_s)
+        if known != last:
+            last = known
+            yield "no hub" if pause_s < 2 * LOOK_EVERY_S else f"no hub, looks every {pause_s:.0f} s", known
+        await asyncio.sleep(pause_s)
 
 
 async def _from_hub(home: str) -> AsyncIterator[Sessions]:
@@ -76,20 +84,6 @@ def apply(known: dict[str, Session], message: dict[str, Any]) -> bool:
         return False
     known[session_id] = message["session"]
     return True
-
-
-async def _from_files(home: str, for_s: float) -> AsyncIterator[Sessions]:
-    """For a while: then a hub may be there."""
-    last: Sessions | None = None
-    deadline = asyncio.get_running_loop().time() + for_s
-    while True:
-        known, took_s = await asyncio.to_thread(_look, home)
-        if known != last:
-            yield known
-            last = known
-        if asyncio.get_running_loop().time() >= deadline:
-            return
-        await asyncio.sleep(max(LOOK_EVERY_S, REST * took_s))
 
 
 def _look(home: str) -> tuple[dict[str, Session], float]:
