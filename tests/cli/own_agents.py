@@ -17,6 +17,20 @@ def describe(name: str, text: str) -> Path:
     return folder / f"{name}.toml"
 
 
+ASKING = """
+shows_prompt = true
+[rules]
+version = 1
+[[screen]]
+state = "blocked"
+kind = "permission"
+find = ['Allow .*\\?']
+options = { yes = "\\r" }
+"""
+ASKS = "stty -echo; printf 'Allow to touch it?'; read -r _; printf '\\033[2J\\033[Hworking'; exec sleep 1000"
+"""An agent that asks for one permission, and the rules that know it."""
+
+
 def own_agent(place: Path, name: str, script: str, more: str = "") -> Path:
     """An agent that runs ``script``; ``more`` is what its file has besides. Returns the file."""
     program = place / f"{name}-program"

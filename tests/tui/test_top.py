@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from hitchpost.hub.http.schemas import EXAMPLE
+from hitchpost.tui.app import AIM_S, Dashboard
 from tests.cli.attaching import Terminals, Tty, terminals
+from tests.cli.own_agents import ASKING, ASKS, own_agent
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.support import Hitch, eventually
@@ -82,6 +87,47 @@ def test_a_prompt_is_typed_into_the_chosen_session(ground: Ground, open_tty: Ter
     tty.shows("waits")
     quits(tty)
     ground.end(waits)
+
+
+def test_a_key_answers_what_is_asked(ground: Ground, open_tty: Terminals) -> None:
+    own_agent(ground.place, "asker", ASKS, ASKING)
+    session = Truth(ground.home, ground.hitch("run", "asker", "--json").json()["id"])
+    eventually(lambda: (ground.ps(session)["report"] or {}).get("request"), what="its request")
+    tty = top(open_tty)
+    tty.shows("Allow to touch it?")  # its screen, which comes later than its question
+    tty.until(lambda: tty.type(b"1") or b"working" in session.output(), "what follows the answer")
+    quits(tty)
+    ground.end(session)
+
+
+class Deaf(Dashboard):
+    """Knows what it is given, and does nothing but remember."""
+
+    done: list[str]
+
+    async def _listen(self) -> None:
+        self.done = []
+
+    def _carry_out(self, deed: Callable[[], str]) -> None:
+        assert isinstance(deed, partial)
+        self.done.append(deed.args[2])
+
+
+async def pressed_at_once_and_later(home: str) -> tuple[list[str], list[str]]:
+    report = {"state": "blocked", "request": "r1", "options": ["yes", "no"], "message": "May I?"}
+    app = Deaf(home)
+    async with app.run_test():
+        app.sessions = {"a": {**EXAMPLE, "id": "a", "conversation": None, "report": report}}  # type: ignore[dict-item]
+        app._draw()
+        app.action_answer(1)
+        at_once = list(app.done)
+        app._asked_at -= AIM_S
+        app.action_answer(2)
+        return at_once, app.done
+
+
+def test_a_key_that_was_aimed_at_something_else_answers_nothing(ground: Ground) -> None:
+    assert asyncio.run(pressed_at_once_and_later(str(ground.home))) == ([], ["no"])
 
 
 def test_stop_asks_first(ground: Ground, open_tty: Terminals) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -33,6 +34,8 @@ TICK_S = 1.0
 SETTLE_S = 0.15
 """Who walks through the list wants to see the screen of where they stop."""
 SNOOZE_S = 3600.0
+AIM_S = 0.4
+"""Who presses a key sooner has aimed at what was asked before."""
 EMPTY = "No sessions yet. n starts one in this folder."
 KEYS = """\
 Enter   attach: enter its terminal        r   reply: send a prompt
@@ -104,6 +107,8 @@ class Dashboard(App[None]):
         self.preview = Preview(home, self._show_picture)
         self._following: Worker[None] | None = None
         self._followed: tuple[str, int, bool] | None = None
+        self._asked = ""
+        self._asked_at = 0.0
         self._shown: dict[str, Text] = {}
         self._ages: dict[str, str] = {}
         self._order: list[str] = []
@@ -208,6 +213,8 @@ class Dashboard(App[None]):
         head.update(Text() if session is None else rows.head(session))
         text = "" if session is None else _question(session)
         asks.update(Text(text))
+        if (asked := _request(session)) != self._asked:
+            self._asked, self._asked_at = asked, time.monotonic()
         asks.styles.display = "block" if text else "none"
         followed = None if session is None else (session["id"], session["run"], session["live"])
         if followed != self._followed:
@@ -257,6 +264,9 @@ class Dashboard(App[None]):
         options = _options(session)
         if session is None or number > len(options):
             self.notify("It asks nothing that has such an answer.", severity="warning")
+            return
+        if time.monotonic() - self._asked_at < AIM_S:
+            self.notify("It has just asked this. Look, then answer.", severity="warning")
             return
         self._do(deeds.answer, session, options[number - 1])
 
@@ -379,6 +389,12 @@ PAGED = {"logs": ("+G",)}
 """How less shows what a command prints, where that is not from its beginning."""
 NARROW = 90
 """Below so many columns the list has the terminal for itself."""
+
+
+def _request(session: Session | None) -> str:
+    """Names what can be answered now; empty where nothing can."""
+    report = session["report"] if session is not None else None
+    return (report["request"] or "") if report is not None else ""
 
 
 def _options(session: Session | None) -> list[str]:

@@ -20,24 +20,13 @@ from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.store.session import Session
 from hitchpost.values import replace
 from tests.boxes import ECHO, Boxed
-from tests.cli.own_agents import own_agent
+from tests.cli.own_agents import ASKING, ASKS, own_agent
 from tests.cli.places import new_session
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.support import eventually
 from tests.watched import say
 
-ASKING = """
-shows_prompt = true
-[rules]
-version = 1
-[[screen]]
-state = "blocked"
-kind = "permission"
-find = ['Allow .*\\?']
-options = { yes = "\\r" }
-"""
-ASKS = "stty -echo; printf 'Allow to touch it?'; read -r _; printf '\\033[2J\\033[Hworking'; exec sleep 1000"
 LEAVES = "[ -e leave ] && exit {}; exec cat"
 ONCE = "[ -e {0} ] && exec cat; touch {0}; exit {1}"
 """Ends the first time, and runs the next."""
