@@ -117,7 +117,7 @@ async def pressed_at_once_and_later(home: str) -> tuple[list[str], list[str]]:
     report = {"state": "blocked", "request": "r1", "options": ["yes", "no"], "message": "May I?"}
     app = Deaf(home)
     async with app.run_test():
-        app.sessions = {"a": {**EXAMPLE, "id": "a", "conversation": None, "report": report}}  # type: ignore[dict-item]
+        app.sessions = {"a": {**EXAMPLE, "id": "a", "conversation": None, "report": report}}  # type: ignore[typeddict-item]
         app._draw()
         app.action_answer(1)
         at_once = list(app.done)
