@@ -95,7 +95,12 @@ def test_a_key_answers_what_is_asked(ground: Ground, open_tty: Terminals) -> Non
     eventually(lambda: (ground.ps(session)["report"] or {}).get("request"), what="its request")
     tty = top(open_tty)
     tty.shows("Allow to touch it?")  # its screen, which comes later than its question
-    tty.until(lambda: tty.type(b"1") or b"working" in session.output(), "what follows the answer")
+
+    def answered() -> bool:
+        tty.type(b"1")
+        return b"working" in session.output()
+
+    tty.until(answered, "what follows the answer")
     quits(tty)
     ground.end(session)
 
