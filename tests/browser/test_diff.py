@@ -7,9 +7,10 @@ from pathlib import Path
 from tests.browser.windows import Window, expect
 from tests.ground import Ground, Truth
 from tests.repos import Repo
+from tests.watched import say
 
-READER = """stty -echo; while read line; do
-    case $line in *block) printf '\\033]7501;state=blocked\\033\\\\';; esac
+READER = f"""stty -echo; while read line; do
+    case $line in *block) {say("blocked")};; esac
     echo "<$line>"
 done"""
 

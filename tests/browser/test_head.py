@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import shutil
 from collections.abc import Callable
 
 import pytest
 
-from tests.browser.test_look import box
-from tests.browser.windows import Window, expect
+from tests.browser.windows import Window, box, expect
 from tests.ground import Ground, alive
 from tests.hubs import HubProcess
 from tests.repos import Repo
 from tests.support import eventually
+from tests.watched import say
 
 TASK = "Fix the login: encoded cookies are refused"
 WORDS = {
@@ -31,17 +30,12 @@ WORDS = {
 PANELS = ("review", "explain")
 
 
-def reported(state: str, text: str) -> str:
-    message = base64.b64encode(text.encode()).decode()
-    return f"printf '\\033]7501;state={state}:msg={message}\\033\\\\'"
-
-
 def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
     ground: Ground, repo: Repo, hub: HubProcess, window: Window, windows: Callable[..., Window]
 ) -> None:
     page = window.page
     wish = {
-        "command": ["sh", "-c", f"{reported('idle', '')}; exec cat"],
+        "command": ["sh", "-c", f"{say('idle')}exec cat"],
         "folder": str(repo.path),
         "branch": "fix-auth",
     }
@@ -51,7 +45,7 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
         new.write("one\ntwo\n")
     failed = ground.begin_sh("echo oh; exit 3", name="failed")
     assert failed.ended() == "failed"
-    busy = ground.begin_sh(f"{reported('working', 'on it')}; exec cat", name="busy")
+    busy = ground.begin_sh(f"{say('working', message='on it')}exec cat", name="busy")
     for name in ("fixer", "failed", "busy"):
         window.open_session(name)
         told = hub.ask("GET", f"/api/sessions/{name}")

@@ -12,14 +12,14 @@ from tests.browser.windows import Window, colour, expect
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
+from tests.watched import say
 
 DOTS = {"green": "rgb(76, 183, 130)", "orange": "rgb(240, 161, 50)"}
-SAYS = "printf '\\033]7501;state={}\\033\\\\'; exec sleep 1000"
 
 
 def test_a_session_has_the_same_colour_in_ps_and_in_the_page(ground: Ground, hub: HubProcess, window: Window) -> None:
     says = {"blocked": "blocked", "waiting": "idle", "running": "working"}
-    made = {word: ground.begin_sh(SAYS.format(state), name=word) for word, state in says.items()}
+    made = {word: ground.begin_sh(f"{say(state)}exec sleep 1000", name=word) for word, state in says.items()}
     expected = {"blocked": "orange", "waiting": "orange", "running": "green"}
     headlines = {"blocked": "Needs you", "waiting": "Your turn", "running": "Working"}
     for word, name in expected.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 from collections.abc import Callable
@@ -11,24 +10,24 @@ from typing import Any
 from playwright.sync_api import Locator
 
 from tests.browser.test_barriers import AXE, EVERY_RULE, ONLY_COLOURS, PHONE, barriers
-from tests.browser.windows import Window, expect
+from tests.browser.windows import Window, box, expect
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.repos import Repo
 from tests.support import eventually
+from tests.watched import say
 
 ECHO = 'stty -echo; echo "I am $0"; while read line; do echo "<$line>"; done'
 
 
 def says(state: str, message: str = "") -> str:
-    text = f":msg={base64.b64encode(message.encode()).decode()}" if message else ""
-    return f"printf '\\033]7501;state={state}{text}\\033\\\\'; exec sleep 1000"
+    return f"{say(state, message=message)}exec sleep 1000"
 
 
 def on_word(*states: str) -> str:
     """An agent that reports one state after the other, the next whenever it is sent a line."""
-    steps = "; read line; ".join(f"printf '\\033]7501;state={state}\\033\\\\'" for state in states)
-    return f"stty -echo; {steps}; exec sleep 1000"
+    steps = "read line\n".join(map(say, states))
+    return f"stty -echo; {steps}exec sleep 1000"
 
 
 def ended(ground: Ground, script: str, name: str) -> Truth:
@@ -88,11 +87,9 @@ def test_sections_have_counts_that_filter_and_ended_is_folded(ground: Ground, wi
     expect(page.locator(".row .name")).to_have_text(["done", "works", "quits"])
 
     # one line each
-    tall = window.row("works").bounding_box()
+    tall = box(window.row("works"))
     window.set_view("One line each", True)
-    low = window.row("works").bounding_box()
-    assert tall is not None
-    assert low is not None
+    low = box(window.row("works"))
     assert low["height"] < 30 < tall["height"]
     expect(window.row("works").locator(".where")).to_be_hidden()
     shot(window, "compact")
