@@ -30,11 +30,26 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
     repo.write("src/<b>new.txt", "first\n")
     expect(page.locator(".changed-files")).to_contain_text("src/<b>new.txt")
 
-    # by mouse
+    # its keys are not the page's, wherever the focus was left
+    patches = page.locator(".patch")
+    for key, at in (("n", 0), ("n", 1), ("p", 0)):
+        page.keyboard.press(key)
+        expect(patches.nth(at)).to_be_focused()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+    # by mouse; what is typed outlives a hub that does not answer
     page.get_by_role("option", name="return 2").click()
     comment = page.get_by_label("Comment on src/shop.py line 2")
     expect(comment).to_be_focused()
     comment.fill("Why not 3?")
+    page.route("**/diff", lambda route: route.abort())
+    repo.write("src/<b>new.txt", "first\nsecond\n")
+    trouble = page.locator(".panel-body .trouble")
+    expect(trouble).to_have_text("the hub does not answer")
+    page.unroute("**/diff")
+    repo.write("src/<b>new.txt", "first\n")
+    expect(trouble).to_have_count(0)
+    expect(comment).to_have_value("Why not 3?")
     page.keyboard.press("Enter")
     patch = page.get_by_role("listbox", name="Patch of src/shop.py")
     expect(patch).to_be_focused()
@@ -52,8 +67,8 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
     # by keyboard, and refused: the agent asks for a permission
     patch.focus()
     page.keyboard.press("Home")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
+    for key in ("j", "j", "k", "Enter"):
+        page.keyboard.press(key)
     comment.fill("now block")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Send 1 comment").click()
@@ -103,6 +118,10 @@ def test_finish_says_what_will_happen_and_does_only_that(ground: Ground, repo: R
     page.get_by_role("button", name="Diff").click()
     page.get_by_role("button", name="Finish…").click()
     dialog = page.get_by_role("dialog", name="Finish dev")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    page.get_by_role("button", name="Finish…").click()
     expect(dialog.get_by_label("Commit 2 files on fix")).to_be_checked()
     expect(dialog.get_by_label("Merge fix into")).to_be_checked()
     expect(dialog.get_by_label("Push")).to_be_disabled()

@@ -84,11 +84,11 @@ def test_stopping_asks_and_archiving_offers_a_way_back_where_it_covers_no_field(
     window.open_session("dev")
     window.expect_shown("ready")
     page = window.page
-    for answer in ("No, keep it", "Stop"):
+    for word, answer in (("Restart fresh…", "No, keep it"), ("Stop…", "No, keep it"), ("Stop…", "Stop")):
         page.get_by_label("More for dev").click()
-        page.get_by_role("button", name="Stop…").click()
+        page.get_by_role("button", name=word).click()
         expect(page.get_by_role("dialog")).to_contain_text("The agent gets 10 s to quit, then it is killed.")
-        assert dev.state == "running"
+        assert (dev.state, ground.ps(dev)["run"]) == ("running", 1)
         page.get_by_role("dialog").get_by_role("button", name=answer).click()
     expect(window.label("dev")).to_have_text("stopped")
 

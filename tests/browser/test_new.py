@@ -316,12 +316,14 @@ def test_the_dialog_has_an_address_and_back_closes_it(hub: HubProcess, window: W
     dialog.open()
     assert page.url == f"{hub.url}/?new=1"
     dialog.prompt.fill("half a thought")
+    dialog.project.fill("/some/where")
     page.go_back()
     expect(dialog.box).to_have_count(0)
-    assert page.url == f"{hub.url}/"
+    expect(page).to_have_url(f"{hub.url}/")
     page.go_forward()
     expect(dialog.prompt).to_have_value("half a thought")
-    page.keyboard.press("Escape")
+    expect(dialog.project).to_have_value("/some/where")
+    dialog.prompt.press("Escape")
     expect(dialog.box).to_have_count(0)
     expect(page).to_have_url(f"{hub.url}/")
     dialog.open()
@@ -332,7 +334,7 @@ def test_the_dialog_has_an_address_and_back_closes_it(hub: HubProcess, window: W
     expect(dialog.prompt).to_be_focused()
     page.keyboard.press("Escape")
     expect(dialog.box).to_have_count(0)
-    assert page.url == f"{hub.url}/"
+    expect(page).to_have_url(f"{hub.url}/")
 
 
 def test_who_may_only_look_starts_nothing(hub: HubProcess, windows: Callable[..., Window]) -> None:

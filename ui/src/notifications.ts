@@ -5,7 +5,7 @@
 
 import { signal } from "@preact/signals";
 import { ask } from "./api";
-import { go } from "./router";
+import { goFromDialog } from "./router";
 import type { NotificationMessage, SubscriptionMade } from "./shapes";
 
 export type Permission = NotificationPermission | "unavailable";
@@ -32,7 +32,7 @@ export async function show({ to, id, title, body, sessionId }: NotificationMessa
 /** A notification was clicked while a page was open: the worker says which session to show. */
 export function followNotifications(): void {
   navigator.serviceWorker?.addEventListener("message", ({ data }: MessageEvent<{ open?: string }>) => {
-    if (typeof data.open === "string") go({ session: data.open || null, grid: false, settings: false });
+    if (typeof data.open === "string") goFromDialog({ session: data.open || null, grid: false });
   });
 }
 

@@ -79,8 +79,8 @@ test("a project lists its own sessions, and one that is gone hides none", () => 
   const place = (path: string) => ({ workspace: { id: null, path, branch: null, repository: null } });
   replaceAll([named("one", place("/src/shop")), named("two", place("/src/docs"))]);
   expect(rail.projects.value.map(({ name, live }) => [name, live])).toEqual([
-    ["docs", 1],
     ["shop", 1],
+    ["docs", 1],
   ]);
   rail.onlyProject.value = "/src/shop";
   expect(names()).toEqual(["one"]);
@@ -101,8 +101,14 @@ test("what is ended is folded until somebody unfolds it, or searches", () => {
 test("a selection goes from the last one to this one, as they are listed", () => {
   replaceAll(["a", "b", "c", "d"].map((name, index) => named(name, { index })));
   rail.select("b", true);
-  selectTo("d");
+  selectTo("d", ["a", "b", "c", "d"]);
   expect([...selected.value]).toEqual(["b", "c", "d"]);
+  // what is folded between them, or where the last one is, is not selected with this one
+  selected.value = new Set(["a"]);
+  selectTo("d", ["a", "d"]);
+  expect([...selected.value]).toEqual(["a", "d"]);
+  selectTo("c", ["b", "c"]);
+  expect([...selected.value]).toEqual(["a", "d", "c"]);
   rail.select("c", false);
   replaceAll([named("d")]);
   expect(rail.chosen.value.map(({ name }) => name)).toEqual(["d"]);
