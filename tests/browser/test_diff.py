@@ -95,6 +95,8 @@ def test_a_file_that_was_viewed_is_folded_until_it_changes_again(ground: Ground,
     file = page.get_by_role("region", name="a.py")
     expect(file.locator(".added .code-string")).to_have_text('"two"')
     expect(file.locator(".added .code-comment")).to_have_text("# why")
+    # the list's folds have a mark of their own
+    assert file.locator(".fold").evaluate("fold => getComputedStyle(fold, '::before').content") == "none"
     added = file.get_by_role("option", name="two")
     expect(added).to_have_attribute("data-is", "1")
     file.get_by_label("Viewed").check()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.browser.windows import Window, box, expect
+from tests.browser.windows import Window, box, expect, style
 from tests.ground import Ground, alive
 from tests.hubs import HubProcess
 from tests.repos import Repo
@@ -66,6 +66,13 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
         offered = page.locator(".menu[open] [data-action]")
         expect(offered).to_have_text([word(action, told["live"]) for action in rest])
         page.keyboard.press("Escape")
+        # what works turns, unless nothing is to move
+        signs = (page.locator(".toolbar .glyph"), window.row(name).locator(".dot"))
+        turns = "turn" if name == "busy" else "none"
+        assert {style(sign, "animation-name") for sign in signs} == {turns}
+        page.emulate_media(reduced_motion="reduce")
+        assert {style(sign, "animation-name") for sign in signs} == {"none"}
+        page.emulate_media(reduced_motion="no-preference")
     page.locator(".tools .first").click()
     expect(page.locator(".pane .xterm-helper-textarea")).to_be_focused()
     window.tab("fixer").locator(".tab-name").click()

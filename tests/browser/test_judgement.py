@@ -47,7 +47,7 @@ def test_a_viewer_sees_no_action_that_it_cannot_do(ground: Ground, windows: Call
     expect(window.row("failed").locator(".dot")).to_be_visible()
     may = {"open-session", "tab-name", "tab-close", "back", "grid-toggle", "sign-out", "brand", "fold", "count"}
     may |= {"palette-hint", "card-name"}
-    words = {"Why", "Timeline", "Diff", "?", "Keys and settings", "Search the terminal", "Download the recording"}
+    words = {"Why", "Timeline", "Diff", "?", "Settings and keys", "Search the terminal", "Download the recording"}
     for name in ("live", "failed"):
         window.open_session(name)
         expect(page.locator(".toolbar .label")).to_contain_text("running" if name == "live" else "failed")

@@ -47,7 +47,7 @@ def test_what_is_set_has_an_address_and_outlives_a_reload(ground: Ground, window
     window.open_session("dev")
     window.expect_shown("ready")
     page.evaluate(AXE.read_text())
-    page.get_by_role("button", name="Keys and settings").click()
+    page.get_by_role("button", name="Settings and keys").click()
     settings = page.get_by_role("dialog", name="Settings")
     assert "settings=1" in page.url
     assert barriers(page, "settings", EVERY_RULE) == []

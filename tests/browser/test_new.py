@@ -10,7 +10,7 @@ from playwright.sync_api import Locator
 
 from hitchpost.agents import catalog
 from tests.browser.test_barriers import AXE, EVERY_RULE, PHONE, WIDE, barriers
-from tests.browser.windows import Window, expect
+from tests.browser.windows import Window, expect, style
 from tests.cli.own_agents import own_agent
 from tests.ground import Ground
 from tests.hubs import HubProcess
@@ -127,6 +127,7 @@ def test_values_survive_every_switch(repo: Repo, dialog: NewDialog) -> None:
     expect(dialog.branch).to_have_value("hello")
     dialog.branch.fill("fix-auth")
     dialog.more()
+    assert style(dialog.box.locator(".more"), "margin-left") == "0px"
     dialog.name.fill("fixer")
     dialog.choose("Bash")
     before = dialog.values()

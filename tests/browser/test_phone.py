@@ -151,6 +151,7 @@ def test_a_bar_at_the_bottom_leads_everywhere(ground: Ground, windows: Callable[
     place = box(bar)
     assert place["y"] + place["height"] == 844
     expect(bar.get_by_role("button", name="Needs you")).to_have_text("Needs you2")
+    assert style(bar.get_by_role("button", name="Needs you"), "margin") == "0px"
     seen = set()
     for _ in asks:
         bar.get_by_role("button", name="Needs you").tap()

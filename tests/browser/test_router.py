@@ -108,7 +108,7 @@ def test_a_link_opens_a_session_and_its_panel_also_when_it_signs_in(
 
 def test_settings_have_an_address_and_back_closes_them(hub: HubProcess, window: Window) -> None:
     page = window.page
-    page.get_by_role("button", name="Keys and settings").click()
+    page.get_by_role("button", name="Settings and keys").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()
     assert page.url == f"{hub.url}/?settings=1"

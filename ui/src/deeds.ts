@@ -51,13 +51,10 @@ export function stop(all: readonly Session[]): void {
 /** A live one is stopped first, and so it is asked first. */
 export function restart(session: Session): void {
   const deed = () => void act(session, "restart");
-  if (!session.live) return deed();
-  question.value = {
-    title: `Restart ${session.name}?`,
-    text: "The agent gets 10 s to quit, then it is killed. The next run starts from scratch; files and output stay.",
-    yes: "Restart",
-    deed,
-  };
+  const text =
+    "The agent gets 10 s to quit, then it is killed. The next run starts from scratch; files and output stay.";
+  if (session.live) question.value = { title: `Restart ${session.name}?`, text, yes: "Restart", deed };
+  else deed();
 }
 
 /** They leave the list, and can be called back for a while. */

@@ -14,6 +14,7 @@ vi.stubGlobal("history", { pushState: () => undefined, replaceState: () => undef
 vi.stubGlobal("matchMedia", () => ({ matches: true }));
 const { count, replaceAll } = await import("./store");
 const rail = await import("./rail");
+const { canBeSeen } = await import("./deeds");
 const { filter, hold, letGo, listed, parts, record, selected, selectTo, showArchived, waits } = rail;
 
 const names = (): string[] => listed.value.map((shown) => shown.name);
@@ -112,4 +113,18 @@ test("a selection goes from the last one to this one, as they are listed", () =>
   rail.select("c", false);
   replaceAll([named("d")]);
   expect(rail.chosen.value.map(({ name }) => name)).toEqual(["d"]);
+});
+
+test("only what is listed elsewhere afterwards can be marked as seen", () => {
+  const can = (section: string, status: string) => canBeSeen(session({ section, status }));
+  expect([can("finished", "running"), can("finished", "completed"), can("needs-you", "failed")]).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  expect([can("needs-you", "running"), can("needs-you", "orphaned"), can("ended", "failed")]).toEqual([
+    false,
+    false,
+    false,
+  ]);
 });

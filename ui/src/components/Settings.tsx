@@ -25,7 +25,7 @@ export function Settings() {
   return (
     <dialog {...useModal(open, leave)} class="settings" aria-labelledby="settings-title">
       <header>
-        <h2 id="settings-title">Settings</h2>
+        <h2 id="settings-title">Settings and keys</h2>
         <button type="button" class="icon" aria-label="Close the settings" onClick={leave}>
           <Icon of={X} />
         </button>
