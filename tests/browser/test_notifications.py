@@ -141,6 +141,16 @@ def test_a_click_opens_that_session_in_the_page(ground: Ground, window: Window) 
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(page).to_have_url(f"{window.hub.url}/?session={dev.id}")
+    window.choose("dev", "Rename…")
+    expect(dialog).to_be_visible()
+    worker.evaluate(
+        """async () => {
+            const [page] = await clients.matchAll({ includeUncontrolled: true });
+            page.postMessage({ open: "" });
+        }"""
+    )
+    expect(page.locator(".pane")).to_have_count(0)
+    expect(dialog).to_have_count(0)
 
 
 def test_settings_choose_kinds_quiet_hours_and_ways_and_try_them(window: Window) -> None:
