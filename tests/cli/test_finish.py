@@ -68,6 +68,18 @@ def test_finish_commits_merges_and_removes_and_keeps_a_snapshot(ground: Ground, 
     assert "finished" in events(session)
 
 
+@pytest.mark.parametrize(
+    ("how", "message"), [(("--prompt", "Mend it\nnow"), "Mend it"), (("--prompt-file", "told"), "Work of dev")]
+)
+def test_a_prompt_that_was_kept_out_of_arguments_is_in_no_commit(
+    ground: Ground, repo: Repo, how: tuple[str, str], message: str
+) -> None:
+    (repo.path / "told").write_text("The password is hush\n")
+    ground.hitch("run", "--name", "dev", "--branch", "fix", *how, "--", "cat", cwd=repo.path)
+    assert ground.hitch("finish", "dev", "--dry-run", "--json").json()["message"] == message
+    ground.hitch("stop", "dev")
+
+
 def test_steps_are_asked_for_and_only_those_that_are_wanted_are_done(ground: Ground, repo: Repo) -> None:
     in_worktree(ground, repo)
     with terminals() as open_terminal:

@@ -37,12 +37,6 @@ RECEIVE = f"git {' '.join(f'-c {name}={text}' for name, text in NOT_RUN.items())
 PUSH_S = 300.0
 PUSH_ROOM_BYTES = 1 << 20
 UP_TO_DATE, FAST_FORWARD, MERGED, CONFLICTS = "up-to-date", "fast-forward", "merge", "conflicts"
-BEFORE_A_LOOK = {
-    "GIT_AUTHOR_NAME": "hitchpost",
-    "GIT_AUTHOR_EMAIL": "hitchpost@localhost",
-    "GIT_COMMITTER_NAME": "hitchpost",
-    "GIT_COMMITTER_EMAIL": "hitchpost@localhost",
-}
 
 
 @value
@@ -91,7 +85,7 @@ def plan(home: str, workspace: Workspace, into: str | None = None) -> Plan:
         source = str(view.head.commit)
         try:
             if found.count:
-                source = _commit(view, "look", BEFORE_A_LOOK)
+                source = _commit(view, "look", _as("hitchpost", "hitchpost@localhost"))
         except HitchpostError as error:
             refusal = str(error)
         base = into or default_base(tree.common, branch)

@@ -12,6 +12,7 @@ from hitchpost.errors import Refused
 from hitchpost.model.facts import has_sandbox
 from hitchpost.model.status import BLOCKED, WORKING, status
 from hitchpost.ops.sessions.caller_inside import refuse_inside
+from hitchpost.ops.sessions.create import task_of
 from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.sessions.sandbox import not_brought, take_back
 from hitchpost.ops.sessions.stop import stop
@@ -135,14 +136,14 @@ def finish(home: str, session: str, steps: Steps, *, actor: str, progress: Progr
 
 
 def message_of(seen: Observation) -> str:
-    """A commit's message, where a person gives none: what the session was told to do."""
-    record = seen.record
+    """A commit's message, where a person gives none: the session's description, which may come from its prompt."""
+    record, told = seen.record, seen.record.description
     try:
-        prompt = Session(seen.folder, actor="").first_prompt()
+        text, is_private = Session(seen.folder, actor="").first_prompt() or ("", False)
     except files.CannotRead:
-        prompt = None
-    text, is_secret = prompt or ("", False)  # what was to stand in no arguments stands in no commit
-    told = record.description or ("" if is_secret else text)
+        text, is_private = "", False
+    if is_private and told == task_of(text):
+        told = ""  # what was to stand in no arguments stands in no commit
     line = " ".join(told.strip().partition("\n")[0].split())
     if len(line) > LONGEST_SUBJECT:
         line = line[: LONGEST_SUBJECT - 1].rstrip() + "…"
