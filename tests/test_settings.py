@@ -78,7 +78,10 @@ TOPIC = "the URL of a topic, such as https://ntfy.sh/my-topic, without a name an
             for url in ("hush", "https://me:hush@ntfy.sh/topic", "https://ntfy.sh", "https://ntfy.sh/?hush")
         ),
         *(
-            (f"notify = {{ntfy_token = {token}}}", "config.toml: expected notify.ntfy_token to be a text without spaces")
+            (
+                f"notify = {{ntfy_token = {token}}}",
+                "config.toml: expected notify.ntfy_token to be a text without spaces",
+            )
             for token in ("12345", '"hush\\n"')
         ),
         (

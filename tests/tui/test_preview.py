@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from rich.text import Text
 
@@ -21,7 +22,8 @@ async def followed(ground: Ground, session: Truth) -> int:
 
     preview = Preview(str(ground.home), show)
     before = asyncio.all_tasks()
-    following = asyncio.create_task(preview.follow(ground.ps(session)))
+    shape: Any = ground.ps(session)
+    following = asyncio.create_task(preview.follow(shape))
     async with asyncio.timeout(PATIENCE_S):
         await shown.wait()
         for _ in range(3):  # it asks for more, and waits

@@ -108,7 +108,7 @@ def test_a_key_answers_what_is_asked(ground: Ground, open_tty: Terminals) -> Non
 class Deaf(Dashboard):
     """Knows what it is given, and does nothing but remember."""
 
-    done: list[str]
+    done: list[object]
 
     async def _listen(self) -> None:
         self.done = []
@@ -126,7 +126,7 @@ class Deaf(Dashboard):
         return "\n".join("".join(part.text for part in line) for line in self.screen._compositor.render_strips())
 
 
-async def pressed_at_once_and_later(home: str) -> tuple[list[str], list[str]]:
+async def pressed_at_once_and_later(home: str) -> tuple[list[object], list[object]]:
     report = {"state": "blocked", "request": "r1", "options": ["yes", "no"], "message": "May I?"}
     app = Deaf(home)
     async with app.run_test():
@@ -181,7 +181,7 @@ def test_without_less_a_key_says_so(ground: Ground, monkeypatch: pytest.MonkeyPa
     assert "less is not installed" in asyncio.run(shown_after(str(ground.home), "l", name="auth"))
 
 
-async def snoozed_for(home: str, until: str | None) -> list[str]:
+async def snoozed_for(home: str, until: str | None) -> list[object]:
     app = Deaf(home)
     async with app.run_test():
         app.know(snoozed_until=until)

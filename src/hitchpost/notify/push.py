@@ -190,7 +190,7 @@ class Push:
 
 
 def _fitted(message: Message, most_bytes: int) -> bytes:
-    """The message as JSON. Letters may have four bytes: what is too long for a push service loses the end of its body."""
+    """The message as JSON. Letters may have four bytes: what a push service would not take is cut from its body."""
     text = json.dumps(message.as_json(), ensure_ascii=False).encode()
     if (over := len(text) - most_bytes) <= 0:
         return text

@@ -46,7 +46,7 @@ def stop(home: str, session: Session) -> str:
 
 
 def goes_on(session: Session) -> bool:
-    """Whether ``start_again`` goes on with the conversation; else it begins from scratch, and stops a live run first."""
+    """Whether ``start_again`` goes on with the conversation. Else it begins from scratch, and stops a live run."""
     return RESUME in session["actions"]
 
 
