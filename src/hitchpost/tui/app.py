@@ -41,6 +41,7 @@ SNOOZE_S = 3600.0
 AIM_S = 0.4
 """Who presses a key sooner has aimed at what was asked before."""
 EMPTY = "No sessions yet. n starts one in this folder."
+FOOT = "Enter attach  r reply  1-9 answer  s stop  R resume  n new  ? keys"
 KEYS = """\
 Enter   attach: enter its terminal        r   reply: send a prompt
 1-9     answer what it asks               a   answer in words
@@ -207,7 +208,7 @@ class Dashboard(App[None]):
     def _say(self, counts: str) -> None:
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(f"{counts}  " if self.sessions else f"{EMPTY}  ", "bold")
-        text.append(f"{self.told_by}   Enter attach  r reply  1-9 answer  s stop  R resume  n new  ? keys", "dim")
+        text.append(f"{visible(self.told_by)}   {FOOT}", "dim")
         self.query_one("#foot", Static).update(text)
 
     # the one that is chosen ---------------------------------------------------------------------------------------
