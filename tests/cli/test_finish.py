@@ -136,6 +136,36 @@ def test_a_branch_is_pushed_alone_and_a_pull_request_is_proposed(
     ground.hitch("stop", "dev")
 
 
+def test_what_is_pushed_is_the_branch_that_was_named_also_when_it_was_merged_before(ground: Ground, repo: Repo) -> None:
+    in_worktree(ground, repo)
+    far = Repo(repo.path.parent / "far.git")
+    repo.git("init", "-q", "--bare", far.path)
+    repo.git("remote", "add", "origin", str(far.path))
+    ground.hitch("finish", "dev", "--yes", "--no-remove")
+    out = ground.hitch("finish", "dev", "--yes", "--no-remove", "--push").out
+    assert out.splitlines() == [f"push:    main to origin ({far.path})", "dev: pushed main to origin"]
+    assert far.git("for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    ground.hitch("stop", "dev")
+
+
+def test_who_wants_no_merge_is_told_that_another_branch_is_pushed(ground: Ground, repo: Repo) -> None:
+    in_worktree(ground, repo)
+    far = Repo(repo.path.parent / "far.git")
+    repo.git("init", "-q", "--bare", far.path)
+    repo.git("remote", "add", "origin", str(far.path))
+    with terminals() as open_terminal:
+        me = open_terminal("finish", "dev", "--no-remove", "--push", cols=200)
+        for question, answer in (("commit? [Y/n]:", b"y\n"), ("merge? [Y/n]:", b"n\n")):
+            me.shows(question)
+            me.type(answer)
+        me.shows("push? [Y/n]:")
+        assert me.text().rindex("push:    fix to origin") > me.text().index("merge? [Y/n]:")
+        me.type(b"y\n")
+        assert me.ends() == 0
+    assert far.git("for-each-ref", "--format=%(refname)") == "refs/heads/fix"
+    ground.hitch("stop", "dev")
+
+
 def test_a_session_without_a_worktree_of_its_own_is_refused(ground: Ground) -> None:
     ground.begin("cat", name="dev")
     assert (
