@@ -1,4 +1,7 @@
-"""Puts the page into wheels and source distributions: a package without it would be found out too late."""
+"""Makes what a package has beside its sources: the page, and the emulator's declarations, read beforehand.
+
+A package without the page would be found out too late. Without the declarations it is only slower.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,23 @@ The page could not be built (see above), and Hitchpost's hub is of little use wi
 """
 
 
-class PageHook(BuildHookInterface[Any]):
+EMULATOR = "src/hitchpost/terminal/emulator"
+
+
+class BuildHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version == "editable":
-            return  # script/ui builds the page of a checkout
+        self._declare(build_data)
+        if version != "editable":  # script/ui builds the page of a checkout
+            self._build_page(build_data)
+
+    def _declare(self, build_data: dict[str, Any]) -> None:
+        program, made = (f"{self.root}/{EMULATOR}/{name}.py" for name in ("library", "declarations"))
+        if subprocess.run([sys.executable, program, made], stdout=sys.stderr, check=False).returncode:
+            print("WARNING: the emulator's declarations could not be read; it will start slower", file=sys.stderr)
+            return
+        build_data["artifacts"].append(f"/{EMULATOR}/declarations.py")
+
+    def _build_page(self, build_data: dict[str, Any]) -> None:
         if os.environ.get(WITHOUT_PAGE):
             print(f"WARNING: {WITHOUT_PAGE} is set: this package has no page", file=sys.stderr)
             return

@@ -67,6 +67,7 @@ def page_of_wheel(into: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert "hitchpost/py.typed" in names
+    assert "hitchpost/terminal/emulator/declarations.py" in names
     assert [name for name in names if not name.startswith(("hitchpost/", "hitchpost-"))] == []
     return page_in(names)
 

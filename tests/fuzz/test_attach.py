@@ -70,6 +70,9 @@ class Terminal:
         self.shown.append((cols, rows))
         os.kill(pid, signal.SIGWINCH)
 
+    def is_raw(self) -> bool:
+        return not termios.tcgetattr(self.master)[3] & termios.ICANON
+
     def close(self) -> None:
         self.over.set()
         self.reader.join()
@@ -89,7 +92,7 @@ def visited(seed: int, ground: Ground, way: str) -> Terminal:
         with attached(session) as (master, process):
             terminal = Terminal(master)
             try:
-                eventually(lambda: terminal.printed, PATIENCE_S, what="attach")
+                eventually(terminal.is_raw, PATIENCE_S, what="attach")
                 for piece in restless(seed):
                     if isinstance(piece, bytes):
                         os.write(feed, piece)

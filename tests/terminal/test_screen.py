@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyghostty import ffi
 
 from hitchpost import wire
 from hitchpost.terminal.emulator import ghostty
-from hitchpost.terminal.emulator.drawing import warm_up
-from hitchpost.terminal.emulator.ghostty import LINK_WORK, MOST_LINK_WORK, POINTERS, GhosttyScreen
+from hitchpost.terminal.emulator.ghostty import LINK_WORK, MOST_LINK_WORK, GhosttyScreen
 from hitchpost.terminal.emulators import Emulators
 from hitchpost.terminal.screen import Losses, PlainScreen, RunScreen, Screen
 
@@ -44,20 +42,6 @@ STREAMS = {
     "a sequence cut in two": b"abc\x1b[3",
     "a letter cut in two": "ab日".encode()[:-1],
 }
-
-
-def test_the_types_that_are_known_beforehand_are_those_that_the_library_has() -> None:
-    for name in POINTERS:
-        known = ffi.typeof(name)
-        del ffi._parsed_types[name]
-        assert ffi.typeof(name) is known
-
-
-def test_nearly_every_type_is_known_before_a_screen_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each that is not costs more than a hundredth of a second, in each process that draws."""
-    monkeypatch.setattr(ffi, "_parsed_types", {name: ffi._parsed_types[name] for name in POINTERS})
-    warm_up()
-    assert len(ffi._parsed_types) <= len(POINTERS) + 2
 
 
 def opened(data: bytes) -> GhosttyScreen:

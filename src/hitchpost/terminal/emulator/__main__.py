@@ -1,6 +1,6 @@
 """Started as ``python -I -S …/emulator/__main__.py SOCKET_FD FOLDER…``; the folders hold pyghostty and what it needs.
 
-Loads the emulator, which takes a quarter second, and forks a process for each screen. This process itself never reads
+Loads the emulator and forks a process for each screen. This process itself never reads
 what an agent wrote. It ends when its owner does.
 """
 
@@ -24,7 +24,7 @@ def main() -> None:
     gc.disable()  # loading makes a great many objects that stay
     try:
         from hitchpost.terminal.emulator.drawing import draw, warm_up
-        from hitchpost.terminal.emulator.ghostty import libc
+        from hitchpost.terminal.emulator.library import libc
     except (ImportError, OSError) as error:
         orders.send(frames.NO_EMULATOR + str(error).encode()[:1000])
         return

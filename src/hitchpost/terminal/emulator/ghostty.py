@@ -1,4 +1,4 @@
-"""A screen on libghostty-vt, the emulator of the Ghostty terminal. Importing this module takes a quarter second.
+"""A screen on libghostty-vt, the emulator of the Ghostty terminal.
 
 It is a native library that reads what agents write: only the processes of this package may load it.
 """
@@ -9,10 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pyghostty import GhosttyError, Terminal, ffi, lib
-from pyghostty._ffi import check
-from pyghostty.core import init_sized
-
+from hitchpost.terminal.emulator.library import GhosttyError, Terminal, check, ffi, init_sized, lib
 from hitchpost.terminal.sanitize import LINKS
 
 HISTORY_BYTES = 32 << 20
@@ -36,23 +33,6 @@ the work goes, counted in cells that are looked at. A change from one link to an
 CLUSTERS = 2027
 """The mode in which a letter made of several (👩‍💻, a flag) takes the columns of one. Agents count so without asking
 for it, as Ghostty does, and move the cursor by what they have counted."""
-
-POINTERS = (
-    *("bool*", "size_t*", "uint8_t*", "uint8_t**", "uint16_t*", "uint64_t*"),
-    *("GhosttyFormatter*", "GhosttyFormatterTerminalOptions*", "GhosttyGridRef*", "GhosttyPointS*", "GhosttyRow*"),
-    *("GhosttyRenderState*", "GhosttyRenderStateCursorVisualStyle*", "GhosttySelection*", "GhosttySnapshotDecoder*"),
-    *("GhosttyString*", "GhosttyTerminal*", "GhosttyTerminalModeConfig*", "GhosttyTerminalScreen*"),
-    "GhosttyTerminalSelectionFormatOptions*",
-)
-"""What this module and pyghostty ask for by name. For each new name, cffi would go through all names of the library."""
-
-ffi.cdef(
-    "int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);"
-    f"struct pointers {{ {' '.join(f'{name} p{place};' for place, name in enumerate(POINTERS))} }};"
-)
-libc = ffi.dlopen(None)
-for _name, (_, _field) in zip(POINTERS, ffi.typeof("struct pointers").fields, strict=True):
-    ffi._parsed_types[_name] = (_field.type, False)
 
 
 class GhosttyScreen:
