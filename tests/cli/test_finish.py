@@ -106,6 +106,14 @@ def test_it_is_refused_while_the_agent_works_unless_forced(ground: Ground, repo:
     assert repo.files()["new"] == "half\n"
 
 
+def test_an_agent_that_asks_is_not_called_working_when_it_is_refused(ground: Ground, repo: Repo) -> None:
+    asks = "echo new > new; printf '\\033]7501;state=blocked:kind=permission\\a'; exec cat"
+    in_worktree(ground, repo, asks)
+    err = ground.hitch("finish", "dev", "--yes", check=4).err
+    assert "dev waits for you in the middle of its work; wait" in err
+    ground.hitch("stop", "dev")
+
+
 def test_a_merge_that_conflicts_changes_nothing_but_the_commit_before_it(ground: Ground, repo: Repo) -> None:
     in_worktree(ground, repo)
     ours = repo.commit("README", "mine\n")

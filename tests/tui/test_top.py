@@ -176,6 +176,12 @@ def test_what_an_agent_writes_does_nothing_to_the_terminal(ground: Ground, keys:
     assert [letter for letter in shown if not letter.isprintable() and letter != "\n"] == []
 
 
+def test_a_question_without_options_is_answered_in_words(ground: Ground) -> None:
+    report = {"state": "blocked", "request": "r1", "options": [], "message": "Which port?"}
+    shown = asyncio.run(shown_after(str(ground.home), "a", name="auth", report=report))
+    assert "Answer auth" in shown
+
+
 def test_without_less_a_key_says_so(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(ground.place))
     assert "less is not installed" in asyncio.run(shown_after(str(ground.home), "l", name="auth"))

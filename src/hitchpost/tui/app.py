@@ -281,7 +281,7 @@ class Dashboard(App[None]):
 
     def action_answer_in_words(self) -> None:
         session = self.chosen
-        if session is None or not _options(session):
+        if session is None or not _request(session):
             self._tell("It asks nothing.", "warning")
             return
         self._ask_line(f"Answer {session['name']}", _question(session), deeds.answer, session)

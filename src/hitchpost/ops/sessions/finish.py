@@ -37,8 +37,9 @@ class StillWorks(Refused):
     hint = "wait until it has finished, or stop it"
     cli_hint = "wait until it has finished, or use --force"
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"{name} is still working", self.hint)
+    def __init__(self, name: str, attention: str) -> None:
+        what = "is still working" if attention == WORKING else "waits for you in the middle of its work"
+        super().__init__(f"{name} {what}", self.hint)
 
 
 @value
@@ -100,7 +101,7 @@ def finish(home: str, session: str, steps: Steps, *, actor: str, progress: Progr
     seen = recover(home, session, actor=RECOVERY)
     refuse_inside(seen, "finish")
     if not steps.force and _works(seen):
-        raise StillWorks(seen.record.name)
+        raise StillWorks(seen.record.name, status(seen.facts, moments.now()).attention)
     workspace = _workspace(home, seen)
     if has_sandbox(seen.record.runtime):
         workspace = _brought_out(home, seen, workspace)
@@ -151,6 +152,7 @@ def message_of(seen: Observation) -> str:
 
 
 def _works(seen: Observation) -> bool:
+    """Whether its turn goes on."""
     now = status(seen.facts, moments.now())
     return now.live and now.attention in (WORKING, BLOCKED)
 
