@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import WebSocketException
 
 from hitchpost.errors import FAILURES
-from hitchpost.hub.client import SOCKET, ask
+from hitchpost.hub.client import SOCKET, NoHub, ask
 from hitchpost.model.record import ALL
 from hitchpost.ops.views.listing import listing
 from hitchpost.ops.views.session_types import Session
@@ -61,6 +61,8 @@ async def _from_hub(home: str) -> AsyncIterator[Sessions]:
     async with connection:
         # first the connection, then the question: what changes in between is told
         listed: list[Session] = await asyncio.to_thread(ask, home, "GET", "/api/sessions?all=true")
+        if any("section" not in session for session in listed):
+            raise NoHub("the hub is an older one, which tells too little")
         known = {session["id"]: session for session in listed}
         yield dict(known)
         while True:
