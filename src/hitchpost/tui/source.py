@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, unix_connect
@@ -27,7 +27,7 @@ GATHER_S = 0.1
 Sessions = Mapping[str, Session]
 
 
-async def sessions(home: str) -> AsyncIterator[tuple[str, Sessions]]:
+async def sessions(home: str) -> AsyncGenerator[tuple[str, Sessions], None]:
     """Whenever something has changed: all sessions by id, and in words who says so. For ever.
 
     A hub that comes is used from then on, until it goes. Where nothing can be read, what was known last stays.
