@@ -72,7 +72,11 @@ TOPIC = "the URL of a topic, such as https://ntfy.sh/my-topic, without a name an
         ),
         ('notify = {sessions = {a = ["x"]}}', "failed, finished, hub, but got {'a': ['x']}"),
         ('notify = {quiet_hours = "22-7"}', """to be like "22:00-07:00", or empty, but got '22-7'"""),
-        ("notify = {command = []}", "expected notify.command to be a list of words, the program first, but got []"),
+        (
+            'notify = {command = ["tell", "hush", 3]}',
+            "config.toml: expected notify.command to be a list of words, the program first",
+        ),
+        ("notify = {command = []}", "config.toml: expected notify.command to be a list of words, the program first"),
         *(
             (f'notify = {{ntfy_url = "{url}"}}', f"config.toml: expected notify.ntfy_url to be {TOPIC}")
             for url in ("hush", "https://me:hush@ntfy.sh/topic", "https://ntfy.sh", "https://ntfy.sh/?hush")

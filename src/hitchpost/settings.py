@@ -71,7 +71,8 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "reap_every_minutes": (0.001, YEAR_S // 60),
     "port": (0, 65535),
 }
-SECRETS = ("env", "notify.ntfy_url", "notify.ntfy_token", "notify.webhook_url", "notify.webhook_secret")
+OF_NOTIFY = ("ntfy_url", "ntfy_token", "webhook_url", "webhook_secret", "command")
+SECRETS = ("env", *(f"notify.{key}" for key in OF_NOTIFY))
 """Keys whose values no message repeats."""
 NEWS_KINDS = ("permission", "your-turn", "error", "failed", "finished", "hub")
 """What notifications are about: a headline by its rank, from 1 on, and the hub itself."""
