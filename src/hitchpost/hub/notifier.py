@@ -279,7 +279,7 @@ class Notifier:
             to = self._wanted()
         if not to:
             what = f"the channel {name!r} is not set up" if name else "every channel is off"
-            raise NoSuchChannel(what, "hitch notify lists them")
+            raise NoSuchChannel(what, "hitch notify lists what is")
         message = trial(self.page)
         names = [channel.name for channel in to]
         await self._write({"what": journal.BEGUN, **message.as_json(), "keys": [], "channels": names})
