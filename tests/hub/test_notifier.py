@@ -130,6 +130,20 @@ def test_what_was_so_before_the_hub_began_is_not_told(ground: Ground, web: Recei
     assert [hook["title"] for hook in hooks(web)] == ["one: Failed", "two: Failed"]
 
 
+def test_what_was_so_before_is_not_told_of_a_session_that_is_heard_of_late(ground: Ground, web: Receiver) -> None:
+    configured(ground, web, f"{AT_ONCE}grace_s = 0\n")
+    late = fail(ground, "late")
+    late.ended()
+    folder, elsewhere = session_folder(str(ground.home), late.id), f"{ground.place}/{late.id}"
+    os.rename(folder, elsewhere)
+    with hub_of(ground) as hub:
+        is_at_rest(hub, ground, web, "one")
+        os.rename(elsewhere, folder)
+        eventually(lambda: "late" in [one["name"] for one in hub.ask("GET", "/api/sessions")], 30, "it to be heard of")
+        is_at_rest(hub, ground, web, "two")
+    assert [hook["title"] for hook in hooks(web)] == ["one: Failed", "two: Failed"]
+
+
 # kill -9, wherever ------------------------------------------------------------------------------------------------
 
 

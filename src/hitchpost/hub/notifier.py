@@ -72,6 +72,8 @@ class Notifier:
         self._began_at = datetime.now(UTC)
         self._began_s = time.monotonic()
         self._past = Past()
+        self._heard: set[str] = set()
+        """Sessions that it knows. A large home is not known all at once."""
         self._tasks, self._deliveries = Tasks("notifications"), Tasks("deliveries")
         self._effects: list[Effect] = []
         self._passed: list[dict[str, Any]] = []
@@ -119,13 +121,16 @@ class Notifier:
 
     def _on_event(self, event: Event) -> None:
         if event["type"] == "session.removed":
+            self._heard.discard(event["sessionId"])
             self._take_effects(self._desk.hear(event["sessionId"], None, time.monotonic()))
         elif "session" in event:
             self._hear(event["session"])
 
     def _hear(self, shape: Mapping[str, Any]) -> None:
         news, now_s = of_session(shape), time.monotonic()
-        if news is not None and not self._desk.knows(news) and self._was_so_before(news, now_s):
+        is_early = shape["id"] not in self._heard or now_s - self._began_s <= self.options.grace_s
+        self._heard.add(shape["id"])
+        if news is not None and is_early and not self._desk.knows(news) and self._was_so_before(news):
             self._desk.accept(news)
         self._take_effects(self._desk.hear(shape["id"], news, now_s, seen=is_seen(shape)))
 
@@ -136,15 +141,13 @@ class Notifier:
                 self._passed.append({"what": journal.DROPPED, "key": key, "session": session_id, "why": PASSED})
                 self._wake.set()
 
-    def _was_so_before(self, news: News, now_s: float) -> bool:
+    def _was_so_before(self, news: News) -> bool:
         """Whether it is no news to this hub, which has just started: it was so before, and no hub left it untold.
 
         A hub that was killed left what it had noted, and what came after it had begun.
         """
         at = news.at
         if news.key in self._past.noted or at is None or at >= self._began_at:
-            return False
-        if now_s - self._began_s > self.options.grace_s:
             return False
         was_heard = not self._past.was_killed or at <= datetime.fromisoformat(self._past.up_at)
         return was_heard or self._began_at - at > timedelta(seconds=MISSED_S)
