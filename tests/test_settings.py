@@ -52,6 +52,9 @@ def test_every_key_has_a_check() -> None:
     assert set(settings.CHECKS) == set(fields(settings.Settings))
 
 
+TOPIC = "the URL of a topic, such as https://ntfy.sh/my-topic, without a name and password"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -69,12 +72,26 @@ def test_every_key_has_a_check() -> None:
         ),
         ('notify = {sessions = {a = ["x"]}}', "failed, finished, hub, but got {'a': ['x']}"),
         ('notify = {quiet_hours = "22-7"}', """to be like "22:00-07:00", or empty, but got '22-7'"""),
-        ("notify = {command = []}", "expected notify.command to be a list of words, the program first, but got []"),
         (
-            'notify = {ntfy_url = "hush"}',
-            "config.toml: expected notify.ntfy_url to be a URL that begins with https:// or http://",
+            'notify = {command = ["tell", "hush", 3]}',
+            "config.toml: expected notify.command to be a list of words, the program first",
         ),
-        ("notify = {ntfy_token = 12345}", "config.toml: expected notify.ntfy_token to be a text"),
+        ("notify = {command = []}", "config.toml: expected notify.command to be a list of words, the program first"),
+        *(
+            (f'notify = {{ntfy_url = "{url}"}}', f"config.toml: expected notify.ntfy_url to be {TOPIC}")
+            for url in ("hush", "https://me:hush@ntfy.sh/topic", "https://ntfy.sh", "https://ntfy.sh/?hush")
+        ),
+        *(
+            (
+                f"notify = {{ntfy_token = {token}}}",
+                "config.toml: expected notify.ntfy_token to be a text without spaces",
+            )
+            for token in ("12345", '"hush\\n"')
+        ),
+        (
+            'notify = {webhook_url = "https://me:hush@example.org", webhook_secret = "hush"}',
+            "config.toml: expected notify.webhook_url to be an https:// or http:// URL without a name and password",
+        ),
         (
             'notify = {webhook_url = "https://hush"}',
             "expected notify.webhook_secret to be there, too: what is sent to webhook_url is signed with it",

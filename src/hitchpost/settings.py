@@ -11,6 +11,7 @@ from hitchpost.values import replace, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from urllib.parse import SplitResult
 
     Check = Callable[[object], object]
     """Returns the value as ``Settings`` has it. Raises ``_Unexpected``."""
@@ -70,7 +71,8 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "reap_every_minutes": (0.001, YEAR_S // 60),
     "port": (0, 65535),
 }
-SECRETS = ("env", "notify.ntfy_url", "notify.ntfy_token", "notify.webhook_url", "notify.webhook_secret")
+OF_NOTIFY = ("ntfy_url", "ntfy_token", "webhook_url", "webhook_secret", "command")
+SECRETS = ("env", *(f"notify.{key}" for key in OF_NOTIFY))
 """Keys whose values no message repeats."""
 NEWS_KINDS = ("permission", "your-turn", "error", "failed", "finished", "hub")
 """What notifications are about: a headline by its rank, from 1 on, and the hub itself."""
@@ -232,9 +234,34 @@ def _quiet_hours(value: object) -> object:
     return value
 
 
+def address(url: str) -> SplitResult | None:
+    """The parts of a whole http or https URL of printable ASCII, without a name and password; None of anything else."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and parts.username is None
+    except ValueError:
+        return None
+    return parts if fine and url.isascii() and url.isprintable() and " " not in url else None
+
+
 def _address(value: object) -> object:
-    if not isinstance(value, str) or not value.startswith(("http://", "https://")):
-        raise _Unexpected("a URL that begins with https:// or http://")
+    if not isinstance(value, str) or address(value) is None:
+        raise _Unexpected("an https:// or http:// URL without a name and password")
+    return value
+
+
+def _topic(value: object) -> object:
+    parts = address(value) if isinstance(value, str) else None
+    if parts is None or not parts.path.strip("/") or parts.query or parts.fragment:
+        raise _Unexpected("the URL of a topic, such as https://ntfy.sh/my-topic, without a name and password")
+    return value
+
+
+def _token(value: object) -> object:
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable() or " " in value:
+        raise _Unexpected("a text without spaces")
     return value
 
 
@@ -254,8 +281,8 @@ NOTIFY_CHECKS: dict[str, Check] = {
     "grace_s": _number((0, 3600)),
     "quiet_hours": _quiet_hours,
     "off": _words(*NOTIFY_CHANNELS),
-    "ntfy_url": _address,
-    "ntfy_token": _text,
+    "ntfy_url": _topic,
+    "ntfy_token": _token,
     "webhook_url": _address,
     "webhook_secret": _text,
     "command": _command,

@@ -29,12 +29,16 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def windows(browser: Browser, hub: HubProcess) -> Iterator[Callable[..., Window]]:
-    """Opens windows of browsers that know nothing of each other. No script of ours may have failed in any of them."""
+def windows(browser: Browser, hub: HubProcess, request: pytest.FixtureRequest) -> Iterator[Callable[..., Window]]:
+    """Opens windows of browsers that know nothing of each other. No script of ours may have failed in any of them.
+
+    They keep the page for later, as an app, only in tests that are marked so: it is a fifth of what opening it takes.
+    """
     opened: list[Window] = []
+    usual = {"service_workers": "allow" if request.node.get_closest_marker("keeps_page") else "block"}
 
     def window(**options: object) -> Window:
-        opened.append(Window.open(browser, hub, **options))
+        opened.append(Window.open(browser, hub, **{**usual, **options}))
         return opened[-1]
 
     yield window

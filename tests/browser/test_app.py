@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import hitchpost
 from tests.browser.windows import Window, expect
 from tests.hubs import HubProcess
@@ -39,6 +41,7 @@ def newer_hub(folder: Path) -> str:
     return str(folder)
 
 
+@pytest.mark.keeps_page
 def test_the_page_is_an_app_that_opens_without_the_hub(
     hub: HubProcess, tmp_path: Path, windows: Callable[..., Window]
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.browser.windows import Window, expect
 from tests.ground import Ground
 from tests.hubs import HubProcess
@@ -84,6 +86,7 @@ def test_a_reload_keeps_the_session_its_panel_and_the_grid(ground: Ground, windo
         ground.end(session)
 
 
+@pytest.mark.keeps_page
 def test_a_link_opens_a_session_and_its_panel_also_when_it_signs_in(
     ground: Ground, hub: HubProcess, windows: Callable[..., Window]
 ) -> None:

@@ -19,6 +19,8 @@ from tests.security.attacks import ask, knock
 from tests.security.test_files import NOBODY, as_root
 from tests.support import eventually
 
+pytestmark = pytest.mark.keeps_page
+
 # It answers everything, takes whatever comes, and plays the hub as well as it can without knowing anything.
 SQUATTER = r"""
 import json, socket, sys, threading

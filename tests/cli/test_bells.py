@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hitchpost.cli.bells import Bells
 from tests.cli.attaching import DETACH, PROMPT, Terminals, Tty, shell, terminals
 from tests.ground import Ground
 from tests.hubs import hub_of
@@ -51,3 +52,16 @@ def test_an_attached_terminal_rings_and_says_why_and_only_of_others(
         me.type(DETACH)
         assert me.ends() == 0
         assert me.is_restored()
+
+
+def test_a_terminal_that_was_stuck_rings_again(home: Path) -> None:
+    bells = Bells(str(home), "mine")
+    try:
+        for _ in range(1000):
+            bells._ring({"to": "terminal", "sessionId": "other", "title": "x" * 200, "body": ""})
+        while bells.read():
+            pass
+        bells._ring({"to": "terminal", "sessionId": "other", "title": "dev: Failed", "body": ""})
+        assert bells.read() == b"\x1b]9;hitch: dev: Failed\a\a"
+    finally:
+        bells.close()

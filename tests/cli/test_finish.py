@@ -68,6 +68,18 @@ def test_finish_commits_merges_and_removes_and_keeps_a_snapshot(ground: Ground, 
     assert "finished" in events(session)
 
 
+@pytest.mark.parametrize(
+    ("how", "message"), [(("--prompt", "Mend it\nnow"), "Mend it"), (("--prompt-file", "told"), "Work of dev")]
+)
+def test_a_prompt_that_was_kept_out_of_arguments_is_in_no_commit(
+    ground: Ground, repo: Repo, how: tuple[str, str], message: str
+) -> None:
+    (repo.path / "told").write_text("The password is hush\n")
+    ground.hitch("run", "--name", "dev", "--branch", "fix", *how, "--", "cat", cwd=repo.path)
+    assert ground.hitch("finish", "dev", "--dry-run", "--json").json()["message"] == message
+    ground.hitch("stop", "dev")
+
+
 def test_steps_are_asked_for_and_only_those_that_are_wanted_are_done(ground: Ground, repo: Repo) -> None:
     in_worktree(ground, repo)
     with terminals() as open_terminal:
@@ -92,6 +104,14 @@ def test_it_is_refused_while_the_agent_works_unless_forced(ground: Ground, repo:
     assert repo.git("rev-parse", "fix") == repo.head
     ground.hitch("finish", "dev", "--yes", "--force")
     assert repo.files()["new"] == "half\n"
+
+
+def test_an_agent_that_asks_is_not_called_working_when_it_is_refused(ground: Ground, repo: Repo) -> None:
+    asks = "echo new > new; printf '\\033]7501;state=blocked:kind=permission\\a'; exec cat"
+    in_worktree(ground, repo, asks)
+    err = ground.hitch("finish", "dev", "--yes", check=4).err
+    assert "dev waits for you in the middle of its work; wait" in err
+    ground.hitch("stop", "dev")
 
 
 def test_a_merge_that_conflicts_changes_nothing_but_the_commit_before_it(ground: Ground, repo: Repo) -> None:
@@ -121,6 +141,36 @@ def test_a_branch_is_pushed_alone_and_a_pull_request_is_proposed(
     out = ground.hitch("finish", "dev", "--yes", "--no-merge", "--no-remove", "--push").out
     assert far.git("rev-parse", "fix") == repo.git("rev-parse", "fix") != repo.head
     assert out.splitlines()[-1] == "open a pull request: gh pr create --head fix --base main"
+    ground.hitch("stop", "dev")
+
+
+def test_what_is_pushed_is_the_branch_that_was_named_also_when_it_was_merged_before(ground: Ground, repo: Repo) -> None:
+    in_worktree(ground, repo)
+    far = Repo(repo.path.parent / "far.git")
+    repo.git("init", "-q", "--bare", far.path)
+    repo.git("remote", "add", "origin", str(far.path))
+    ground.hitch("finish", "dev", "--yes", "--no-remove")
+    out = ground.hitch("finish", "dev", "--yes", "--no-remove", "--push").out
+    assert out.splitlines() == [f"push:    main to origin ({far.path})", "dev: pushed main to origin"]
+    assert far.git("for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    ground.hitch("stop", "dev")
+
+
+def test_who_wants_no_merge_is_told_that_another_branch_is_pushed(ground: Ground, repo: Repo) -> None:
+    in_worktree(ground, repo)
+    far = Repo(repo.path.parent / "far.git")
+    repo.git("init", "-q", "--bare", far.path)
+    repo.git("remote", "add", "origin", str(far.path))
+    with terminals() as open_terminal:
+        me = open_terminal("finish", "dev", "--no-remove", "--push", cols=200)
+        for question, answer in (("commit? [Y/n]:", b"y\n"), ("merge? [Y/n]:", b"n\n")):
+            me.shows(question)
+            me.type(answer)
+        me.shows("push? [Y/n]:")
+        assert me.text().rindex("push:    fix to origin") > me.text().index("merge? [Y/n]:")
+        me.type(b"y\n")
+        assert me.ends() == 0
+    assert far.git("for-each-ref", "--format=%(refname)") == "refs/heads/fix"
     ground.hitch("stop", "dev")
 
 

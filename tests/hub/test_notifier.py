@@ -129,6 +129,20 @@ def test_what_was_so_before_the_hub_began_is_not_told(ground: Ground, web: Recei
     assert [hook["title"] for hook in hooks(web)] == ["one: Failed", "two: Failed"]
 
 
+def test_what_was_so_before_is_not_told_of_a_session_that_is_heard_of_late(ground: Ground, web: Receiver) -> None:
+    configured(ground, web, f"{AT_ONCE}grace_s = 0\n")
+    late = fail(ground, "late")
+    late.ended()
+    folder, elsewhere = session_folder(str(ground.home), late.id), f"{ground.place}/{late.id}"
+    os.rename(folder, elsewhere)
+    with hub_of(ground) as hub:
+        is_at_rest(hub, ground, web, "one")
+        os.rename(elsewhere, folder)
+        eventually(lambda: "late" in [one["name"] for one in hub.ask("GET", "/api/sessions")], 30, "it to be heard of")
+        is_at_rest(hub, ground, web, "two")
+    assert [hook["title"] for hook in hooks(web)] == ["one: Failed", "two: Failed"]
+
+
 # kill -9, wherever ------------------------------------------------------------------------------------------------
 
 
@@ -337,3 +351,42 @@ def test_a_test_message_says_what_became_of_it(ground: Ground, web: Receiver) ->
     assert "Hitchpost: a test" in ground.hitch("notify", "log").out  # without the hub, too
     without = ground.hitch("notify", check=1)
     assert "hitch up starts it" in without.err
+
+
+# what is broken ---------------------------------------------------------------------------------------------------
+
+
+def test_a_hub_that_has_no_folder_for_notifications_says_so_and_does_all_else(ground: Ground) -> None:
+    open(os.path.join(ground.home, journal.FOLDER), "w").close()
+    with hub_of(ground) as hub:
+        with hub.http() as client:
+            assert client.get("/api/notifications").status_code == 503
+        assert "being told" in json.dumps(hub.ask("GET", "/api/health"))
+        assert fail(ground, "dev").ended() == "failed"
+        assert hub.stop() == 0
+
+
+def test_a_hub_that_cannot_write_its_notification_log_is_told_to_leave_and_leaves(ground: Ground) -> None:
+    with hub_of(ground) as hub:
+        path = os.path.join(ground.home, journal.FOLDER, journal.FILE)
+        os.unlink(path)
+        os.mkdir(path)
+        assert hub.stop() == 0
+
+
+def test_a_choice_that_makes_no_sense_is_passed_over(ground: Ground) -> None:
+    path = os.path.join(ground.home, journal.FOLDER, "choices.json")
+    os.mkdir(os.path.dirname(path))
+    with open(path, "w") as file:
+        json.dump({"schema": 1, "dwell_s": "soon", "kinds": 7, "quiet_hours": "late", "off": ["push"]}, file)
+    with hub_of(ground) as hub, hub.http() as client:
+        found = client.get("/api/notifications").json()
+        assert (found["dwell_s"], found["kinds"], found["quiet_hours"]) == (3, found["every_kind"], "")
+        assert [channel["name"] for channel in found["channels"] if not channel["on"]] == ["push"]
+
+
+def test_a_test_message_when_every_way_is_off_says_so(hub: HubProcess) -> None:
+    with hub.http() as client:
+        client.put("/api/notifications", json={"off": ["browser", "terminal"]})
+        answer = client.post("/api/notifications/test", json={})
+        assert (answer.status_code, "every channel is off" in answer.text) == (404, True)

@@ -79,6 +79,33 @@ def test_who_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) 
     assert not raised.value.again  # it may have arrived
 
 
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"", "the connection ended without an answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-", "the connection ended without an answer"),
+        (b"220 mail.example.org ESMTP\r\n\r\n", "what answers does not speak HTTP"),
+    ],
+)
+def test_an_answer_that_is_none_is_named(answer: bytes, why: str) -> None:
+    async def ask() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"hello")
+            writer.write(answer)
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            await post.post(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", {}, b"hello")
+
+    with pytest.raises(Undelivered, match=why):
+        asyncio.run(ask())
+
+
+def test_a_host_whose_name_cannot_be_is_not_known() -> None:
+    with pytest.raises(Undelivered, match="its host is not known"):
+        asyncio.run(post.post(f"http://{'a' * 64}.example.org/", {}, b""))
+
+
 def test_what_surely_did_not_arrive_is_tried_again() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

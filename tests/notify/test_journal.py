@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
+
+import pytest
 
 from hitchpost.notify import journal
 from hitchpost.notify.journal import Journal, lines
@@ -58,6 +61,24 @@ def test_the_log_is_bounded_and_keeps_what_is_open(tmp_path: Path) -> None:
     assert past.noted == {"open"}
     assert past.unfinished == {"id1": (MESSAGE, ["ntfy", "webhook"])}
     assert past.was_killed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [{"what": "dropped", "key": "k", "why": "字" * 300}, {**BEGUN, "channels": []}],
+    ids=["long letters", "told nobody"],
+)
+def test_a_log_of_long_lines_is_shortened_far_enough_to_be_left_alone_for_a_while(
+    tmp_path: Path, line: dict[str, object]
+) -> None:
+    log = Journal(str(tmp_path))
+    log.open()
+    sizes = []
+    for number in range(300):
+        log.write([{**line, "id": str(number)}] * 20)
+        sizes.append(os.stat(log.path).st_size)
+    assert max(sizes) <= journal.MOST_BYTES
+    assert sum(after < before for before, after in pairwise(sizes)) < 30
 
 
 def test_the_log_and_its_folder_are_for_their_owner_only(tmp_path: Path) -> None:

@@ -58,6 +58,33 @@ def test_a_browser_can_read_what_is_sent_and_check_who_sends_it(tmp_path: Path) 
         browser.claims(got.headers["authorization"], push_crypto.public_key(push_crypto.new_key()))
 
 
+@pytest.mark.parametrize("letter", ["a", "字", "🙂", '"'])
+def test_a_browser_gets_as_much_of_a_long_message_as_its_push_service_takes(letter: str) -> None:
+    browser = Browser()
+    body = "\n".join([letter * 160] * 5 + ["and 3 more"])
+    message = Message(MESSAGE.id, letter * 120, body, "http://hub/", "", "permission")
+    with receiver() as service:
+        keys = browser.subscription(f"{service.url}/p")["keys"]
+        to = Subscription("id1", f"{service.url}/p", keys["p256dh"], keys["auth"])
+        asyncio.run(Push(to, push_crypto.new_key(), "mailto:me@example.org", lambda _: None).send(message))
+    (got,) = service.got
+    assert len(got.body) <= 4096
+    read = browser.read(got.body)
+    assert {**read, "body": ""} == {**message.as_json(), "body": ""}
+    assert body.startswith(read["body"].removesuffix("…"))
+    assert len(read["body"]) >= 800 or letter == "🙂"
+
+
+def test_subscriptions_may_be_read_while_one_is_added_or_removed(tmp_path: Path) -> None:
+    kept = Subscriptions(str(tmp_path))
+    kept.add(Subscription("1", "", "", ""))
+    before = iter(kept.all)
+    kept.add(Subscription("2", "", "", ""))
+    kept.remove("1")
+    assert list(before) == ["1"]
+    assert list(kept.all) == ["2"]
+
+
 def test_a_subscription_that_has_ended_is_forgotten() -> None:
     wanted = Browser().subscription("http://x")
     forgotten: list[str] = []

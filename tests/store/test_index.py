@@ -3,12 +3,15 @@ from __future__ import annotations
 import json
 import os
 import time
+from binascii import crc32
 from collections.abc import Iterator
 from pathlib import Path
+from typing import is_typeddict
 
 import pytest
 
 from hitchpost.model import run as runs
+from hitchpost.ops.views import session_types
 from hitchpost.ops.views.listing import listing
 from hitchpost.store import files, index, statefile
 from hitchpost.store.index import TICK_NS, Index
@@ -46,6 +49,12 @@ def test_what_has_not_changed_is_not_read_again(indexed: Path):
     assert list(found.changed) == []
     assert sorted(row["name"] for row in found.rows.values()) == ["s1", "s2", "s3"]
     assert all(found.shape(session) for session in found.lines)
+
+
+def test_what_is_stored_has_another_version_when_it_has_other_fields() -> None:
+    types = [found for found in vars(session_types).values() if is_typeddict(found)]
+    fields = sorted((found.__name__, *sorted(found.__annotations__)) for found in types)
+    assert (index.VERSION, crc32(repr(fields).encode())) == (10, 223132457), "a new VERSION, and both numbers here"
 
 
 def test_a_change_of_state_is_seen(indexed: Path):

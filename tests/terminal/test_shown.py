@@ -54,6 +54,17 @@ def test_what_scrolls_away_is_told_at_once_and_only_once() -> None:
     assert made.finish() == "6\n7\n8"
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(b"\r\n" * 23 + b"\x1b[?1049h", b"\x1b[?1049l"), (b"\x1b[20;1H\x1b7", b"\x1b8"), (b"\x1b[20;1H\x1b[s", b"\x1b[u")],
+)
+def test_lines_after_the_terminal_has_become_smaller_are_all_there(before: bytes, after: bytes) -> None:
+    made = Shown(rows=24)
+    text = made.feed(before) + made.resize(80, 10) + made.feed(after)
+    text += "".join(made.feed(b"%d\r\n" % number) for number in range(15)) + made.finish()
+    assert text.split() == [str(number) for number in range(15)]
+
+
 def test_many_lines_at_once_are_the_same_as_one_by_one() -> None:
     data = b"".join(b"line %d\twith a tab %s|\r\n" % (number, b"x" * (number % 150)) for number in range(3000))
     assert shown(data) == shown(data, 100) == data.decode().expandtabs(8).replace("\r\n", "\n")

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hitchpost.hub.http.schemas import EXAMPLE
+from hitchpost.model import run as runs
 from hitchpost.tui import rows, source
+from tests.store.made import session as made
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
@@ -61,3 +65,21 @@ def test_what_the_hub_tells_is_applied() -> None:
     assert not source.apply(known, {"type": "session.removed", "sessionId": "a"})
     assert not source.apply(known, {"type": "terminal.exit", "sessionId": "b"})
     assert set(known) == {"b"}
+
+
+async def looked(home: Path) -> list[tuple[str, list[str]]]:
+    told = source.sessions(str(home))
+    said = [await anext(told)]
+    (home / "sessions").rename(home / "elsewhere")
+    (home / "sessions").write_text("")
+    said.append(await anext(told))
+    (home / "sessions").unlink()
+    (home / "elsewhere").rename(home / "sessions")
+    said.append(await anext(told))
+    await told.aclose()
+    return [(words.partition(":")[0], [shown["name"] for shown in known.values()]) for words, known in said]
+
+
+def test_where_nothing_can_be_read_what_was_known_stays(home: Path) -> None:
+    made(home, runs.COMPLETED, name="dev")
+    assert asyncio.run(looked(home)) == [("no hub", ["dev"]), ("cannot look", ["dev"]), ("no hub", ["dev"])]

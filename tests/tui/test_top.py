@@ -108,7 +108,7 @@ def test_a_key_answers_what_is_asked(ground: Ground, open_tty: Terminals) -> Non
 class Deaf(Dashboard):
     """Knows what it is given, and does nothing but remember."""
 
-    done: list[str]
+    done: list[object]
 
     async def _listen(self) -> None:
         self.done = []
@@ -117,13 +117,20 @@ class Deaf(Dashboard):
         assert isinstance(deed, partial)
         self.done.append(deed.args[2])
 
+    def know(self, **changes: object) -> None:
+        """One session, as the example is but for ``changes``."""
+        self.sessions = {"a": {**EXAMPLE, "id": "a", "conversation": None, **changes}}  # type: ignore[typeddict-item]
+        self._draw()
 
-async def pressed_at_once_and_later(home: str) -> tuple[list[str], list[str]]:
+    def all_text(self) -> str:
+        return "\n".join("".join(part.text for part in line) for line in self.screen._compositor.render_strips())
+
+
+async def pressed_at_once_and_later(home: str) -> tuple[list[object], list[object]]:
     report = {"state": "blocked", "request": "r1", "options": ["yes", "no"], "message": "May I?"}
     app = Deaf(home)
     async with app.run_test():
-        app.sessions = {"a": {**EXAMPLE, "id": "a", "conversation": None, "report": report}}  # type: ignore[typeddict-item]
-        app._draw()
+        app.know(report=report)
         app.action_answer(1)
         at_once = list(app.done)
         app._asked_at -= AIM_S
@@ -133,6 +140,66 @@ async def pressed_at_once_and_later(home: str) -> tuple[list[str], list[str]]:
 
 def test_a_key_that_was_aimed_at_something_else_answers_nothing(ground: Ground) -> None:
     assert asyncio.run(pressed_at_once_and_later(str(ground.home))) == ([], ["no"])
+
+
+async def shown_after(home: str, *keys: str, **changes: object) -> str:
+    app = Deaf(home)
+    async with app.run_test(size=(150, 40), notifications=True) as pilot:
+        app.know(**changes)
+        await pilot.press(*keys)
+        await pilot.pause()
+        return app.all_text()
+
+
+@pytest.mark.parametrize(
+    ("actions", "live", "question"),
+    [
+        (["resume", "restart"], False, "Resume auth, with its conversation?"),
+        (["restart"], False, "Start auth again, from scratch?"),
+        (["stop", "restart"], True, "Stop auth, and start it again from scratch?"),
+    ],
+)
+def test_starting_again_says_whether_the_conversation_goes_on_and_what_is_stopped(
+    ground: Ground, actions: list[str], live: bool, question: str
+) -> None:
+    shown = asyncio.run(shown_after(str(ground.home), "R", name="auth", actions=actions, live=live))
+    assert question in shown
+
+
+@pytest.mark.parametrize("keys", [(), ("s",), ("a",), ("r",)], ids=["list", "confirm", "answer", "refusal"])
+def test_what_an_agent_writes_does_nothing_to_the_terminal(ground: Ground, keys: tuple[str, ...]) -> None:
+    evil = "x\x1b]0;evil\x07\x9b2J"
+    report = {"state": "blocked", "request": "r1", "options": [evil], "message": evil}
+    changes = {"name": evil, "detail": evil, "report": report, "takes_prompt": False, "label": evil}
+    shown = asyncio.run(shown_after(str(ground.home), *keys, **changes))
+    assert "x\\x1b]0;evil" in shown
+    assert [letter for letter in shown if not letter.isprintable() and letter != "\n"] == []
+
+
+def test_a_question_without_options_is_answered_in_words(ground: Ground) -> None:
+    report = {"state": "blocked", "request": "r1", "options": [], "message": "Which port?"}
+    shown = asyncio.run(shown_after(str(ground.home), "a", name="auth", report=report))
+    assert "Answer auth" in shown
+
+
+def test_without_less_a_key_says_so(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(ground.place))
+    assert "less is not installed" in asyncio.run(shown_after(str(ground.home), "l", name="auth"))
+
+
+async def snoozed_for(home: str, until: str | None) -> list[object]:
+    app = Deaf(home)
+    async with app.run_test():
+        app.know(snoozed_until=until)
+        app.action_snooze()
+        return app.done
+
+
+@pytest.mark.parametrize(
+    ("until", "for_s"), [(None, 3600), ("2001-01-01T00:00:00Z", 3600), ("2999-01-01T00:00:00Z", 0)]
+)
+def test_a_snooze_that_has_passed_is_none(ground: Ground, until: str | None, for_s: float) -> None:
+    assert asyncio.run(snoozed_for(str(ground.home), until)) == [for_s]
 
 
 def test_stop_asks_first(ground: Ground, open_tty: Terminals) -> None:

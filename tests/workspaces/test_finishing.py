@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from hitchpost.errors import Refused
+from hitchpost.errors import GitFailed, Refused
 from hitchpost.workspaces import container_writes, finishing, worktree
 from hitchpost.workspaces.finishing import CONFLICTS, FAST_FORWARD, MERGED, UP_TO_DATE
 from hitchpost.workspaces.store import Workspace
@@ -256,6 +258,47 @@ def test_an_address_that_is_a_program_is_not_pushed_to(
     with pytest.raises(Refused, match="is none that can be pushed to"):
         finishing.push(str(home), workspace, "fix")
     assert not canary.exists()
+
+
+@pytest.mark.ids("S7")
+def test_files_of_a_folder_that_is_pushed_to_are_not_touched_and_none_of_its_filters_runs(
+    home: Path, repo: Repo, work: tuple[Workspace, Repo]
+) -> None:
+    workspace, tree = work
+    canary, far = repo.path.parent / "canary", Repo(repo.path.parent / "far")
+    repo.git("clone", "-q", repo.path, far.path)
+    far.git("checkout", "-q", "-b", "fix")
+    far.git("config", "receive.denyCurrentBranch", "updateInstead")
+    far.git("config", "filter.evil.smudge", f"touch {canary}; cat")
+    (far.path / ".git/info/attributes").write_text("* filter=evil\n")
+    repo.git("remote", "add", "origin", str(far.path))
+    tree.commit("new")
+    with pytest.raises(GitFailed, match="failed to push"):
+        finishing.push(str(home), workspace, "fix")
+    assert not canary.exists()
+
+
+@pytest.mark.ids("S7")
+def test_git_pushes_from_a_folder_that_no_container_can_write(
+    home: Path, repo: Repo, work: tuple[Workspace, Repo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace, tree = work
+    repo.git("init", "-q", "--bare", repo.path.parent / "far.git")
+    repo.git("remote", "add", "origin", str(repo.path.parent / "far.git"))
+    tree.commit("one")
+    told, programs = repo.path.parent / "told", repo.path.parent / "bin"
+    programs.mkdir()
+    (programs / "git").write_text(f'#!/bin/sh\necho "$GIT_DIR" >>{told}\nexec {shutil.which("git")} "$@"\n')
+    (programs / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    temporary = repo.path.parent / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    finishing.push(str(home), workspace, "fix")
+    used = [line for line in told.read_text().splitlines() if "hitchpost-git-" in line]
+    assert used
+    assert [line for line in used if line.startswith(str(temporary))] == []
+    assert not any(Path(line).exists() for line in used)
 
 
 def test_a_repository_that_a_container_could_write_is_not_used(

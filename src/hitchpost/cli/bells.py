@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import threading
+from contextlib import suppress
 
 from hitchpost.hub.client import SOCKET
 from hitchpost.notify.message import plain
@@ -35,7 +36,7 @@ class Bells:
         self._thread.start()
 
     def read(self) -> bytes:
-        """What to write to the terminal; empty when nobody will tell anything more."""
+        """What to write to the terminal."""
         try:
             return os.read(self.fd, MOST_BYTES)
         except BlockingIOError:
@@ -66,9 +67,13 @@ class Bells:
                     _hang_up(connection)
             for text in connection:
                 if isinstance(text, str) and text.startswith(BEGINS):
-                    os.write(self._into, self._sound(json.loads(text)))
+                    self._ring(json.loads(text))
         except (OSError, WebSocketException, ValueError):
             return
+
+    def _ring(self, told: dict[str, str]) -> None:
+        with suppress(BlockingIOError):
+            os.write(self._into, self._sound(told))
 
     def _sound(self, told: dict[str, str]) -> bytes:
         if told.get("to") != "terminal" or told.get("sessionId") == self.session:

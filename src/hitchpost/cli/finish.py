@@ -48,13 +48,16 @@ def command(session: str, into: str | None, dry_run: bool, yes: bool, as_json: b
     wanted = [name for name in ORDER if getattr(steps, name) and _is_of_use(name, plan)]
     if dry_run or not as_json:
         for name in wanted:
-            click.echo(f"{name + ':':<9}{visible(_words(name, plan, steps))}")
+            _show(name, plan, steps)
     if dry_run:
         return
+    is_merged = steps.merge and "merge" not in wanted
     if plan["working"] and not steps.force:
         wanted = ["commit"]  # says why it is refused
     elif not yes:
-        wanted = _asked(wanted)
+        wanted = _asked(wanted, plan, steps)
+    if is_merged and plan["merge"] is not None:
+        wanted.append("merge")  # which does nothing, but it is the other branch that is pushed
     nothing = replace(steps, **dict.fromkeys(ORDER, False))
     show = progress(record.name, "finishing")
     done = finish(home, record.id, replace(nothing, **dict.fromkeys(wanted, True)), actor="cli", progress=show)
@@ -72,6 +75,10 @@ def _is_of_use(name: str, plan: dict[str, Any]) -> bool:
     if name == "commit":
         return bool(commit["changed"] or commit["new"])
     return name != "merge" or (merge is not None and merge["kind"] != UP_TO_DATE)
+
+
+def _show(name: str, plan: dict[str, Any], steps: Steps) -> None:
+    click.echo(f"{name + ':':<9}{visible(_words(name, plan, steps))}")
 
 
 def _words(name: str, plan: dict[str, Any], steps: Steps) -> str:
@@ -93,11 +100,16 @@ def _words(name: str, plan: dict[str, Any], steps: Steps) -> str:
     return f"{stops}deletes {plan['folder']} with what git ignores there; branch {plan['branch']} stays"
 
 
-def _asked(wanted: list[str]) -> list[str]:
-    """The steps that the person wants. A step that is refused ends it."""
+def _asked(wanted: list[str], plan: dict[str, Any], steps: Steps) -> list[str]:
+    """The steps that the person wants. Without the merge, it is another branch that is pushed."""
     if not sys.stdin.isatty():
         raise UsageError("finish asks before each step, and nobody can answer here; use --yes, or --dry-run")
-    chosen = [name for name in wanted if click.confirm(f"{name}?", default=True, err=True)]
+    chosen: list[str] = []
+    for name in wanted:
+        if name == "push" and "merge" in wanted and "merge" not in chosen:
+            _show(name, plan, replace(steps, merge=False))
+        if click.confirm(f"{name}?", default=True, err=True):
+            chosen.append(name)
     if not chosen:
         raise Refused("nothing was done")
     return chosen

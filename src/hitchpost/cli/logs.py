@@ -29,8 +29,6 @@ from hitchpost.text import visible
 from hitchpost.values import value
 
 ONE_LINE_S = 2.0
-
-
 TAIL_BYTES = 4 << 20
 """The last lines are looked for in so much of a log first."""
 

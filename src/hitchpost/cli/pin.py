@@ -15,7 +15,7 @@ from hitchpost.text import visible
 @sessions_argument
 @click.option("--off", is_flag=True, help="They are pinned no more.")
 def command(sessions: tuple[str, ...], off: bool) -> None:
-    """Keep sessions at the top of their section, in every list."""
+    """Keep sessions at the top of their section, in the page and in `hitch top`."""
     home = open_home()
 
     def pin(session: str) -> None:

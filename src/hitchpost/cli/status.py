@@ -61,7 +61,7 @@ def command(as_json: bool) -> None:
             click.echo(f"    {painted('problem', 'yellow', on=colour)}: {visible(text)}")
     click.echo("Containers:")
     click.echo("\n".join(lines(known["containers"], colour=colour)))
-    needing = [row for row in rows if row["section"] == NEEDS_YOU]
+    needing = [row for row in rows if row.get("section") == NEEDS_YOU]  # an older hub has none
     click.echo(f"Sessions:{_needing(needing, colour=colour)}")
     for word, count in sorted(words.items()):
         paint = colour_of(word)

@@ -7,7 +7,7 @@ import click
 from hitchpost.cli.common import each, sessions_argument
 from hitchpost.ops.sessions.remove import unarchive
 from hitchpost.ops.views.advice import way_on
-from hitchpost.ops.views.find import find, resolve
+from hitchpost.ops.views.find import find
 from hitchpost.ops.views.observe import observe
 from hitchpost.store.home import open_home
 from hitchpost.text import visible
@@ -20,9 +20,9 @@ def command(sessions: tuple[str, ...]) -> None:
     home = open_home()
 
     def unarchive_session(session: str) -> None:
-        before = find(home, session).record.name
-        record = unarchive(home, resolve(home, session), actor="cli")
-        now = "" if record.name == before else f" as {visible(record.name)}"
-        click.echo(f"{visible(before)}: brought back{now}; {way_on(observe(home, record.id))}")
+        before = find(home, session).record
+        record = unarchive(home, before.id, actor="cli")
+        now = "" if record.name == before.name else f" as {visible(record.name)}"
+        click.echo(f"{visible(before.name)}: brought back{now}; {way_on(observe(home, record.id))}")
 
     each(sessions, unarchive_session)

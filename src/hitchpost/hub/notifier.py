@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class NoSuchChannel(HitchpostError):
-    """Raised when a channel is asked for that is not set up."""
+    """Raised when no channel is there that a test message could go by."""
 
     exit_code = 3
     http_status = 404
@@ -72,6 +72,8 @@ class Notifier:
         self._began_at = datetime.now(UTC)
         self._began_s = time.monotonic()
         self._past = Past()
+        self._heard: set[str] = set()
+        """Sessions that it knows. A large home is not known all at once."""
         self._tasks, self._deliveries = Tasks("notifications"), Tasks("deliveries")
         self._effects: list[Effect] = []
         self._passed: list[dict[str, Any]] = []
@@ -81,13 +83,16 @@ class Notifier:
         self._is_troubled = False
 
     async def open(self) -> None:
-        """Read what earlier hubs did, accept what is so already, and listen from now on."""
+        """Read what earlier hubs did, accept what is so already, and listen from now on.
+
+        ``desk`` is there when everything that can fail is done.
+        """
         chosen = await self.do(self.choices.read)
         self.subscriptions = await self.do(Subscriptions, self.hub.home)
         self.options = options(self.settings, chosen)
         self._past = past = await self.do(self.journal.open)
-        self.desk = Desk(self.options.rules, past.known)
         await self._write({"what": journal.UP})
+        self.desk = Desk(self.options.rules, past.known)
         self._tasks.start(self._finish(past))
         if self.subscriptions.all:  # the library takes a tenth of a second to load, before the first message needs it
             self._tasks.start(self.do(self.subscriptions.public_key))
@@ -101,26 +106,31 @@ class Notifier:
 
     async def close(self) -> None:
         """What is on its way has a moment to arrive. What has not by then counts as not known."""
-        if self.desk is None:
-            return
-        self._unsubscribe()
-        self.hub.registry.rescan.on_turn = lambda: None
-        await self._tasks.close()
-        await self._deliveries.settle(LEAVE_S)
-        await self._write({"what": journal.DOWN})
+        if self.desk is not None:
+            self._unsubscribe()
+            self.hub.registry.rescan.on_turn = lambda: None
+            await self._tasks.close()
+            await self._deliveries.settle(LEAVE_S)
+            try:
+                await self._write({"what": journal.DOWN})
+            except OSError as error:
+                log.error("cannot write down that the hub leaves", error=str(error))
         self._thread.shutdown(wait=False)
 
     # what is heard ------------------------------------------------------------------------------------------------
 
     def _on_event(self, event: Event) -> None:
         if event["type"] == "session.removed":
+            self._heard.discard(event["sessionId"])
             self._take_effects(self._desk.hear(event["sessionId"], None, time.monotonic()))
         elif "session" in event:
             self._hear(event["session"])
 
     def _hear(self, shape: Mapping[str, Any]) -> None:
         news, now_s = of_session(shape), time.monotonic()
-        if news is not None and not self._desk.knows(news) and self._was_so_before(news, now_s):
+        is_early = shape["id"] not in self._heard or now_s - self._began_s <= self.options.grace_s
+        self._heard.add(shape["id"])
+        if news is not None and is_early and not self._desk.knows(news) and self._was_so_before(news):
             self._desk.accept(news)
         self._take_effects(self._desk.hear(shape["id"], news, now_s, seen=is_seen(shape)))
 
@@ -131,15 +141,13 @@ class Notifier:
                 self._passed.append({"what": journal.DROPPED, "key": key, "session": session_id, "why": PASSED})
                 self._wake.set()
 
-    def _was_so_before(self, news: News, now_s: float) -> bool:
+    def _was_so_before(self, news: News) -> bool:
         """Whether it is no news to this hub, which has just started: it was so before, and no hub left it untold.
 
         A hub that was killed left what it had noted, and what came after it had begun.
         """
         at = news.at
         if news.key in self._past.noted or at is None or at >= self._began_at:
-            return False
-        if now_s - self._began_s > self.options.grace_s:
             return False
         was_heard = not self._past.was_killed or at <= datetime.fromisoformat(self._past.up_at)
         return was_heard or self._began_at - at > timedelta(seconds=MISSED_S)
@@ -207,9 +215,8 @@ class Notifier:
             done = Outcome(channel.name, journal.FAILED, "too many are on their way", 0)
         else:
             done = await self._try(message, channel)
-        line = {"what": journal.OUTCOME, "id": message.id, "channel": done.channel}
         try:
-            await self._write({**line, "outcome": done.outcome, "why": done.why, "ms": done.ms})
+            await self._write(_outcome(message, done))
         except OSError as error:
             log.error("cannot write down what was told", error=str(error), channel=channel.name)
 
@@ -241,8 +248,7 @@ class Notifier:
                     self._send(message, channel)
                 else:
                     why = "the hub was killed while it was told; it is not told again"
-                    line = {"what": journal.OUTCOME, "id": message.id, "channel": name}
-                    await self._write({**line, "outcome": journal.UNKNOWN, "why": why, "ms": 0})
+                    await self._write(_outcome(message, Outcome(name, journal.UNKNOWN, why, 0)))
 
     async def _write(self, *lines: Mapping[str, Any]) -> None:
         if lines:
@@ -275,18 +281,14 @@ class Notifier:
         if not name:
             to = self._wanted()
         if not to:
-            raise NoSuchChannel(f"the channel {name!r} is not set up", "hitch notify lists what is")
+            what = f"the channel {name!r} is not set up" if name else "every channel is off"
+            raise NoSuchChannel(what, "hitch notify lists what is")
         message = trial(self.page)
         names = [channel.name for channel in to]
         await self._write({"what": journal.BEGUN, **message.as_json(), "keys": [], "channels": names})
         done = await asyncio.gather(*(self._try(message, channel, ()) for channel in to))
-        lines = [
-            {"what": journal.OUTCOME, "id": message.id, "channel": one.channel, "outcome": one.outcome, "why": one.why}
-            | {"ms": one.ms}
-            for one in done
-        ]
-        await self._write(*lines)
-        return list(done)
+        await self._write(*(_outcome(message, one) for one in done))
+        return done
 
 
 def _line(effect: Effect) -> dict[str, Any]:
@@ -295,6 +297,10 @@ def _line(effect: Effect) -> dict[str, Any]:
         about = {"session": news.session, "name": news.name, "kind": news.kind, "headline": news.headline}
         return {"what": journal.NOTED, "key": news.key, **about}
     return {"what": journal.DROPPED, "key": news.key, "session": news.session, "why": effect.why}
+
+
+def _outcome(message: Message, outcome: Outcome) -> dict[str, Any]:
+    return {"what": journal.OUTCOME, "id": message.id, **asdict(outcome)}
 
 
 async def opened(hub: Hub, settings: Settings, page: str) -> Notifier:

@@ -1,6 +1,6 @@
 """A session's headline: whose turn it is, in a word or two, what about, since when, and how it is shown.
 
-Every list, row, card and notification goes by it. The tables here are the only place that has its words.
+The page, ``hitch top`` and notifications go by it. The tables here are the only place that has its words.
 """
 
 from __future__ import annotations

@@ -13,8 +13,6 @@ from hitchpost.notify.published import BROWSER, TERMINAL, Published
 from hitchpost.notify.push import Push, Subscriptions
 from hitchpost.notify.webhook import Webhook
 
-PUSH = "push"
-"""All browsers that have subscribed."""
 Publish = Callable[[dict[str, Any]], None]
 
 

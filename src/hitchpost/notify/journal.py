@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from hitchpost.errors import MALFORMED
@@ -23,7 +24,6 @@ from hitchpost.store import files
 
 FOLDER, FILE = "notify", "log.jsonl"
 MOST_BYTES = 1 << 20
-KEPT_LINES = 1500
 UP, DOWN, NOTED, DROPPED, BEGUN, OUTCOME = "up", "down", "noted", "dropped", "begun", "outcome"
 SENT, FAILED, UNKNOWN = "sent", "failed", "unknown"
 
@@ -56,7 +56,8 @@ class Past:
         elif what == BEGUN:
             for key in line["keys"]:
                 self._handled(key)
-            self.unfinished[line["id"]] = (Message.from_json(line), list(line["channels"]))
+            if line["channels"]:
+                self.unfinished[line["id"]] = (Message.from_json(line), list(line["channels"]))
         elif what == OUTCOME and line["id"] in self.unfinished:
             channels = self.unfinished[line["id"]][1]
             if line["channel"] in channels:
@@ -76,19 +77,13 @@ class Journal:
         self.path = os.path.join(home, FOLDER, FILE)
 
     def open(self) -> Past:
-        """Make the file where it is not there, and say what it holds. A line that makes no sense is passed over."""
+        """Make the file where it is not there, and say what it holds."""
         folder = make_folder(os.path.dirname(os.path.dirname(self.path)))
         if not os.path.lexists(self.path):
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             files.sync_folder(folder)
         self._shorten()
-        past = Past()
-        for line in lines(self.path):
-            try:
-                past.add(line)
-            except MALFORMED:
-                continue
-        return past
+        return _past(lines(self.path))
 
     def write(self, entries: Iterable[Mapping[str, Any]]) -> None:
         """Durable when it returns."""
@@ -103,22 +98,29 @@ class Journal:
         if os.stat(self.path).st_size <= MOST_BYTES // 2:
             return
         every = lines(self.path)
-        past = Past()
-        for line in every:
-            try:
-                past.add(line)
-            except MALFORMED:
-                continue
-        older, newest = every[:-KEPT_LINES], every[-KEPT_LINES:]
+        past, texts = _past(every), [f"{json.dumps(line)}\n" for line in every]
+        sizes = accumulate(map(len, reversed(texts)))
+        newest = len(every) - sum(size <= MOST_BYTES // 2 for size in sizes)
         kept = [
-            line
-            for line in older
+            text
+            for line, text in zip(every[:newest], texts, strict=False)
             if (line.get("what") == NOTED and line.get("key") in past.noted)
             or (line.get("what") == BEGUN and line.get("id") in past.unfinished)
             or (line.get("what") == UP and line.get("at") == past.up_at)
         ]
-        text = "".join(json.dumps(line) + "\n" for line in (*kept, *newest))
+        text = "".join((*kept, *texts[newest:]))
         files.replace_file(self.path, text.encode())
+
+
+def _past(every: Iterable[Line]) -> Past:
+    """A line that makes no sense is passed over."""
+    past = Past()
+    for line in every:
+        try:
+            past.add(line)
+        except MALFORMED:
+            continue
+    return past
 
 
 def make_folder(home: str) -> str:

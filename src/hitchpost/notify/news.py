@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hitchpost.model.headline import NEWS, UNLISTED
+from hitchpost.model.headline import NEWS
 from hitchpost.model.run import TERMINAL
 from hitchpost.settings import NEWS_KINDS
 
@@ -45,11 +45,8 @@ class News:
 
 
 def of_session(shape: Mapping[str, Any]) -> News | None:
-    """None when there is nothing to tell: it works, rests, sleeps, or has ended as somebody wanted.
-
-    What an older version wrote into the index may have no rank.
-    """
-    if shape.get("rank", UNLISTED) > NEWS:
+    """None when there is nothing to tell: it works, rests, sleeps, or has ended as somebody wanted."""
+    if shape["rank"] > NEWS:
         return None
     return News(
         shape["id"],
@@ -65,7 +62,7 @@ def of_session(shape: Mapping[str, Any]) -> News | None:
 
 def is_seen(shape: Mapping[str, Any]) -> bool:
     """Whether somebody has looked since the headline holds."""
-    seen_at, since = _moment(shape.get("seen_at")), _moment(shape.get("since"))
+    seen_at, since = _moment(shape["seen_at"]), _moment(shape["since"])
     return seen_at is not None and since is not None and seen_at >= since
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from hitchpost.notify.message import Message
-from hitchpost.notify.post import checked, origin, parsed, post
+from hitchpost.notify.post import checked, origin, post
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,6 @@ class Ntfy:
 
     async def send(self, message: Message) -> str:
         server, _, topic = self.url.rstrip("/").rpartition("/")
-        parsed(server)
         value = {
             "topic": topic,
             "title": message.title,

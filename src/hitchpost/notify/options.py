@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import time
 from typing import Any
 
-from hitchpost.errors import MALFORMED
-from hitchpost.notify.journal import make_folder
+from hitchpost.errors import HitchpostError
+from hitchpost.notify.journal import FOLDER
 from hitchpost.notify.policy import Rules
-from hitchpost.settings import NEWS_KINDS, Settings, quiet_hours
+from hitchpost.settings import NEWS_KINDS, NOTIFY_CHECKS, Settings, quiet_hours
 from hitchpost.store import files
 
 FILE = "choices.json"
@@ -38,9 +38,8 @@ class Options:
 
 
 def options(settings: Settings, choices: Mapping[str, Any]) -> Options:
-    """Of what was checked already. A choice that makes no sense is passed over."""
-    table: dict[str, Any] = dict(settings.notify)
-    table |= {name: choices[name] for name in CHOSEN if name in choices}
+    """Of what was checked already."""
+    table: dict[str, Any] = {**settings.notify, **choices}
     usual = Rules()
     hours = table.get("quiet_hours", "")
     begin_end = quiet_hours(hours) if hours else None
@@ -59,15 +58,21 @@ class Choices:
     """What was chosen in the page, in a file of the home. Methods wait for the disk."""
 
     def __init__(self, home: str) -> None:
-        self.path = os.path.join(make_folder(home), FILE)
+        self.path = os.path.join(home, FOLDER, FILE)
 
     def read(self) -> dict[str, Any]:
-        """Empty when there is no file, or one that cannot be used."""
+        """Empty when there is no file, or one that cannot be used. A choice that makes no sense is passed over."""
         try:
             value = files.read_object(self.path)
-            return {name: value[name] for name in CHOSEN if name in value}
-        except (files.CannotRead, *MALFORMED):
+        except files.CannotRead:
             return {}
+        found = {}
+        for name in CHOSEN:
+            try:
+                found[name] = NOTIFY_CHECKS[name](value[name])
+            except (HitchpostError, KeyError):
+                continue
+        return found
 
     def write(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
         """Over what was chosen before. Returns all of it."""

@@ -12,12 +12,13 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 import h11
 
 from hitchpost.errors import HitchpostError
 from hitchpost.notify.channel import Undelivered
+from hitchpost.settings import address
 
 CONNECT_S, WHOLE_S = 5.0, 10.0
 MOST_ANSWER_BYTES = 64 << 10
@@ -39,13 +40,9 @@ class Answer:
 
 
 def parsed(url: str) -> SplitResult:
-    """Raises ``BadUrl`` unless it is a whole http or https URL of printable ASCII, without a name and password."""
-    try:
-        parts = urlsplit(url)
-        fine = parts.scheme in PORTS and parts.hostname and parts.port != 0 and parts.username is None
-    except ValueError:
-        fine = False
-    if not fine or not url.isascii() or not url.isprintable() or " " in url:
+    """Raises ``BadUrl``."""
+    parts = address(url)
+    if parts is None:
         raise BadUrl("expected an http:// or https:// address")
     return parts
 
@@ -74,6 +71,8 @@ async def post(url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         raise Undelivered(f"TLS failed: {error.reason or 'no reason given'}") from None
     except OSError as error:
         raise Undelivered(_why(error), again=not began) from None
+    except UnicodeError:  # a part of its name is too long
+        raise Undelivered("its host is not known") from None
     except h11.ProtocolError:
         raise Undelivered("what answers does not speak HTTP") from None
 
@@ -113,7 +112,10 @@ async def _exchange(
     while True:
         event = link.next_event()
         if event is h11.NEED_DATA:
-            link.receive_data(await reader.read(16 << 10))
+            data = await reader.read(16 << 10)
+            if not data and not status:
+                raise Undelivered("the connection ended without an answer")
+            link.receive_data(data)
         elif isinstance(event, h11.Response):
             status = event.status_code
         elif isinstance(event, h11.Data):
@@ -123,8 +125,6 @@ async def _exchange(
             parts_of_text.append(bytes(event.data))
         elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
             break
-    if not status:
-        raise Undelivered("the connection ended without an answer")
     return Answer(status, b"".join(parts_of_text).decode("utf-8", "replace"))
 
 

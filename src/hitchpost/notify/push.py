@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from urllib.parse import urlsplit
 
 from hitchpost.errors import MALFORMED, HitchpostError
@@ -84,7 +84,10 @@ def _is_loopback(host: str) -> bool:
 
 
 class Subscriptions:
-    """The file that has them, 0600, with the key that was made for this home once. Methods wait for the disk."""
+    """The file that has them, 0600, with the key that was made for this home once. Methods wait for the disk.
+
+    ``all`` is never changed, but replaced: the event loop may be reading it while a thread adds one.
+    """
 
     def __init__(self, home: str) -> None:
         self.path = os.path.join(make_folder(home), FILE)
@@ -99,13 +102,13 @@ class Subscriptions:
             return
         self.key = str(value.get("key", ""))
         entries = value.get("subscriptions")
-        self.all = {}
+        found: list[Subscription] = []
         for entry in entries if isinstance(entries, list) else ():
             try:
-                found = Subscription(**entry)
+                found.append(Subscription(**entry))
             except MALFORMED:
                 continue
-            self.all[found.id] = found
+        self.all = {one.id: one for one in found}
 
     def public_key(self) -> str:
         """Of the key that a browser subscribes for. Made when it is asked for first."""
@@ -121,17 +124,19 @@ class Subscriptions:
 
     def add(self, added: Subscription) -> None:
         """The oldest goes when there are ``MOST_SUBSCRIPTIONS``."""
-        self.all.pop(added.id, None)
-        self.all[added.id] = added
-        while len(self.all) > MOST_SUBSCRIPTIONS:
-            del self.all[next(iter(self.all))]
+        newest = [*self._others(added.id), added][-MOST_SUBSCRIPTIONS:]
+        self.all = {one.id: one for one in newest}
         self._write()
 
     def remove(self, subscription_id: str) -> bool:
-        if self.all.pop(subscription_id, None) is None:
+        if subscription_id not in self.all:
             return False
+        self.all = {one.id: one for one in self._others(subscription_id)}
         self._write()
         return True
+
+    def _others(self, subscription_id: str) -> list[Subscription]:
+        return [one for one in self.all.values() if one.id != subscription_id]
 
     def _write(self) -> None:
         entries = [asdict(entry) for entry in self.all.values()]
@@ -178,6 +183,17 @@ class Push:
         """What is sent, and the proof of who sends it. In a thread: the library may have to be loaded first."""
         from hitchpost.notify import push_crypto
 
-        body = push_crypto.encrypt(json.dumps(message.as_json()).encode(), self.to.p256dh, self.to.auth)
+        text = _fitted(message, push_crypto.MOST_TEXT_BYTES)
+        body = push_crypto.encrypt(text, self.to.p256dh, self.to.auth)
         expires_s = int(self.wall()) + PROOF_S
         return body, push_crypto.authorization(self.key, origin(self.to.endpoint), self.contact, expires_s)
+
+
+def _fitted(message: Message, most_bytes: int) -> bytes:
+    """The message as JSON. Letters may have four bytes: what a push service would not take is cut from its body."""
+    text = json.dumps(message.as_json(), ensure_ascii=False).encode()
+    if (over := len(text) - most_bytes) <= 0:
+        return text
+    mark = "…"
+    body = message.body.encode()[: -over - len(mark.encode())].decode(errors="ignore") + mark
+    return json.dumps(replace(message, body=body).as_json(), ensure_ascii=False).encode()

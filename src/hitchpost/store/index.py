@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 INDEX = "index.tsv"
 MAGIC = b"hitchpost index"
 TICK_NS = 2_000_000_000
-VERSION = 9
+VERSION = 10
+"""Another one whenever the fields of a line or of a shape are others: what an older version stored is not used."""
 NO_STAMP = "0"
 MOST_BYTES = 256 << 20
 

@@ -67,11 +67,19 @@ class Shown:
     def resize(self, cols: int, rows: int) -> str:
         """The terminal has another size from here on. What does not fit any more is scrolled away."""
         self.cols, self.height = min(max(cols, 1), MOST_COLUMNS), min(max(rows, 1), MOST_ROWS)
+        self._fit()
+        self._top, self._bottom = 0, self.height - 1
+        return self._taken()
+
+    def _fit(self) -> None:
         while len(self._rows) > self.height:
             self._scroll_away()
             self._y = max(0, self._y - 1)
-        self._top, self._bottom, self._x = 0, self.height - 1, min(self._x, self.cols - 1)
-        return self._taken()
+        self._move(self._x, self._y)
+
+    def _move(self, x: int, y: int) -> None:
+        """A place that was kept may be outside of the screen by now, if that has become smaller."""
+        self._x, self._y = min(x, self.cols), min(y, self.height - 1)
 
     def finish(self) -> str:
         """What is on the screen, when nothing more comes or bytes are missing here."""
@@ -246,7 +254,7 @@ class Shown:
         elif text == "\x1b7":
             self._saved = (self._x, self._y)
         elif text == "\x1b8":
-            self._x, self._y = self._saved
+            self._move(*self._saved)
         elif text in ("\x1bD", "\x1bE"):
             self._line_feed(keeps_column=text.endswith("D"))
         elif text == "\x1bM":
@@ -320,7 +328,7 @@ class Shown:
             case "s":
                 self._saved = (self._x, self._y)
             case "u":
-                self._x, self._y = self._saved
+                self._move(*self._saved)
 
     def _changed(self) -> _Row:
         row = self._row()
@@ -390,13 +398,15 @@ class Shown:
             elif not is_set and self._main is not None:
                 self._leave_alternate()
             elif not is_set:
-                self._x, self._y = self._saved
+                self._move(*self._saved)
 
     def _leave_alternate(self) -> None:
         self._tell_screen()
         assert self._main is not None
         self._rows, self._x, self._y = self._main
-        self._main, self._saved = None, (self._x, self._y)
+        self._main = None
+        self._fit()
+        self._saved = (self._x, self._y)
 
 
 def _has_no_width(letter: str) -> bool:

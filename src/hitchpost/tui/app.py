@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar
@@ -19,13 +21,15 @@ from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.notifications import SeverityLevel
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
-from textual.worker import Worker
+from textual.worker import Worker, WorkerError
 
 from hitchpost.errors import FAILURES, HitchpostError
 from hitchpost.model.headline import ENDED, NEEDS_YOU
 from hitchpost.ops.views.session_types import Session
+from hitchpost.text import visible
 from hitchpost.tui import deeds, rows, source
 from hitchpost.tui.dialogs import Confirm, Keys, Line, NewSession
 from hitchpost.tui.preview import Preview
@@ -37,6 +41,7 @@ SNOOZE_S = 3600.0
 AIM_S = 0.4
 """Who presses a key sooner has aimed at what was asked before."""
 EMPTY = "No sessions yet. n starts one in this folder."
+FOOT = "Enter attach  r reply  1-9 answer  s stop  R resume  n new  ? keys"
 KEYS = """\
 Enter   attach: enter its terminal        r   reply: send a prompt
 1-9     answer what it asks               a   answer in words
@@ -135,6 +140,10 @@ class Dashboard(App[None]):
         self.screen_stack[0].set_class(self.size.width < NARROW, "narrow")
 
     async def on_unmount(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            with suppress(WorkerError):
+                await self._following.wait()
         await asyncio.to_thread(self.preview.close)
 
     @property
@@ -199,7 +208,7 @@ class Dashboard(App[None]):
     def _say(self, counts: str) -> None:
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(f"{counts}  " if self.sessions else f"{EMPTY}  ", "bold")
-        text.append(f"{self.told_by}   Enter attach  r reply  1-9 answer  s stop  R resume  n new  ? keys", "dim")
+        text.append(f"{visible(self.told_by)}   {FOOT}", "dim")
         self.query_one("#foot", Static).update(text)
 
     # the one that is chosen ---------------------------------------------------------------------------------------
@@ -230,7 +239,7 @@ class Dashboard(App[None]):
         try:
             await self.preview.follow(session)
         except FAILURES as error:
-            self._show_picture(Text(str(error), "dim"))
+            self._show_picture(Text(visible(str(error)), "dim"))
 
     def _show_picture(self, picture: Text) -> None:
         self.query_one("#picture", Static).update(picture)
@@ -246,7 +255,7 @@ class Dashboard(App[None]):
         needing = [session["id"] for session in rows.sections(self.sessions.values(), self.wanted)[NEEDS_YOU]]
         needing = [key for key in needing if key in self._order]
         if not needing:
-            self.notify("Nobody needs you.")
+            self._tell("Nobody needs you.")
             return
         here = needing.index(self.chosen["id"]) if self.chosen and self.chosen["id"] in needing else -1
         self.list.highlighted = self._order.index(needing[(here + 1) % len(needing)])
@@ -263,17 +272,17 @@ class Dashboard(App[None]):
         session = self.chosen
         options = _options(session)
         if session is None or number > len(options):
-            self.notify("It asks nothing that has such an answer.", severity="warning")
+            self._tell("It asks nothing that has such an answer.", "warning")
             return
         if time.monotonic() - self._asked_at < AIM_S:
-            self.notify("It has just asked this. Look, then answer.", severity="warning")
+            self._tell("It has just asked this. Look, then answer.", "warning")
             return
         self._do(deeds.answer, session, options[number - 1])
 
     def action_answer_in_words(self) -> None:
         session = self.chosen
-        if session is None or not _options(session):
-            self.notify("It asks nothing.", severity="warning")
+        if session is None or not _request(session):
+            self._tell("It asks nothing.", "warning")
             return
         self._ask_line(f"Answer {session['name']}", _question(session), deeds.answer, session)
 
@@ -283,7 +292,7 @@ class Dashboard(App[None]):
             return
         if not session["takes_prompt"] or session["refusal"]:
             why = session["refusal"] or f"it is {session['label']}"
-            self.notify(f"{session['name']} takes no prompt now: {why}", severity="warning", markup=False)
+            self._tell(f"{session['name']} takes no prompt now: {why}", "warning")
             return
         self._ask_line(f"Prompt for {session['name']}", session["detail"], deeds.reply, session)
 
@@ -291,7 +300,14 @@ class Dashboard(App[None]):
         self._confirm("Stop {}? It gets 10 s to quit, then it is killed.", deeds.stop)
 
     def action_start_again(self) -> None:
-        self._confirm("Start {} again, with its conversation where it has one?", deeds.start_again)
+        if self.chosen is None:
+            return
+        if deeds.goes_on(self.chosen):
+            self._confirm("Resume {}, with its conversation?", deeds.start_again)
+        elif self.chosen["live"]:
+            self._confirm("Stop {}, and start it again from scratch?", deeds.start_again)
+        else:
+            self._confirm("Start {} again, from scratch?", deeds.start_again)
 
     def action_archive(self) -> None:
         self._confirm("Archive {}? It stays readable.", deeds.archive)
@@ -302,7 +318,7 @@ class Dashboard(App[None]):
 
     def action_snooze(self) -> None:
         if self.chosen is not None:
-            self._do(deeds.snooze, self.chosen, 0.0 if self.chosen["snoozed_until"] else SNOOZE_S)
+            self._do(deeds.snooze, self.chosen, 0.0 if rows.is_snoozed(self.chosen) else SNOOZE_S)
 
     def action_see(self) -> None:
         if self.chosen is not None:
@@ -364,25 +380,32 @@ class Dashboard(App[None]):
 
     async def _told(self, deed: Callable[[], str]) -> None:
         try:
-            self.notify(await asyncio.to_thread(deed), markup=False)
+            self._tell(await asyncio.to_thread(deed))
         except (*FAILURES, ValueError) as error:
             hint = f"; {error.hint}" if isinstance(error, HitchpostError) and error.hint else ""
-            self.notify(f"{error}{hint}", severity="error", markup=False)
+            self._tell(f"{error}{hint}", "error")
+
+    def _tell(self, text: str, severity: SeverityLevel = "information") -> None:
+        self.notify(visible(text), severity=severity, markup=False)
 
     def _outside(self, *words: str, paged: bool = False) -> None:
         """Another command of ours has the terminal meanwhile."""
         command = [sys.executable, "-m", "hitchpost", *words]
+        pager = shutil.which("less")
+        if paged and pager is None:
+            self._tell(f"less is not installed; hitch {' '.join(words)} prints it", "warning")
+            return
         with self.suspend():
-            if not paged:
+            if pager is None or not paged:
                 code = subprocess.run(command).returncode
             else:
                 made = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-                code = subprocess.run(["less", "-R", *PAGED.get(words[0], ())], stdin=made.stdout).returncode
+                code = subprocess.run([pager, "-R", *PAGED.get(words[0], ())], stdin=made.stdout).returncode
                 made.kill()
                 made.wait()
         self.refresh()
         if code and not paged:
-            self.notify(f"hitch {' '.join(words)} ended with code {code}", severity="warning", markup=False)
+            self._tell(f"hitch {' '.join(words)} ended with code {code}", "warning")
 
 
 PAGED = {"logs": ("+G",)}
@@ -404,10 +427,10 @@ def _options(session: Session | None) -> list[str]:
 
 def _question(session: Session) -> str:
     """What it asks, and the keys that answer it; empty where it asks nothing."""
-    keys = "   ".join(f"{number} {option}" for number, option in enumerate(_options(session), 1))
+    keys = "   ".join(f"{number} {visible(option)}" for number, option in enumerate(_options(session), 1))
     if session["section"] != NEEDS_YOU or not (session["detail"] or keys):
         return ""
-    return "\n".join(filter(None, (session["detail"], keys)))
+    return "\n".join(filter(None, (visible(session["detail"]), keys)))
 
 
 def run(home: str) -> None:

@@ -45,9 +45,13 @@ def stop(home: str, session: Session) -> str:
     return f"{_name(session)} is stopped"
 
 
+def goes_on(session: Session) -> bool:
+    """Whether ``start_again`` goes on with the conversation. Else it begins from scratch, and stops a live run."""
+    return RESUME in session["actions"]
+
+
 def start_again(home: str, session: Session) -> str:
-    """The same conversation where there is one to go on with, else from scratch."""
-    if RESUME in session["actions"]:
+    if goes_on(session):
         go_on(home, session["id"], settings.load(), actor=ACTOR, caller=os.environ)
         return f"{_name(session)} goes on with its conversation"
     begin_again(home, session["id"], settings.load(), actor=ACTOR, caller=os.environ)

@@ -11,6 +11,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label, Static
 
+from hitchpost.text import visible
+
 CLOSE = Binding("escape", "dismiss_with_nothing", "Close", show=False)
 
 
@@ -29,7 +31,7 @@ class Confirm(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Label(self.question, markup=False)
+            yield Label(visible(self.question), markup=False)
             yield Label("y  yes    n  no", classes="hint", markup=False)
 
     def action_yes(self) -> None:
@@ -50,9 +52,9 @@ class Line(ModalScreen[str]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Label(self.question, markup=False)
+            yield Label(visible(self.question), markup=False)
             if self.detail:
-                yield Label(self.detail, classes="hint", markup=False)
+                yield Label(visible(self.detail, keep_newlines=True), classes="hint", markup=False)
             yield Input()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

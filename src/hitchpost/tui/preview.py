@@ -40,33 +40,38 @@ class Preview:
             return
         where = run_folder(session_folder(self.home, session["id"]), session["run"])
         folder = os.path.join(where, wire.OUTPUT)
-        moved = asyncio.Event()
-        screen = await self._draw(RunScreen, folder, self._emulators, self._losses)
+        moved, screens = asyncio.Event(), list[RunScreen]()
         link: KeeperLink | None = None
+        over: asyncio.Future[None] | None = None
         try:
+            screen = await self._draw(self._opened, folder, screens)
             try:
                 link = await KeeperLink.connect(where, lambda kind, payload: moved.set() if kind == wire.POKE else None)
+                over = asyncio.ensure_future(link.lost())
+                over.add_done_callback(lambda _: moved.set())
             except NotReached:
                 pass  # it has ended
             while True:
                 moved.clear()
+                is_last = over is None or over.done()
                 end = await self._draw(_advanced, screen, folder)
                 self.show(await self._draw(_picture, screen))
-                if link is None:
+                if link is None or is_last:
                     return
                 link.follow(end)
-                over = asyncio.ensure_future(link.lost())
-                more = asyncio.ensure_future(moved.wait())
-                await asyncio.wait((over, more), return_when=asyncio.FIRST_COMPLETED)
-                more.cancel()
-                if over.done():
-                    link = None
-                over.cancel()
+                await moved.wait()
                 await asyncio.sleep(DRAW_EVERY_S)
         finally:
+            if over is not None:
+                over.cancel()
             if link is not None:
                 link.close()
-            self._thread.submit(screen.close)
+            self._thread.submit(_close, screens)
+
+    def _opened(self, folder: str, screens: list[RunScreen]) -> RunScreen:
+        """It is among ``screens``, too, for whoever has not waited until it was there."""
+        screens.append(RunScreen(folder, self._emulators, self._losses))
+        return screens[0]
 
     async def _draw(self, call: Callable[..., T], *args: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *args)
@@ -74,6 +79,11 @@ class Preview:
     def close(self) -> None:
         self._thread.submit(self._emulators.close)
         self._thread.shutdown(wait=True)
+
+
+def _close(screens: list[RunScreen]) -> None:
+    for screen in screens:
+        screen.close()
 
 
 def _advanced(screen: RunScreen, folder: str) -> int:

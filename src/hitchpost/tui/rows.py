@@ -51,6 +51,12 @@ def age(since: str | None, now: datetime) -> str:
     return f"{seconds // HOUR_S}h" if seconds < DAY_S else f"{seconds // DAY_S}d"
 
 
+def is_snoozed(session: Session) -> bool:
+    """The time stays in the session when it has passed."""
+    until = session["snoozed_until"]
+    return until is not None and datetime.fromisoformat(until) > datetime.now(UTC)
+
+
 def title(section: str, count: int, hidden: int) -> Text:
     more = f"  {hidden} more, f shows them" if hidden else ""
     return Text.assemble((f"{SECTIONS[section]} {count}", "bold"), (more, "dim"))

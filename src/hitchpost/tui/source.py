@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import WebSocketException
 
+from hitchpost.errors import FAILURES
 from hitchpost.hub.client import SOCKET, NoHub, ask
 from hitchpost.model.record import ALL
 from hitchpost.ops.views.listing import listing
@@ -26,34 +27,42 @@ GATHER_S = 0.1
 Sessions = Mapping[str, Session]
 
 
-async def sessions(home: str) -> AsyncIterator[tuple[str, Sessions]]:
+async def sessions(home: str) -> AsyncGenerator[tuple[str, Sessions], None]:
     """Whenever something has changed: all sessions by id, and in words who says so. For ever.
 
-    A hub that comes is used from then on, until it goes.
+    A hub that comes is used from then on, until it goes. Where nothing can be read, what was known last stays.
     """
     last: Sessions | None = None
+    trouble = ""
     while True:
         try:
             async for known in _from_hub(home):
                 yield "hub", known
                 last = None
-        except (OSError, NoHub, WebSocketException):
+        except (*FAILURES, WebSocketException):
             pass
-        known, took_s = await asyncio.to_thread(_look, home)
-        pause_s = max(LOOK_EVERY_S, REST * took_s)
-        if known != last:
-            last = known
-            yield "no hub" if pause_s < 2 * LOOK_EVERY_S else f"no hub, looks every {pause_s:.0f} s", known
+        pause_s, words = LOOK_EVERY_S, ""
+        try:
+            known, took_s = await asyncio.to_thread(_look, home)
+            pause_s = max(LOOK_EVERY_S, REST * took_s)
+        except FAILURES as error:
+            known, words = last or {}, f"cannot look: {error}"
+        if (known, words) != (last, trouble):
+            last, trouble = known, words
+            seldom = f"no hub, looks every {pause_s:.0f} s" if pause_s >= 2 * LOOK_EVERY_S else "no hub"
+            yield words or seldom, known
         await asyncio.sleep(pause_s)
 
 
 async def _from_hub(home: str) -> AsyncIterator[Sessions]:
-    """Raises ``OSError``, ``NoHub`` or ``WebSocketException`` when there is none, or no more."""
+    """Raises ``FAILURES`` or ``WebSocketException`` when there is none, or no more."""
     with ShortPath(home, SOCKET) as path:
         connection = await unix_connect(path, "ws://hub/ws", compression=None, max_size=None, open_timeout=2)
     async with connection:
         # first the connection, then the question: what changes in between is told
         listed: list[Session] = await asyncio.to_thread(ask, home, "GET", "/api/sessions?all=true")
+        if any("section" not in session for session in listed):
+            raise NoHub("the hub is an older one, which tells too little")
         known = {session["id"]: session for session in listed}
         yield dict(known)
         while True:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
+import shutil
 
 from hitchpost.errors import GitFailed, HitchpostError, Refused
+from hitchpost.system.scratch import scratch_folder
 from hitchpost.values import value
 from hitchpost.workspaces import git, refs, store
 from hitchpost.workspaces.changes import Changes, changes, seen
@@ -25,16 +26,17 @@ USUAL_BASES = ("main", "master")
 PROTOCOLS = "https:http:ssh:git:file"
 ALLOWED_URL = re.compile(r"(?:https?|ssh|git|file)://[^\s]+|/[^\s]*|(?:\w[\w.-]*@)?\w[\w.-]*:[^\s]+")
 IN_A_FOLDER = ("/", "file:")
-RECEIVE = "git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true -c receive.autogc=false receive-pack"
-"""In a folder of this machine git itself would run what that repository says."""
-PUSH_S = 300.0
-UP_TO_DATE, FAST_FORWARD, MERGED, CONFLICTS = "up-to-date", "fast-forward", "merge", "conflicts"
-BEFORE_A_LOOK = {
-    "GIT_AUTHOR_NAME": "hitchpost",
-    "GIT_AUTHOR_EMAIL": "hitchpost@localhost",
-    "GIT_COMMITTER_NAME": "hitchpost",
-    "GIT_COMMITTER_EMAIL": "hitchpost@localhost",
+NOT_RUN = {
+    "core.hooksPath": "/dev/null",
+    "core.alternateRefsCommand": "true",
+    "receive.autogc": "false",
+    "receive.denyCurrentBranch": "refuse",
 }
+RECEIVE = f"git {' '.join(f'-c {name}={text}' for name, text in NOT_RUN.items())} receive-pack"
+"""In a folder of this machine git itself would run what that repository says, such as filters for files that follow."""
+PUSH_S = 300.0
+PUSH_ROOM_BYTES = 1 << 20
+UP_TO_DATE, FAST_FORWARD, MERGED, CONFLICTS = "up-to-date", "fast-forward", "merge", "conflicts"
 
 
 @value
@@ -83,7 +85,7 @@ def plan(home: str, workspace: Workspace, into: str | None = None) -> Plan:
         source = str(view.head.commit)
         try:
             if found.count:
-                source = _commit(view, "look", BEFORE_A_LOOK)
+                source = _commit(view, "look", _as("hitchpost", "hitchpost@localhost"))
         except HitchpostError as error:
             refusal = str(error)
         base = into or default_base(tree.common, branch)
@@ -146,13 +148,16 @@ def push(home: str, workspace: Workspace, branch: str, progress: Progress = sile
         raise Refused(f"{tree.common} has no remote repository to push {branch} to")
     if ALLOWED_URL.fullmatch(where.url) is None or "::" in where.url:
         raise Refused(f"{where.address!r}, the address of {where.remote}, is none that can be pushed to")
-    with tempfile.TemporaryDirectory(prefix="hitchpost-git-") as folder:
+    folder = scratch_folder(home, PUSH_ROOM_BYTES)
+    try:
         env = own_folder(folder, tree.objects, new)
         mine = {name: env[name] for name in ("GIT_DIR", "GIT_OBJECT_DIRECTORY")}
         here = (f"--receive-pack={RECEIVE}",) if where.url.startswith(IN_A_FOLDER) else ()
         words = ("push", "--quiet", "--no-verify", *here, "--", where.url, f"{new}:refs/heads/{branch}")
         how = {"env": {**mine, "GIT_ALLOW_PROTOCOL": PROTOCOLS}, "timeout_s": PUSH_S, "progress": progress}
         git.run("/", *words, hooks="", **how)  # type: ignore[arg-type]
+    finally:
+        shutil.rmtree(folder)
     remote = f"refs/remotes/{where.remote}/{branch}"
     if refs.is_name(remote):
         git.run("/", "update-ref", remote, new, git_dir=tree.common, check=False)
@@ -188,11 +193,12 @@ def identity(common: str) -> dict[str, str]:
     name, email = _setting(common, "user.name"), _setting(common, "user.email")
     if not name or not email:
         raise Refused("git does not know your name and e-mail address; set user.name and user.email with git config")
-    return {f"GIT_{role}_{key}": text for role in ("AUTHOR", "COMMITTER") for key, text in _pairs(name, email)}
+    return _as(name, email)
 
 
-def _pairs(name: str, email: str) -> tuple[tuple[str, str], ...]:
-    return ("NAME", name), ("EMAIL", email)
+def _as(name: str, email: str) -> dict[str, str]:
+    who = {"NAME": name, "EMAIL": email}
+    return {f"GIT_{role}_{key}": text for role in ("AUTHOR", "COMMITTER") for key, text in who.items()}
 
 
 def _setting(common: str, key: str) -> str:

@@ -404,7 +404,8 @@ class Catalog(BaseModel):
 
 Kind = Literal["permission", "your-turn", "error", "failed", "finished", "hub"]
 ChannelName = Literal["browser", "push", "ntfy", "webhook", "command", "desktop", "terminal"]
-HalfADay = Annotated[float, Field(ge=0, le=43200, allow_inf_nan=False)]
+AnHour = Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)]
+ADay = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 Hours = Annotated[str, StringConstraints(pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9])?$")]
 
 
@@ -414,9 +415,9 @@ class NotificationChoices(Strict):
     kinds: list[Kind] | None = Field(default=None, max_length=20)
     sessions: dict[Name, Annotated[list[Kind], Field(max_length=20)]] | None = Field(default=None, max_length=1000)
     """The kinds for some sessions, by name or id."""
-    dwell_s: HalfADay | None = None
-    cooldown_s: HalfADay | None = None
-    group_s: HalfADay | None = None
+    dwell_s: AnHour | None = None
+    cooldown_s: ADay | None = None
+    group_s: AnHour | None = None
     quiet_hours: Hours | None = None
     """Such as 22:00-07:00, in the hub's own time zone; empty for none."""
     off: list[ChannelName] | None = Field(default=None, max_length=20)

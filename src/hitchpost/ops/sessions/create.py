@@ -86,7 +86,7 @@ def create(
             folder_dev=where.st_dev,
             folder_ino=where.st_ino,
             created_at=now,
-            description=spec.description or _task(spec.prompt or ""),
+            description=spec.description or task_of(spec.prompt or ""),
             runtime=spec.runtime,
             workspace_id=None if place is None else place.workspace_id,
             branch=branch,
@@ -134,7 +134,7 @@ def check_description(text: str) -> None:
         raise UsageError(f"the description is longer than {LONGEST_DESCRIPTION} characters", field="description")
 
 
-def _task(prompt: str) -> str:
+def task_of(prompt: str) -> str:
     """What a first prompt asks for, in its first line."""
     line = next(iter(prompt.strip().splitlines()), "")
     return visible(readable(line))[:LONGEST_TASK]

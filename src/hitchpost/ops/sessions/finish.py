@@ -12,6 +12,7 @@ from hitchpost.errors import Refused
 from hitchpost.model.facts import has_sandbox
 from hitchpost.model.status import BLOCKED, WORKING, status
 from hitchpost.ops.sessions.caller_inside import refuse_inside
+from hitchpost.ops.sessions.create import task_of
 from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.sessions.sandbox import not_brought, take_back
 from hitchpost.ops.sessions.stop import stop
@@ -36,8 +37,9 @@ class StillWorks(Refused):
     hint = "wait until it has finished, or stop it"
     cli_hint = "wait until it has finished, or use --force"
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"{name} is still working", self.hint)
+    def __init__(self, name: str, attention: str) -> None:
+        what = "is still working" if attention == WORKING else "waits for you in the middle of its work"
+        super().__init__(f"{name} {what}", self.hint)
 
 
 @value
@@ -99,7 +101,7 @@ def finish(home: str, session: str, steps: Steps, *, actor: str, progress: Progr
     seen = recover(home, session, actor=RECOVERY)
     refuse_inside(seen, "finish")
     if not steps.force and _works(seen):
-        raise StillWorks(seen.record.name)
+        raise StillWorks(seen.record.name, status(seen.facts, moments.now()).attention)
     workspace = _workspace(home, seen)
     if has_sandbox(seen.record.runtime):
         workspace = _brought_out(home, seen, workspace)
@@ -135,14 +137,14 @@ def finish(home: str, session: str, steps: Steps, *, actor: str, progress: Progr
 
 
 def message_of(seen: Observation) -> str:
-    """A commit's message, where a person gives none: what the session was told to do."""
-    record = seen.record
+    """A commit's message, where a person gives none: the session's description, which may come from its prompt."""
+    record, told = seen.record, seen.record.description
     try:
-        prompt = Session(seen.folder, actor="").first_prompt()
+        text, is_private = Session(seen.folder, actor="").first_prompt() or ("", False)
     except files.CannotRead:
-        prompt = None
-    text, is_secret = prompt or ("", False)  # what was to stand in no arguments stands in no commit
-    told = record.description or ("" if is_secret else text)
+        text, is_private = "", False
+    if is_private and told == task_of(text):
+        told = ""  # what was to stand in no arguments stands in no commit
     line = " ".join(told.strip().partition("\n")[0].split())
     if len(line) > LONGEST_SUBJECT:
         line = line[: LONGEST_SUBJECT - 1].rstrip() + "…"
@@ -150,6 +152,7 @@ def message_of(seen: Observation) -> str:
 
 
 def _works(seen: Observation) -> bool:
+    """Whether its turn goes on."""
     now = status(seen.facts, moments.now())
     return now.live and now.attention in (WORKING, BLOCKED)
 

@@ -12,7 +12,7 @@ from hitchpost.hub.http import schemas
 from hitchpost.hub.http.depends import Actor
 from hitchpost.hub.notifier import Notifier
 from hitchpost.notify import journal
-from hitchpost.notify.channels import PUSH, family
+from hitchpost.notify.channels import family
 from hitchpost.notify.push import subscription
 from hitchpost.settings import NEWS_KINDS, NOTIFY_CHANNELS
 
@@ -20,7 +20,7 @@ router = APIRouter()
 
 
 class NotificationsOff(HitchpostError):
-    """Raised when the hub could not read its notification files when it started."""
+    """Raised when the hub could not use its notification files when it started."""
 
     http_status = 503
     code = "unavailable"
@@ -110,8 +110,6 @@ async def shape_of(notifier: Notifier) -> dict[str, Any]:
         "channels": listed,
         "push_key": await notifier.do(notifier.subscriptions.public_key),
         "subscriptions": [
-            {"id": one.id, "created_at": one.created_at, "by": one.by}
-            for one in notifier.subscriptions.all.values()
-            if PUSH in there
+            {"id": one.id, "created_at": one.created_at, "by": one.by} for one in notifier.subscriptions.all.values()
         ],
     }
