@@ -54,6 +54,7 @@ def allow(window: Window) -> None:
     window.context.grant_permissions(["notifications"], origin=window.hub.url)
     box.get_by_role("button", name="Allow notifications").click()
     expect(box.get_by_text("Shows notifications while a page is open.")).to_be_visible()
+    expect(page.locator(".link.open")).to_be_attached()  # what the hub says before that, nobody hears
 
 
 def shown(window: Window) -> list[dict[str, Any]]:

@@ -109,3 +109,14 @@ test("who goes elsewhere from a dialog finds no dialog on the way back", () => {
   expect(visited).toEqual(["/?session=dev", "/?session=dev&new=1", "instead /?session=other"]);
   expect(route.value).toEqual({ ...LIST, session: "other" });
 });
+
+test("who is faster than the browser's way back goes on from there", () => {
+  go({ settings: true });
+  leaveDialog("settings");
+  go({ session: "dev" });
+  expect(visited).toEqual(["/?settings=1", "back"]);
+  address.search = "";
+  heard.get("popstate")?.();
+  expect(visited).toEqual(["/?settings=1", "back", "/?session=dev"]);
+  expect(route.value).toEqual({ ...LIST, session: "dev" });
+});

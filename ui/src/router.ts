@@ -54,11 +54,22 @@ export const route = signal(routeOf(location.search));
 type Dialog = "settings" | "creating" | "palette";
 export const NO_DIALOG: Record<Dialog, false> = { settings: false, creating: false, palette: false };
 
+/** While the entry of a dialog is being taken back, which a browser does in its own time: what is done after that. */
+let left: (() => void) | null = null;
+
 /** An entry of the history that this page made: there is one of ours before it. */
 const OURS = "ours";
 
 /** Show something else. `replace` is for what nobody wants to come back to. */
 export function go(change: Partial<Route>, how: "push" | "replace" = "push"): void {
+  if (left) {
+    const before = left;
+    left = () => {
+      before();
+      go(change, how);
+    };
+    return;
+  }
   const address = addressOf({ ...route.value, ...change });
   if (address === addressOf(route.value)) return;
   if (how === "push") history.pushState(OURS, "", address);
@@ -71,9 +82,6 @@ export function goFromDialog(change: Partial<Route>): void {
   const { settings, creating, palette } = route.value;
   go({ ...NO_DIALOG, ...change }, settings || creating || palette ? "replace" : "push");
 }
-
-/** What is done once the way back from a dialog is gone. */
-let left: (() => void) | null = null;
 
 /**
  * Close a dialog, then do something. Its entry of the history is taken back, so that Back needs no second step; a link
