@@ -31,13 +31,12 @@ AGENT = r"""#!/bin/bash
 # Plays an agent; its last argument is the prompt, which says what it has to do.
 say() { printf '\033[36m●\033[m %s\n' "$1"; }
 more() { printf '  \033[2m└ %s\033[m\n' "$1"; }
-report() { printf '\033]7501;state=%s\033\\' "$1"; }
-talk() { while :; do sleep 1000; done; }
+works() { printf '\n\033[2m  esc to interrupt\033[m\n'; stay; }
+stay() { while :; do sleep 1000; done; }
 prompt=${@: -1}
 printf '\033[1m› %s\033[m\n\n' "$prompt"
 case $prompt in
 *login*)
-    report working
     say "The session cookie is compared before it is decoded."
     more "src/login.py, line 9"
     sed -i 's/return cookie == stored/return hmac.compare_digest(decode(cookie), stored)/; 3i import hmac' src/login.py
@@ -48,22 +47,18 @@ case $prompt in
     say "Running the tests …"
     printf '\n\033[32m........................\033[m\n\033[32m24 passed\033[m in 1.84s\n\n'
     say "Now the other callers of is_signed_in"
-    talk ;;
+    works ;;
 *tax*)
-    report working
     say "Rates by country are in src/tax.py; they are from last year."
     more "a migration is needed"
     printf '\n\033[33mAllow this command?\033[m\n\n  ./manage migrate tax --apply\n\n'
-    printf '  \033[7m 1 \033[m yes   \033[7m 2 \033[m yes, always   \033[7m 3 \033[m no\n'
-    report blocked
-    talk ;;
+    printf '  \033[7m 1 \033[m yes   \033[7m 2 \033[m no\n'
+    stay ;;
 *guide*)
-    report working
     say "The guide now says how to run the shop behind a proxy."
     more "docs/guide.md, 12 lines"
     printf '\nAnything else?\n\n› '
-    report idle
-    talk ;;
+    stay ;;
 *index*)
     say "Building the index of products …"
     for n in 1 2 3 4 5 6; do printf '  %s0000 of 120000\n' "$n"; done
@@ -78,13 +73,40 @@ case $prompt in
     say "Version 2.4.0 is tagged."
     more "14 commits since 2.3.1" ;;
 *suite*)
-    report working
     printf 'tests/test_cart.py ......................\ntests/test_login.py ...........\ntests/test_search.py ....\n'
-    talk ;;
+    works ;;
 *)
-    talk ;;
+    works ;;
 esac
 """
+
+DESCRIBED = r"""
+title = "{title}"
+argv = ["{program}"]
+adapter = "rules"
+prompt_args = ["{{prompt}}"]
+ready_after_s = 0.1
+
+[rules]
+version = 1
+
+[[screen]]
+state = "working"
+find = ['esc to interrupt']
+
+[[screen]]
+state = "blocked"
+kind = "permission"
+find = ['Allow this command\?']
+message_from = 'Allow this command\?\s+(?P<text>[^\n]+)'
+options = {{ yes = "1", no = "2" }}
+
+[[screen]]
+state = "idle"
+find = ['^› ?$']
+rows = 2
+"""
+TITLES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "opencode": "opencode", "aider": "aider"}
 
 SOURCES = {
     "src/login.py": '"""Who is signed in."""\n\nfrom base64 import b64decode as decode\n\n\n'
@@ -139,16 +161,16 @@ def demo() -> Iterator[str]:
     home = DEMO / "home"
     for name in [one for one in os.environ if one.startswith(("HITCHPOST_", "TMUX", "GIT_"))]:
         del os.environ[name]
-    (DEMO / "bin").mkdir()
-    for name in ("claude", "codex", "gemini", "opencode", "aider"):
-        agent = DEMO / "bin" / name
-        agent.write_text(AGENT)
-        agent.chmod(0o755)
+    program, agents = DEMO / "agent", DEMO / "config/hitchpost/agents"
+    program.write_text(AGENT)
+    program.chmod(0o755)
+    agents.mkdir(parents=True)
+    for name, title in TITLES.items():
+        (agents / f"{name}.toml").write_text(DESCRIBED.format(title=title, program=program))
     os.environ |= {
         "HOME": str(DEMO),
         "HITCHPOST_HOME": str(home),
         "XDG_CONFIG_HOME": str(DEMO / "config"),
-        "PATH": f"{DEMO}/bin:{os.environ['PATH']}",
         "TZ": "UTC",
     }
     make_repository(DEMO / "shop")
