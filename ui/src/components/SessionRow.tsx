@@ -1,5 +1,6 @@
 import { useRef } from "preact/hooks";
 import { renaming } from "../actions";
+import { requestOf } from "../answers";
 import { menuOf, select, selectTo } from "../rail";
 import { NEWS, type Session } from "../shapes";
 import { labelOf, minute, now, open, owner } from "../store";
@@ -36,7 +37,7 @@ export function SessionRow({ session, chosen, picked, picking }: Props) {
   };
   return (
     <li
-      class={`row${chosen ? " chosen" : ""}${picked ? " picked" : ""}`}
+      class={`row${chosen ? " chosen" : ""}${picked ? " picked" : ""}${mine && requestOf(session) ? " asks" : ""}`}
       data-session={session.id}
       data-record={session.record}
       onContextMenu={showMenu}
