@@ -94,7 +94,7 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
             ))}
           {offers.some(({ name }) => name === "stop") && session.live ? (
             <button type="button" onClick={() => cancel(session)}>
-              Cancel…
+              Stop and archive…
             </button>
           ) : null}
           {owner.value ? (
@@ -118,10 +118,10 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
 const isOfNow = (session: Session): boolean =>
   session.section !== WORKING && session.section !== QUIET && !requestOf(session);
 
-/** How much it has changed, where that is known. */
+/** How much it has changed, where that is known: in a folder that is not its own, others change something too. */
 function Size({ session }: { session: Session }) {
   const size = useSizeOfChanges(session);
-  if (!size) return null;
+  if (!size || session.workspace.id === null) return null;
   return (
     <span class="counts">
       <ins>+{size.added}</ins> <del>−{size.deleted}</del>
