@@ -32,9 +32,10 @@ class KeyAnswers:
         if choice not in keys:
             return {"ok": False, "why": f"expected one of {', '.join(keys)}, but got {choice}"}
         pressed_at = time.monotonic()
-        await self._watching.link.press(keys[choice])
+        left = self._watching.ask_anew(SCREEN)  # whatever becomes of the key, this request is answered
+        await self._watching.link.press(keys[choice], alone=True)
         deadline = time.monotonic() + SHOWN_S
-        while self._asked() is asked:
+        while self._asked() is left:
             if time.monotonic() > deadline:
                 return {"ok": False, "why": f"the key for {choice} was pressed, but the question is still shown"}
             await asyncio.sleep(LOOK_S)

@@ -61,9 +61,9 @@ class KeeperLink:
         """Type a text and press Enter. The log's offset before it. Raises ``NotTyped``."""
         return await self._typed("type", text=text, enter=enter)
 
-    async def press(self, keys: str) -> int:
-        """Press keys, just as they are. Raises ``NotTyped``."""
-        return await self._typed("press", keys=keys)
+    async def press(self, keys: str, *, alone: bool = False) -> int:
+        """Press keys, just as they are; ``alone``: only if nobody else's are on their way. Raises ``NotTyped``."""
+        return await self._typed("press", keys=keys, alone=alone)
 
     async def _typed(self, op: str, **fields: object) -> int:
         number, self._next = self._next, self._next + 1

@@ -14,7 +14,7 @@ from hitchpost.errors import FAILURES, HitchpostError
 from hitchpost.model import attention
 from hitchpost.model.attention import DELIVERED_S, LIMIT, WORKING, Evidence
 from hitchpost.store.session import Session
-from hitchpost.values import asdict
+from hitchpost.values import asdict, replace
 from hitchpost.watcher.adapter import OSC, Adapter
 from hitchpost.watcher.limits import ends_at
 from hitchpost.watcher.link import KeeperLink
@@ -81,6 +81,8 @@ class Watching:
         elif kind == "osc7501":
             self.seq = event["seq"]
             self.adapter.on_osc7501(event["report"])
+        elif kind == "keys":
+            self.adapter.on_keys()
         elif kind == "ping":
             self.link.tell("pong")
         elif kind == "asked":
@@ -122,6 +124,12 @@ class Watching:
     def forget(self, source: str) -> None:
         if self.evidence.pop(source, None) is not None:
             self._judge()
+
+    def ask_anew(self, source: str) -> Evidence:
+        """What a source asks gets another name: an answer to the one before counts no more."""
+        self.evidence[source] = replace(self.evidence[source], request=self.new_request())
+        self._judge()
+        return self.evidence[source]
 
     def delivered(self, at: float | None = None) -> None:
         """A prompt or an answer has gone to the agent: it works, even if it has not said so since ``at``, or yet."""
