@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
+import socket
 import sys
 import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hitchpost import wire
+from hitchpost.errors import Refused
+from hitchpost.ops.sessions.answer import answer
+from hitchpost.runtimes.link import Link
+from hitchpost.system.shortpath import ShortPath
+from hitchpost.watcher import codex_words as words
 from tests.ground import Ground, Truth
 from tests.support import eventually
-from tests.watched import ask, begin, link, report
+from tests.watched import ask, begin, link, report, say
 
 AGENT = """
 import os, sys, tty
@@ -140,3 +149,47 @@ def test_of_two_answers_to_one_request_the_second_does_not_count_for_the_same_qu
     eventually(lambda: answered(session, "no", asked(session, "rm x", but=name))["ok"], 60)
     eventually(lambda: given(ground) == ["rm x y", "rm x n"], 60)
     ground.end(session)
+
+
+def test_a_command_answers_what_it_has_read_and_nothing_that_was_asked_since(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+):
+    session = begin(ground, say("blocked") + "cat\n", adapter="claude")
+    connect = Link.connect
+    with closing(permission(session, "touch q")):
+        asked(session, "Bash: touch q")
+        session.kill_keeper(signal.SIGSTOP)
+        with closing(permission(session, "rm -r /")) as second:
+
+            def connected(folder: str) -> Link:
+                session.kill_keeper(signal.SIGCONT)
+                return connect(folder)
+
+            monkeypatch.setattr(Link, "connect", connected)
+            with pytest.raises(Refused):
+                answer(str(ground.home), session.id, "yes", actor="test")
+            monkeypatch.setattr(Link, "connect", connect)
+            asked(session, "Bash: rm -r /")
+            answer(str(ground.home), session.id, "no", actor="test")
+            eventually(lambda: b"deny" in second.recv(65536), 60)
+    told = [(line["choice"], line["question"]) for line in session.story() if line["event"] == "answered"]
+    assert told == [("no", "Bash: rm -r /")]
+    ground.end(session)
+
+
+def permission(session: Truth, command: str) -> socket.socket:
+    """A hook of the agent that asks for a permission, up to its answer. The keeper has heard it, or will at once."""
+    payload = json.dumps({"tool_name": "Bash", "tool_input": {"command": command}})
+    hook = socket.socket(socket.AF_UNIX)
+    hook.settimeout(60)
+    with ShortPath(str(session.run()), wire.SOCKET) as path:
+        hook.connect(path)
+    hook.sendall(wire.hello("control", 0, 0) + wire.request(1, "hook", name="PermissionRequest", payload=payload))
+    return hook
+
+
+def test_an_option_is_shown_without_what_a_terminal_obeys_and_given_as_it_was_written():
+    options = [{"label": "yes\x1b[2J\u202e"}]
+    asked = words.asked(words.INPUT, {"questions": [{"id": "q", "question": "?", "options": options}]}, [], 7)
+    assert asked is not None
+    assert asked.answers == {"yes [2J": {"answers": {"q": {"answers": ["yes\x1b[2J\u202e"]}}}}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hitchpost.errors import MALFORMED
-from hitchpost.model.attention import PERMISSION, QUESTION
+from hitchpost.model.attention import PERMISSION, QUESTION, plain
 
 ALLOW, ALWAYS, DENY = "yes", "always", "no"
 DECISIONS = {ALLOW: "accept", ALWAYS: "acceptForSession", DENY: "decline"}
@@ -122,7 +122,7 @@ def _question(told: dict[str, Any], number: Any) -> Asked:
         return Asked(number, QUESTION, text)
     name = str(questions[0].get("id") or "")
     labels = [str(option.get("label")) for option in questions[0].get("options") or () if isinstance(option, dict)]
-    return Asked(number, QUESTION, text, {label: _chosen(name, label) for label in labels}, question=name)
+    return Asked(number, QUESTION, text, {plain(label): _chosen(name, label) for label in labels}, question=name)
 
 
 def _chosen(question: str, answer: str) -> dict[str, Any]:
