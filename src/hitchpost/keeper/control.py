@@ -28,7 +28,7 @@ KEY_S = 1.0
 """So long after a key was pressed, what the screen shows may be older than what the key did."""
 NO_KEYS = (b"\x1b[I", b"\x1b[O", b"\x1b[M", b"\x1b[<")
 """How a terminal begins to tell of its focus and of the mouse."""
-OTHERS_KEYS = "somebody has just typed in the terminal; look at the session before you try again"
+OTHERS_KEYS = "somebody has just typed in the terminal"
 
 
 class Control:
@@ -214,17 +214,18 @@ class Control:
 
         ``alone``: not behind keys whose effect the screen may not show yet.
         """
-        why = "the agent has ended" if self.keeper.run.exited else None
-        if why is None and alone:
-            why = self._why_not_alone()
-        why = why or self._type(client, number, keys.encode())
-        if why is not None:
-            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why})
-
-    def _why_not_alone(self) -> str | None:
-        if time.monotonic() - self._key_at < KEY_S:
-            return OTHERS_KEYS
-        return UNREAD if self.keeper.typing.waiting_bytes or self.keeper.source.unread_bytes() else None
+        wait_s = self._key_at + KEY_S - time.monotonic() if alone else 0.0
+        if self.keeper.run.exited:
+            refused: dict[str, object] = {"why": "the agent has ended"}
+        elif wait_s > 0:
+            refused = {"why": OTHERS_KEYS, "wait_s": wait_s}
+        elif alone and (self.keeper.typing.waiting_bytes or self.keeper.source.unread_bytes()):
+            refused = {"why": UNREAD}
+        else:
+            why = self._type(client, number, keys.encode())
+            refused = {"why": why} if why is not None else {}
+        if refused:
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, **refused})
 
     def _type(self, client: Client, number: object, *items: bytes | float) -> str | None:
         """Queue what is typed; the receipt comes when it was read. Why it cannot be queued, if so."""
