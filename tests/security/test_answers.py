@@ -136,6 +136,7 @@ def test_an_answer_to_what_was_answered_in_the_terminal_does_not_count_for_the_s
         assert answered(session, "yes", name)["ok"] is False
     eventually(lambda: answered(session, "no", asked(session, "rm x", but=name))["ok"], 60)
     eventually(lambda: given(ground) == ["rm x y", "rm x n"], 60)
+    assert len([line for line in session.story() if line.get("message") == "rm x"]) == 1, "another name is no news"
     ground.end(session)
 
 
@@ -193,3 +194,10 @@ def test_an_option_is_shown_without_what_a_terminal_obeys_and_given_as_it_was_wr
     asked = words.asked(words.INPUT, {"questions": [{"id": "q", "question": "?", "options": options}]}, [], 7)
     assert asked is not None
     assert asked.answers == {"yes [2J": {"answers": {"q": {"answers": ["yes\x1b[2J\u202e"]}}}}
+
+
+def test_what_codex_wants_to_run_is_told_whole():
+    told = {"command": "/bin/bash -lc 'cd /etc && cat a || rm -r b'", "commandActions": [{"command": "cat a"}]}
+    asked = words.asked(words.COMMAND, told, [], 7)
+    assert asked is not None
+    assert asked.text == "run cd /etc && cat a || rm -r b"

@@ -160,7 +160,7 @@ class Link:
 
 
 def _connect(sock: socket, path: str, timeout_s: float) -> None:
-    """A keeper that has not come to hear all who wait is there. Raises ``OSError``; ``TimeoutError`` when time is up."""
+    """A keeper that has not heard all who wait is there. Raises ``OSError``; ``TimeoutError`` when time is up."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:

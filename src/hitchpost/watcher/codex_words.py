@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,10 +98,13 @@ def asked(method: str, told: dict[str, Any], changes: list[str], number: Any) ->
 
 
 def _command(told: dict[str, Any]) -> str:
-    """As the model has written it, without the shell that runs it."""
-    actions = [action.get("command") for action in told.get("commandActions") or () if isinstance(action, dict)]
-    found = [action for action in actions if isinstance(action, str)]
-    return " && ".join(found) if found else str(told.get("command") or "a command")
+    """As the model has written it, without the shell that runs it. Codex's own summary of it may leave parts out."""
+    command = str(told.get("command") or "a command")
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    return words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else command
 
 
 def _decisions(method: str, told: dict[str, Any]) -> dict[str, Any]:

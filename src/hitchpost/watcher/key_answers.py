@@ -26,9 +26,11 @@ class KeyAnswers:
             title = self._adapter.agent.title
             return {"ok": False, "why": f"{title} cannot be answered from outside; attach to it instead"}
         asked, pressed_at = self._asked(), 0.0
+        if asked is None or request not in ("", asked.request):
+            return {"ok": False, "why": NOTHING_ASKED}
         while not pressed_at:
             found = self._adapter.match(await self._adapter.seen())
-            if asked is None or found is None or self._asked() is not asked or request not in ("", asked.request):
+            if found is None or self._asked() is not asked:
                 return {"ok": False, "why": NOTHING_ASKED}
             keys = dict(found.rule.options)
             if choice not in keys:

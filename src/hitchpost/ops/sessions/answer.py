@@ -17,7 +17,7 @@ def answer(home: str, session: str, choice: str, *, actor: str, request: str = "
     """Answer ``request``, or what its report asks now. Exactly once: what is gone or answered is ``Refused``."""
     seen = find(home, session)
     name, report = seen.record.name, seen.facts.report
-    request = request or (report.request if report is not None else "")
+    request = request or (report.request if report is not None else None) or ""
     try:
         with Link.connect(seen.run_folder) as link:
             asked = {"choice": choice, "request": request, "message": message}
