@@ -24,20 +24,22 @@ HITCH = ROOT / ".venv" / "bin" / "hitch"
 CHROMIUM = "/usr/bin/chromium"
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-color-profile=srgb"]
 WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
-MOST_BYTES = 150_000
+MOST_BYTES = 160_000
 PATIENCE_S = 30.0
 
 AGENT = r"""#!/bin/bash
-# Plays an agent; its last argument is the prompt, which says what it has to do.
+# Plays an agent; the line that it reads says what it has to do.
 say() { printf '\033[36m●\033[m %s\n' "$1"; }
 more() { printf '  \033[2m└ %s\033[m\n' "$1"; }
-report() { printf '\033]7501;state=%s\033\\' "$1"; }
-talk() { while :; do sleep 1000; done; }
-prompt=${@: -1}
-printf '\033[1m› %s\033[m\n\n' "$prompt"
+works() { printf '\n\033[2m  esc to interrupt\033[m\n'; stay; }
+busy() { printf '\033[2m  esc to interrupt\033[m'; sleep 1; printf '\r\033[K'; }
+stay() { while :; do sleep 1000; done; }
+stty -echo
+printf '› '
+read -r prompt
+printf '\r\033[1m› %s\033[m\n\n' "$prompt"
 case $prompt in
 *login*)
-    report working
     say "The session cookie is compared before it is decoded."
     more "src/login.py, line 9"
     sed -i 's/return cookie == stored/return hmac.compare_digest(decode(cookie), stored)/; 3i import hmac' src/login.py
@@ -48,43 +50,68 @@ case $prompt in
     say "Running the tests …"
     printf '\n\033[32m........................\033[m\n\033[32m24 passed\033[m in 1.84s\n\n'
     say "Now the other callers of is_signed_in"
-    talk ;;
+    works ;;
 *tax*)
-    report working
     say "Rates by country are in src/tax.py; they are from last year."
     more "a migration is needed"
     printf '\n\033[33mAllow this command?\033[m\n\n  ./manage migrate tax --apply\n\n'
-    printf '  \033[7m 1 \033[m yes   \033[7m 2 \033[m yes, always   \033[7m 3 \033[m no\n'
-    report blocked
-    talk ;;
+    printf '  \033[7m 1 \033[m yes   \033[7m 2 \033[m no\n'
+    stay ;;
 *guide*)
-    report working
     say "The guide now says how to run the shop behind a proxy."
     more "docs/guide.md, 12 lines"
     printf '\nAnything else?\n\n› '
-    report idle
-    talk ;;
+    stay ;;
 *index*)
     say "Building the index of products …"
     for n in 1 2 3 4 5 6; do printf '  %s0000 of 120000\n' "$n"; done
+    busy
     kill -SEGV $$ ;;
 *lint*)
     say "ruff check src tests"
     printf '\n\033[1msrc/tax.py\033[m:14:5: \033[31mF841\033[m local variable rate is never used\n'
     printf '\033[1msrc/cart.py\033[m:31:9: \033[31mB006\033[m a list is the default of an argument\n'
     printf '\033[1msrc/login.py\033[m:2:1: \033[31mF401\033[m os is imported and never used\n\nFound 3 errors.\n'
+    busy
     exit 1 ;;
 *release*)
     say "Version 2.4.0 is tagged."
-    more "14 commits since 2.3.1" ;;
+    more "14 commits since 2.3.1"
+    busy ;;
 *suite*)
-    report working
     printf 'tests/test_cart.py ......................\ntests/test_login.py ...........\ntests/test_search.py ....\n'
-    talk ;;
+    works ;;
 *)
-    talk ;;
+    works ;;
 esac
 """
+
+DESCRIBED = r"""
+title = "{title}"
+argv = ["{program}"]
+adapter = "rules"
+ready_after_s = 0.1
+
+[rules]
+version = 1
+
+[[screen]]
+state = "working"
+find = ['esc to interrupt']
+
+[[screen]]
+state = "blocked"
+kind = "permission"
+find = ['Allow this command\?']
+message_from = 'Allow this command\?\s+(?P<text>[^\n]+)'
+options = {{ yes = "1", no = "2" }}
+
+[[screen]]
+state = "idle"
+find = ['^› ?$']
+rows = 2
+"""
+TITLES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "opencode": "opencode", "aider": "aider"}
 
 SOURCES = {
     "src/login.py": '"""Who is signed in."""\n\nfrom base64 import b64decode as decode\n\n\n'
@@ -102,7 +129,7 @@ SESSIONS: list[dict[str, Any]] = [
     {"name": "lint", "agent": "claude", "branch": "lint", "prompt": "run lint"},
     {"name": "tests", "agent": "codex", "prompt": "run the whole suite"},
     {"name": "release", "agent": "gemini", "prompt": "tag the release"},
-    {"name": "upgrade", "agent": "aider", "branch": "upgrade", "command": ["upgrade the libraries"]},
+    {"name": "upgrade", "agent": "aider", "branch": "upgrade", "prompt": "upgrade the libraries"},
 ]
 WORDS = {
     "auth": "running",
@@ -139,16 +166,16 @@ def demo() -> Iterator[str]:
     home = DEMO / "home"
     for name in [one for one in os.environ if one.startswith(("HITCHPOST_", "TMUX", "GIT_"))]:
         del os.environ[name]
-    (DEMO / "bin").mkdir()
-    for name in ("claude", "codex", "gemini", "opencode", "aider"):
-        agent = DEMO / "bin" / name
-        agent.write_text(AGENT)
-        agent.chmod(0o755)
+    program, agents = DEMO / "agent", DEMO / "config/hitchpost/agents"
+    program.write_text(AGENT)
+    program.chmod(0o755)
+    agents.mkdir(parents=True)
+    for name, title in TITLES.items():
+        (agents / f"{name}.toml").write_text(DESCRIBED.format(title=title, program=program))
     os.environ |= {
         "HOME": str(DEMO),
         "HITCHPOST_HOME": str(home),
         "XDG_CONFIG_HOME": str(DEMO / "config"),
-        "PATH": f"{DEMO}/bin:{os.environ['PATH']}",
         "TZ": "UTC",
     }
     make_repository(DEMO / "shop")
@@ -206,20 +233,29 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def take_wide(browser: Browser, home: str, scheme: str) -> None:
     page = signed_in(browser, home, scheme, viewport=WIDE)
+    page.locator(".cards .card, .home .card").first.wait_for()
+    shoot(page, f"home-{scheme}")
+    page.keyboard.press("Control+k")
+    page.locator(".palette [role=option]").first.wait_for()
+    shoot(page, f"palette-{scheme}", leave_focus=True)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Settings and keys").first.click()
+    page.get_by_role("dialog").wait_for()
+    shoot(page, f"settings-{scheme}")
+    page.keyboard.press("Escape")
     open_session(page, "auth", "other callers")
     shoot(page, f"list-{scheme}")
     page.get_by_role("button", name="Diff").click()
     page.locator(".patch .added").first.wait_for()
     shoot(page, f"diff-{scheme}")
+    page.get_by_role("button", name="Close the panel").click()
     open_session(page, "lint", "Found 3 errors.")
-    page.get_by_role("button", name="Diff").click()
     shoot(page, f"crash-{scheme}")
+    open_session(page, "checkout", "Allow this command?")
     page.get_by_role("button", name="Timeline").click()
     page.locator(".timeline li").first.wait_for()
     shoot(page, f"timeline-{scheme}")
-    page.get_by_role("button", name="Timeline").click()
-    open_session(page, "checkout", "Allow this command?")
-    open_session(page, "guide", "Anything else?")
+    page.get_by_role("button", name="Close the panel").click()
     page.get_by_role("button", name="Grid").click()
     for text in ("other callers", "Allow this command?", "Anything else?", "tests/test_search.py"):
         page.locator(".cell", has_text=text).wait_for()
@@ -252,9 +288,13 @@ def take_new(browser: Browser, home: str, scheme: str) -> None:
 
 
 def signed_in(browser: Browser, home: str, scheme: str, **options: Any) -> Page:
+    """The page with every section of the list unfolded."""
     context = browser.new_context(color_scheme=scheme, reduced_motion="reduce", timezone_id="UTC", **options)  # type: ignore[arg-type]
     page = context.new_page()
     page.goto(client.ask(home, "POST", "/api/launch-code")["launch_url"])
+    page.locator(".row").first.wait_for()
+    for folded in page.locator(".part-head .fold[aria-expanded=false]").all():
+        folded.click()
     page.locator(".row").nth(len(SESSIONS) - 1).wait_for()
     return page
 
@@ -265,10 +305,11 @@ def open_session(page: Page, name: str, shows: str) -> None:
     page.locator(f".pane[aria-label='{name}'] .xterm-rows", has_text=shows).wait_for()
 
 
-def shoot(page: Page, name: str) -> None:
+def shoot(page: Page, name: str, leave_focus: bool = False) -> None:
     """The pointer is out of the way, and nothing has the focus."""
-    page.mouse.move(0, 0)
-    page.evaluate("document.activeElement?.blur()")
+    page.mouse.move(700, 4)
+    if not leave_focus:
+        page.evaluate("document.activeElement?.blur()")
     page.screenshot(path=INTO / f"{name}.png", animations="disabled", caret="hide")
 
 

@@ -1,4 +1,4 @@
-"""Writes ``ui/src/shapes.ts`` from the hub's own OpenAPI and WebSocket messages: ``script/ui shapes``.
+"""Writes ``ui/src/shapes.ts`` from the hub's own OpenAPI, WebSocket messages and words: ``script/ui shapes``.
 
 With ``--check`` it only compares.
 """
@@ -17,10 +17,11 @@ from hitchpost.hub.core import Hub
 from hitchpost.hub.http.app import build
 from hitchpost.hub.http.messages import ClientMessage, HubMessage
 from hitchpost.hub.http.tokens import Tokens
+from hitchpost.model import headline
 
 FILE = Path(__file__).parents[1] / "ui" / "src" / "shapes.ts"
 HEAD = """/**
- * What REST and the WebSocket take and give, made by `script/ui shapes` from the hub's schemas; not to be edited.
+ * What REST and the WebSocket take and give, and words of the model, made by `script/ui shapes`; not to be edited.
  * Fields and words that are not known here are to be ignored.
  */
 """
@@ -47,6 +48,20 @@ def messages() -> tuple[dict[str, Schema], dict[str, Schema]]:
     return unions, parts
 
 
+def words() -> str:
+    """What the page takes from the model's tables."""
+    listed = ", ".join(f"{json.dumps(name)}: {json.dumps(title)}" for name, title in headline.SECTIONS.items())
+    return f"""/** The parts of a list, in their order, and what they are called. */
+export const SECTIONS = {{ {listed} }} as const;
+
+/** The last rank that a person is told of. */
+export const NEWS = {headline.NEWS};
+
+/** The statuses of which a person is told no more once somebody has looked. */
+export const SEEN: readonly string[] = {json.dumps(list(headline.SEEN))};
+"""
+
+
 def whole() -> str:
     """The text of the file. Raises ``ValueError`` when a message has the name of something else of REST."""
     rest = document()["components"]["schemas"]
@@ -63,7 +78,7 @@ def fields(schema: Schema) -> set[str]:
 
 def written(shapes: dict[str, Schema], unions: dict[str, Schema]) -> str:
     types = [f"export type {name} = {type_of(schema)};\n" for name, schema in unions.items()]
-    return "\n".join([HEAD, *(interface(name, shapes[name]) for name in sorted(shapes)), *types])
+    return "\n".join([HEAD, *(interface(name, shapes[name]) for name in sorted(shapes)), *types, words()])
 
 
 def interface(name: str, schema: Schema) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,10 @@ ready_after_s = 1
 """
 
 
-def say(state: str, more: str = "") -> str:
+def say(state: str, more: str = "", message: str = "") -> str:
     """A line of a shell script that reports a state."""
-    return f"printf '\\033]7501;state={state}{more}\\a'\n"
+    text = f":msg={b64encode(message.encode()).decode()}" if message else ""
+    return f"printf '\\033]7501;state={state}{more}{text}\\a'\n"
 
 
 def begin(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from tests.browser.windows import Window, expect
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
+from tests.watched import say
 
 __all__ = ["agent_home", "model"]
 LONG_MS = 60_000
@@ -144,8 +144,7 @@ def test_a_permission_is_shown_and_answered_in_the_page(
 
 def test_what_an_agent_says_is_only_text_on_one_line(ground: Ground, window: Window) -> None:
     text = "<img src=x onerror=window.harm=1>\nsecond \u202e line"
-    report = f"state=blocked:kind=question:msg={base64.b64encode(text.encode()).decode()}"
-    dev = ground.begin_sh(f"printf '\\033]7501;{report}\\033\\\\'; exec sleep 1000", name="dev")
+    dev = ground.begin_sh(f"{say('blocked', ':kind=question', text)}exec sleep 1000", name="dev")
     headline = window.row("dev").locator(".headline")
     expect(headline).to_have_text("Question <img src=x onerror=window.harm=1> second line")
     assert window.page.evaluate("window.harm") is None

@@ -70,7 +70,7 @@ class Walk:
         expect(self.window.row("failed")).to_be_visible()
         self.look("list")
         self.dialog("new session", "New")
-        self.dialog("help", "Keys and settings")
+        self.dialog("help", "Settings and keys")
         self.window.open_session("failed")
         self.window.expect_shown("oh")
         self.look("crash")

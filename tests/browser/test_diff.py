@@ -7,9 +7,10 @@ from pathlib import Path
 from tests.browser.windows import Window, expect
 from tests.ground import Ground, Truth
 from tests.repos import Repo
+from tests.watched import say
 
-READER = """stty -echo; while read line; do
-    case $line in *block) printf '\\033]7501;state=blocked\\033\\\\';; esac
+READER = f"""stty -echo; while read line; do
+    case $line in *block) {say("blocked")};; esac
     echo "<$line>"
 done"""
 
@@ -29,11 +30,26 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
     repo.write("src/<b>new.txt", "first\n")
     expect(page.locator(".changed-files")).to_contain_text("src/<b>new.txt")
 
-    # by mouse
+    # its keys are not the page's, wherever the focus was left
+    patches = page.locator(".patch")
+    for key, at in (("n", 0), ("n", 1), ("p", 0)):
+        page.keyboard.press(key)
+        expect(patches.nth(at)).to_be_focused()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+    # by mouse; what is typed outlives a hub that does not answer
     page.get_by_role("option", name="return 2").click()
     comment = page.get_by_label("Comment on src/shop.py line 2")
     expect(comment).to_be_focused()
     comment.fill("Why not 3?")
+    page.route("**/diff", lambda route: route.abort())
+    repo.write("src/<b>new.txt", "first\nsecond\n")
+    trouble = page.locator(".panel-body .trouble")
+    expect(trouble).to_have_text("the hub does not answer")
+    page.unroute("**/diff")
+    repo.write("src/<b>new.txt", "first\n")
+    expect(trouble).to_have_count(0)
+    expect(comment).to_have_value("Why not 3?")
     page.keyboard.press("Enter")
     patch = page.get_by_role("listbox", name="Patch of src/shop.py")
     expect(patch).to_be_focused()
@@ -51,8 +67,8 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
     # by keyboard, and refused: the agent asks for a permission
     patch.focus()
     page.keyboard.press("Home")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
+    for key in ("j", "j", "k", "Enter"):
+        page.keyboard.press(key)
     comment.fill("now block")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Send 1 comment").click()
@@ -79,6 +95,8 @@ def test_a_file_that_was_viewed_is_folded_until_it_changes_again(ground: Ground,
     file = page.get_by_role("region", name="a.py")
     expect(file.locator(".added .code-string")).to_have_text('"two"')
     expect(file.locator(".added .code-comment")).to_have_text("# why")
+    # the list's folds have a mark of their own
+    assert file.locator(".fold").evaluate("fold => getComputedStyle(fold, '::before').content") == "none"
     added = file.get_by_role("option", name="two")
     expect(added).to_have_attribute("data-is", "1")
     file.get_by_label("Viewed").check()
@@ -102,6 +120,10 @@ def test_finish_says_what_will_happen_and_does_only_that(ground: Ground, repo: R
     page.get_by_role("button", name="Diff").click()
     page.get_by_role("button", name="Finish…").click()
     dialog = page.get_by_role("dialog", name="Finish dev")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    page.get_by_role("button", name="Finish…").click()
     expect(dialog.get_by_label("Commit 2 files on fix")).to_be_checked()
     expect(dialog.get_by_label("Merge fix into")).to_be_checked()
     expect(dialog.get_by_label("Push")).to_be_disabled()

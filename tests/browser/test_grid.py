@@ -13,6 +13,7 @@ from tests.browser.windows import Window, colour, expect
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.support import eventually
+from tests.watched import say
 
 SIZES: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1440, "height": 900}},
@@ -73,9 +74,8 @@ def test_looking_at_the_grid_resizes_no_agent(
 
 
 def test_the_grid_has_every_live_session_in_its_colours_and_a_click_opens_one(ground: Ground, window: Window) -> None:
-    blocked = r"printf '\033]7501;state=blocked:kind=permission\033\\'; "
     red = r"printf '\033[48;2;200;10;20m%1900s\033[1;1H\033[mI am one' ' '; "
-    one = ground.begin_sh(f"{red}{blocked}exec cat", name="one")
+    one = ground.begin_sh(f"{red}{say('blocked', ':kind=permission')}exec cat", name="one")
     two = ground.begin_sh("echo I am two; exec cat", name="two")
     over = ground.begin_sh("echo I am over; exit 0", name="over")
     over.ended()

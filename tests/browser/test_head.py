@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 import shutil
 from collections.abc import Callable
 
 import pytest
 
-from tests.browser.test_look import box
-from tests.browser.windows import Window, expect
+from tests.browser.windows import Window, box, expect, style
 from tests.ground import Ground, alive
 from tests.hubs import HubProcess
 from tests.repos import Repo
 from tests.support import eventually
+from tests.watched import say
 
 TASK = "Fix the login: encoded cookies are refused"
 WORDS = {
     "answer": "Answer",
+    "look": "Go to terminal",
     "reply": "Reply",
     "review": "Review",
     "resume": "Resume",
@@ -31,9 +31,9 @@ WORDS = {
 PANELS = ("review", "explain")
 
 
-def reported(state: str, text: str) -> str:
-    message = base64.b64encode(text.encode()).decode()
-    return f"printf '\\033]7501;state={state}:msg={message}\\033\\\\'"
+def word(action: str, live: bool) -> str:
+    """What asks first says so."""
+    return WORDS[action] + ("…" if live and action == "restart" else "")
 
 
 def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
@@ -41,7 +41,7 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
 ) -> None:
     page = window.page
     wish = {
-        "command": ["sh", "-c", f"{reported('idle', '')}; exec cat"],
+        "command": ["sh", "-c", f"{say('idle')}exec cat"],
         "folder": str(repo.path),
         "branch": "fix-auth",
     }
@@ -51,8 +51,9 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
         new.write("one\ntwo\n")
     failed = ground.begin_sh("echo oh; exit 3", name="failed")
     assert failed.ended() == "failed"
-    busy = ground.begin_sh(f"{reported('working', 'on it')}; exec cat", name="busy")
-    for name in ("fixer", "failed", "busy"):
+    busy = ground.begin_sh(f"{say('working', message='on it')}exec cat", name="busy")
+    asks = ground.begin_sh(f"{say('blocked')}exec cat", name="asks")
+    for name in ("fixer", "failed", "busy", "asks"):
         window.open_session(name)
         told = hub.ask("GET", f"/api/sessions/{name}")
         expect(page.locator(".toolbar h2")).to_have_text(name)
@@ -63,9 +64,24 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
         page.get_by_label(f"More for {name}").click()
         rest = [action for action in told["actions"][1:] if action not in PANELS]
         offered = page.locator(".menu[open] [data-action]")
-        expect(offered).to_have_text([WORDS[action] for action in rest])
+        expect(offered).to_have_text([word(action, told["live"]) for action in rest])
         page.keyboard.press("Escape")
+        # what works turns, unless nothing is to move
+        signs = (page.locator(".toolbar .glyph"), window.row(name).locator(".dot"))
+        turns = "turn" if name == "busy" else "none"
+        assert {style(sign, "animation-name") for sign in signs} == {turns}
+        page.emulate_media(reduced_motion="reduce")
+        assert {style(sign, "animation-name") for sign in signs} == {"none"}
+        page.emulate_media(reduced_motion="no-preference")
+    page.locator(".tools .first").click()
+    expect(page.locator(".pane .xterm-helper-textarea")).to_be_focused()
     window.tab("fixer").locator(".tab-name").click()
+    # a deed of its row opens the drawer, and Back closes it
+    window.choose("fixer", "Review")
+    expect(page.locator(".side-panel")).to_be_visible()
+    page.go_back()
+    expect(page.locator(".side-panel")).to_have_count(0)
+    expect(page.locator(".toolbar h2")).to_have_text("fixer")
     expect(page.locator(".toolbar .task")).to_have_text(TASK)
     expect(page.locator(".about .where")).to_contain_text("fix-auth")
     page.get_by_role("button", name="Diff").click()
@@ -80,7 +96,8 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
     expect(looks.page.locator(".toolbar .task")).to_have_text(TASK)
     expect(looks.page.locator("[data-action]")).to_have_count(0)
     hub.ask("POST", "/api/sessions/fixer/stop")
-    ground.end(busy)
+    for session in (busy, asks):
+        ground.end(session)
 
 
 def test_a_session_whose_folder_is_gone_is_not_offered_a_restart(

@@ -12,14 +12,14 @@ from tests.browser.windows import Window, colour, expect
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
+from tests.watched import say
 
 DOTS = {"green": "rgb(76, 183, 130)", "orange": "rgb(240, 161, 50)"}
-SAYS = "printf '\\033]7501;state={}\\033\\\\'; exec sleep 1000"
 
 
 def test_a_session_has_the_same_colour_in_ps_and_in_the_page(ground: Ground, hub: HubProcess, window: Window) -> None:
     says = {"blocked": "blocked", "waiting": "idle", "running": "working"}
-    made = {word: ground.begin_sh(SAYS.format(state), name=word) for word, state in says.items()}
+    made = {word: ground.begin_sh(f"{say(state)}exec sleep 1000", name=word) for word, state in says.items()}
     expected = {"blocked": "orange", "waiting": "orange", "running": "green"}
     headlines = {"blocked": "Needs you", "waiting": "Your turn", "running": "Working"}
     for word, name in expected.items():
@@ -47,7 +47,7 @@ def test_a_viewer_sees_no_action_that_it_cannot_do(ground: Ground, windows: Call
     expect(window.row("failed").locator(".dot")).to_be_visible()
     may = {"open-session", "tab-name", "tab-close", "back", "grid-toggle", "sign-out", "brand", "fold", "count"}
     may |= {"palette-hint", "card-name"}
-    words = {"Why", "Timeline", "Diff", "?", "Keys and settings", "Search the terminal", "Download the recording"}
+    words = {"Why", "Timeline", "Diff", "?", "Settings and keys", "Search the terminal", "Download the recording"}
     for name in ("live", "failed"):
         window.open_session(name)
         expect(page.locator(".toolbar .label")).to_contain_text("running" if name == "live" else "failed")

@@ -12,6 +12,7 @@ from tests.browser.windows import Window, colour, expect
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
+from tests.watched import say
 
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
 GREEN = "rgb(76, 183, 130)"
@@ -80,11 +81,10 @@ def test_the_list_is_live_and_counts_active_and_suspended_sessions(ground: Groun
 
 
 def test_who_wants_something_comes_first(ground: Ground, window: Window) -> None:
-    says = "printf '\\033]7501;state={}\\033\\\\'; sleep 1000"
     calm = ground.begin_sh("sleep 1000", name="calm")
     failed = ground.begin_sh("exit 3", name="failed")
-    blocked = ground.begin_sh(says.format("blocked"), name="blocked")
-    waiting = ground.begin_sh(says.format("idle"), name="waiting")
+    blocked = ground.begin_sh(f"{say('blocked')}sleep 1000", name="blocked")
+    waiting = ground.begin_sh(f"{say('idle')}sleep 1000", name="waiting")
     expect(window.label("failed")).to_have_text("failed: command exited with code 3")
     expect(window.label("blocked")).to_contain_text("needs you")
     expect(window.row("waiting").locator(".headline")).to_have_text("Your turn")

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator
 
 from hitchpost.agents import catalog
 from tests.browser.test_barriers import AXE, EVERY_RULE, PHONE, WIDE, barriers
-from tests.browser.windows import Window, expect
+from tests.browser.windows import Window, expect, style
 from tests.cli.own_agents import own_agent
 from tests.ground import Ground
 from tests.hubs import HubProcess
@@ -127,6 +127,7 @@ def test_values_survive_every_switch(repo: Repo, dialog: NewDialog) -> None:
     expect(dialog.branch).to_have_value("hello")
     dialog.branch.fill("fix-auth")
     dialog.more()
+    assert style(dialog.box.locator(".more"), "margin-left") == "0px"
     dialog.name.fill("fixer")
     dialog.choose("Bash")
     before = dialog.values()
@@ -316,12 +317,14 @@ def test_the_dialog_has_an_address_and_back_closes_it(hub: HubProcess, window: W
     dialog.open()
     assert page.url == f"{hub.url}/?new=1"
     dialog.prompt.fill("half a thought")
+    dialog.project.fill("/some/where")
     page.go_back()
     expect(dialog.box).to_have_count(0)
-    assert page.url == f"{hub.url}/"
+    expect(page).to_have_url(f"{hub.url}/")
     page.go_forward()
     expect(dialog.prompt).to_have_value("half a thought")
-    page.keyboard.press("Escape")
+    expect(dialog.project).to_have_value("/some/where")
+    dialog.prompt.press("Escape")
     expect(dialog.box).to_have_count(0)
     expect(page).to_have_url(f"{hub.url}/")
     dialog.open()
@@ -332,7 +335,7 @@ def test_the_dialog_has_an_address_and_back_closes_it(hub: HubProcess, window: W
     expect(dialog.prompt).to_be_focused()
     page.keyboard.press("Escape")
     expect(dialog.box).to_have_count(0)
-    assert page.url == f"{hub.url}/"
+    expect(page).to_have_url(f"{hub.url}/")
 
 
 def test_who_may_only_look_starts_nothing(hub: HubProcess, windows: Callable[..., Window]) -> None:

@@ -54,10 +54,17 @@ def allow(window: Window) -> None:
     window.context.grant_permissions(["notifications"], origin=window.hub.url)
     box.get_by_role("button", name="Allow notifications").click()
     expect(box.get_by_text("Shows notifications while a page is open.")).to_be_visible()
+    expect(page.locator(".link.open")).to_be_attached()  # what the hub says before that, nobody hears
 
 
 def shown(window: Window) -> list[dict[str, Any]]:
     return window.page.evaluate(SHOWN)
+
+
+def told(window: Window) -> list[dict[str, Any]]:
+    """What the hub has said to the page that is open."""
+    window.page.evaluate("0")  # lets events come in
+    return [event for event in window.wires[-1].events if event["type"] == "notification"]
 
 
 def of_worker(window: Window) -> tuple[CDPSession, str]:
@@ -78,14 +85,14 @@ def of_worker(window: Window) -> tuple[CDPSession, str]:
 
 
 def test_an_open_page_shows_what_the_hub_tells_once_allowed_by_a_click(ground: Ground, window: Window) -> None:
-    ground.begin_sh("exit 3", name="early").ended()
-    window.page.wait_for_timeout(0)
-    assert window.page.evaluate("Notification.permission") != "granted"
+    ground.begin_sh("exit 3", name="early")
+    eventually(lambda: told(window), 20, "the hub's message")
+    assert shown(window) == []
     allow(window)
     dev = ground.begin_sh("exit 3", name="dev")
     (one,) = eventually(lambda: shown(window), 20, "a notification")
     assert (one["title"], one["body"], one["session"]) == ("dev: Failed", "command exited with code 3", dev.id)
-    again = next(event for event in window.wires[-1].events if event["type"] == "notification")
+    again = told(window)[0]
     assert (again["id"], again["to"]) == (one["tag"], "browser")
 
 
@@ -111,6 +118,12 @@ def test_a_click_opens_that_session_in_the_page(ground: Ground, window: Window) 
     allow(window)
     dev = ground.begin_sh("echo oh; exit 3", name="dev")
     eventually(lambda: shown(window), 20, "a notification")
+    page, dialog = window.page, window.page.get_by_role("dialog")
+    prompt = dialog.get_by_label("What should be done?")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    page.keyboard.press("n")
+    prompt.fill("half a thought")
     worker = window.context.service_workers[0]
     # a click by the desktop cannot be made here: the worker gets the very event that one is
     worker.evaluate(
@@ -119,9 +132,26 @@ def test_a_click_opens_that_session_in_the_page(ground: Ground, window: Window) 
             dispatchEvent(new NotificationEvent("notificationclick", { notification }));
         }"""
     )
-    expect(window.page.locator(".pane")).to_have_attribute("aria-label", "dev")
-    assert window.page.url == f"{window.hub.url}/?session={dev.id}"
+    expect(page.locator(".pane")).to_have_attribute("aria-label", "dev")
+    assert page.url == f"{window.hub.url}/?session={dev.id}"
     assert shown(window) == []
+    # the dialog that was in the way is closed, keeps what was typed, and can be left again
+    expect(dialog).to_have_count(0)
+    page.get_by_role("button", name="New", exact=True).click()
+    expect(prompt).to_have_value("half a thought")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(page).to_have_url(f"{window.hub.url}/?session={dev.id}")
+    window.choose("dev", "Rename…")
+    expect(dialog).to_be_visible()
+    worker.evaluate(
+        """async () => {
+            const [page] = await clients.matchAll({ includeUncontrolled: true });
+            page.postMessage({ open: "" });
+        }"""
+    )
+    expect(page.locator(".pane")).to_have_count(0)
+    expect(dialog).to_have_count(0)
 
 
 def test_settings_choose_kinds_quiet_hours_and_ways_and_try_them(window: Window) -> None:

@@ -12,11 +12,10 @@ from tests.agents.conftest import agent_home, model
 from tests.agents.driving import Driven
 from tests.agents.homes import AgentHome
 from tests.browser.test_barriers import AXE, EVERY_RULE, PHONE, barriers
-from tests.browser.test_head import reported
-from tests.browser.test_look import box, style
-from tests.browser.windows import Window, expect
+from tests.browser.windows import Window, box, expect, style
 from tests.ground import Ground
 from tests.support import eventually
+from tests.watched import say
 
 __all__ = ["agent_home", "model"]
 SIDEWAYS: dict[str, Any] = {**PHONE, "viewport": {"width": 844, "height": 390}}
@@ -143,7 +142,7 @@ def test_fingers_have_keys_and_a_mouse_has_none(
 
 
 def test_a_bar_at_the_bottom_leads_everywhere(ground: Ground, windows: Callable[..., Window]) -> None:
-    asks = [ground.begin_sh(f"{reported('idle', '')}; exec cat", name=name) for name in ("one", "two")]
+    asks = [ground.begin_sh(f"{say('idle')}exec cat", name=name) for name in ("one", "two")]
     busy = ground.begin_sh("echo busy; exec cat", name="busy")
     window = windows(**PHONE)
     page = window.page
@@ -152,6 +151,7 @@ def test_a_bar_at_the_bottom_leads_everywhere(ground: Ground, windows: Callable[
     place = box(bar)
     assert place["y"] + place["height"] == 844
     expect(bar.get_by_role("button", name="Needs you")).to_have_text("Needs you2")
+    assert style(bar.get_by_role("button", name="Needs you"), "margin") == "0px"
     seen = set()
     for _ in asks:
         bar.get_by_role("button", name="Needs you").tap()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 from collections.abc import Callable
@@ -11,24 +10,24 @@ from typing import Any
 from playwright.sync_api import Locator
 
 from tests.browser.test_barriers import AXE, EVERY_RULE, ONLY_COLOURS, PHONE, barriers
-from tests.browser.windows import Window, expect
+from tests.browser.windows import Window, box, expect
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.repos import Repo
 from tests.support import eventually
+from tests.watched import say
 
 ECHO = 'stty -echo; echo "I am $0"; while read line; do echo "<$line>"; done'
 
 
 def says(state: str, message: str = "") -> str:
-    text = f":msg={base64.b64encode(message.encode()).decode()}" if message else ""
-    return f"printf '\\033]7501;state={state}{text}\\033\\\\'; exec sleep 1000"
+    return f"{say(state, message=message)}exec sleep 1000"
 
 
 def on_word(*states: str) -> str:
     """An agent that reports one state after the other, the next whenever it is sent a line."""
-    steps = "; read line; ".join(f"printf '\\033]7501;state={state}\\033\\\\'" for state in states)
-    return f"stty -echo; {steps}; exec sleep 1000"
+    steps = "read line\n".join(map(say, states))
+    return f"stty -echo; {steps}exec sleep 1000"
 
 
 def ended(ground: Ground, script: str, name: str) -> Truth:
@@ -88,11 +87,9 @@ def test_sections_have_counts_that_filter_and_ended_is_folded(ground: Ground, wi
     expect(page.locator(".row .name")).to_have_text(["done", "works", "quits"])
 
     # one line each
-    tall = window.row("works").bounding_box()
+    tall = box(window.row("works"))
     window.set_view("One line each", True)
-    low = window.row("works").bounding_box()
-    assert tall is not None
-    assert low is not None
+    low = box(window.row("works"))
     assert low["height"] < 30 < tall["height"]
     expect(window.row("works").locator(".where")).to_be_hidden()
     shot(window, "compact")
@@ -194,12 +191,23 @@ def test_a_row_is_pinned_snoozed_and_renamed(ground: Ground, hub: HubProcess, wi
     window.choose("second", "Snooze until tomorrow")
     expect(window.part("Quiet").locator(".name")).to_have_text(["second"])
 
-    # in place: Enter keeps the new name, Escape the old one
-    window.choose("first", "Rename")
-    field = page.get_by_label("New name of first")
+    # the menu gives the focus back, also after a deed
+    more = page.get_by_label("Menu of first").and_(page.get_by_role("button"))
+    for key in ("Escape", "Enter"):
+        more.press("Enter")
+        item = page.get_by_role("menuitem", name="Unpin", exact=True)
+        item.press(key)
+        expect(item).to_have_count(0)
+        expect(more).to_be_focused()
+    expect(window.row("first").get_by_label("pinned")).to_have_count(0)
+
+    # Enter keeps the new name, Escape the old one
+    window.choose("first", "Rename…")
+    field = page.get_by_role("dialog", name="Rename first").get_by_label("Name")
     expect(field).to_be_focused()
     field.fill("renamed")
     field.press("Escape")
+    expect(field).to_have_count(0)
     expect(window.row("first")).to_be_visible()
     window.row("first").locator(".open-session").focus()
     page.keyboard.press("F2")
@@ -208,10 +216,10 @@ def test_a_row_is_pinned_snoozed_and_renamed(ground: Ground, hub: HubProcess, wi
     expect(window.row("renamed")).to_be_visible()
     expect(field).to_have_count(0)
     told = hub.ask("GET", f"/api/sessions/{first.id}")
-    assert (told["name"], told["pinned"]) == ("renamed", True)
+    assert (told["name"], told["pinned"]) == ("renamed", False)
     # a name that is taken is refused, and the old one stays
-    window.choose("renamed", "Rename")
-    page.get_by_label("New name of renamed").fill("second")
+    window.choose("renamed", "Rename…")
+    page.get_by_label("Name", exact=True).fill("second")
     page.keyboard.press("Enter")
     expect(page.locator(".notice")).to_contain_text("second")
     expect(window.row("renamed")).to_be_visible()
@@ -236,6 +244,17 @@ def test_several_are_selected_stopped_archived_and_seen(ground: Ground, hub: Hub
     window.leave_list()
     expect(bar).to_have_count(0)
     expect(page.locator(".row .name")).to_have_text(["failed", "b"])
+    # what is folded between two is not selected with them
+    window.part("Working").locator(".fold").click()
+    window.unfold("Ended")
+    expect(page.locator(".row")).to_have_count(3)
+    window.row("failed").locator(".open-session").click(modifiers=["Control"])
+    page.locator(".row .open-session").last.click(modifiers=["Shift"])
+    expect(bar).to_contain_text("3 selected")
+    expect(page.locator(".row .pick:checked")).to_have_count(3)
+    page.get_by_role("button", name="Select none").click()
+    for part in ("Working", "Ended"):
+        window.part(part).locator(".fold").click()
     window.choose("failed", "Select")
     bar.get_by_role("button", name="Mark as seen").click()
     window.leave_list()
@@ -246,8 +265,15 @@ def test_several_are_selected_stopped_archived_and_seen(ground: Ground, hub: Hub
         page.keyboard.press("x")
     expect(bar).to_contain_text("3 selected")
     bar.get_by_role("button", name="Archive 3").click()
-    page.get_by_role("dialog").get_by_role("button", name="Archive", exact=True).click()
+    window.leave_list()
     expect(page.locator(".row .name")).to_have_text(["b"])
+    notice = page.locator(".notice", has_text="Archived 3 sessions.")
+    notice.get_by_role("button", name="Undo").click()
+    expect(page.locator(".row")).to_have_count(4)
+    # one at a time, by its menu
+    for name in ("a", "c", "failed"):
+        window.choose(name, "Archive")
+        expect(page.locator(".notice", has_text=f"Archived {name}.")).to_be_visible()
     records = {row["name"]: row["record"] for row in hub.ask("GET", "/api/sessions?all=true")}
     assert records == {"a": "archived", "b": "active", "c": "archived", "failed": "archived"}
     assert failed.id
@@ -356,11 +382,12 @@ def test_home_has_who_needs_somebody_what_is_done_and_where_to_go_on(
     assert barriers(page, "home", EVERY_RULE) == []
 
     # the first action of a card works from here, and so does a start in a project
-    expect(cards.nth(0).locator("footer button")).to_have_text("Open")
+    expect(cards.nth(0).locator("footer button")).to_have_text("Go to terminal")
     cards.nth(1).get_by_role("button", name="Restart fresh", exact=True).click()
     eventually(lambda: ground.ps(failed)["run"] == 2, what="another run")
     home.get_by_role("button", name=f"New in {repo.path.name}").click()
-    expect(page.get_by_label("Project", exact=True).last).to_have_value(str(repo.path))
+    project = page.get_by_role("dialog").get_by_label("Project", exact=True)
+    expect(project).to_have_value(str(repo.path))
     page.keyboard.press("Escape")
     cards.nth(0).locator(".card-name").click()
     expect(page.locator(".pane")).to_have_attribute("aria-label", "asks")
@@ -411,12 +438,24 @@ def test_the_rail_works_on_a_phone(ground: Ground, hub: HubProcess, windows: Cal
     expect(page.locator(".status-line")).to_contain_text("1 needs you, 1 working")
     shot(window, "phone")
     page.get_by_label("Menu of works").tap()
+    shot(window, "phone-menu")
+    page.keyboard.press("Escape")
+    page.get_by_label("Menu of works").tap()
     page.get_by_role("menuitem", name="Pin").tap()
     expect(window.row("works").get_by_label("pinned")).to_be_visible()
     assert hub.ask("GET", f"/api/sessions/{works.id}")["pinned"] is True
     page.get_by_role("button", name="Commands").tap()
     page.get_by_role("option", name="asks").tap()
     expect(page.locator(".pane")).to_have_attribute("aria-label", "asks")
+    # the list is out of sight, and its name can be changed
+    page.keyboard.press("Control+Shift+K")
+    page.get_by_label("Find a session or a command").fill("rename")
+    page.keyboard.press("Enter")
+    name = page.get_by_role("dialog", name="Rename asks").get_by_label("Name")
+    name.fill("asked")
+    shot(window, "phone-rename")
+    name.press("Enter")
+    expect(page.locator(".toolbar h2")).to_have_text("asked")
     page.go_back()
     expect(page.locator(".row .name").first).to_be_visible()
     for session in (asks, works):
@@ -461,7 +500,7 @@ def walk(window: Window, narrow: bool) -> list[str]:
     window.choose("asks", "Select")
     look("selection")
     page.get_by_role("button", name="Select none").click()
-    window.choose("asks", "Rename")
+    window.choose("asks", "Rename…")
     look("rename")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Commands").click()

@@ -16,15 +16,14 @@ from tests.browser.windows import Window, expect
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
+from tests.watched import say
 
 COUNT = 300
 CHANGING = 50
 LIVE = 10
 ROUNDS = 5
 STEP = 60
-TURNS = (
-    "while :; do for word in working blocked; do printf '\\033]7501;state=%s\\033\\\\' $word; sleep 0.15; done; done"
-)
+TURNS = f"while :; do {say('working')}sleep 0.15; {say('blocked')}sleep 0.15; done"
 FIRST_ROWS = """
 const seen = new MutationObserver(() => {
     if (!document.querySelector(".row")) return;
@@ -111,7 +110,7 @@ def test_three_hundred_sessions_are_no_burden(ground: Ground, hub: HubProcess, w
     rate, longest_ms = busy(window, 2)
     print(f"{rate} changes per second, the longest task took {longest_ms} ms")
     assert rate >= CHANGING / 2
-    assert longest_ms <= 100  # of processor time beside other tests; alone it is half of that
+    assert 0 < longest_ms <= 100  # of processor time beside other tests; alone it is half of that
     for session in live:
         ground.end(session, grace_s=0)
 
@@ -127,7 +126,7 @@ def busy(window: Window, seconds: float) -> tuple[float, float]:
     frames(window.page, seconds)
     events = json.loads(browser.stop_tracing())["traceEvents"]
     mains = {(one["pid"], one["tid"]) for one in events if one.get("args", {}).get("name") == "CrRendererMain"}
-    tasks = [
-        one.get("tdur", 0) / 1000 for one in events if (one["pid"], one["tid"]) in mains and "RunTask" in one["name"]
-    ]
-    return (len(window.wires[-1].events) - before) / seconds, max(tasks)
+    tasks = [one for one in events if (one["pid"], one["tid"]) in mains and "RunTask" in one["name"]]
+    # a task that was not over when the trace was has no duration
+    took = [one["tdur"] / 1000 for one in tasks if "tdur" in one]
+    return (len(window.wires[-1].events) - before) / seconds, max(took)

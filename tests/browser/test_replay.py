@@ -8,6 +8,7 @@ from collections.abc import Callable
 from tests.browser.windows import Window, expect
 from tests.ground import Ground, Truth
 from tests.support import eventually
+from tests.watched import say
 
 SCRIPT = """trap '. ./hostile; exit 0' TERM
 echo before; while :; do read x; done"""
@@ -126,8 +127,7 @@ def test_on_a_phone_the_player_has_the_whole_page(ground: Ground, windows: Calla
 
 
 def test_the_timeline_shows_what_the_session_was_and_plays_from_a_click(ground: Ground, window: Window) -> None:
-    says = "printf '\\033]7501;state={}\\033\\\\'"
-    steps = f"{says.format('working')}; echo first; read x; {says.format('blocked')}; echo second; read x; echo third"
+    steps = f"{say('working')}echo first; read x; {say('blocked')}echo second; read x; echo third"
     dev = ground.begin_sh(f"{steps}; exec sleep 1000", name="dev")
     other = ground.begin_sh("exec cat", name="other")
     eventually(lambda: b"first" in dev.output())

@@ -49,6 +49,17 @@ def test_back_and_forward_walk_through_sessions_and_panels(ground: Ground, hub: 
         page.go_forward()
     expect(page.locator(".cell")).to_have_count(2)
     assert page.url == f"{hub.url}/?session={second.id}&panel=diff&grid=1"
+
+    # a dialog that was left is no step of the way back
+    for keys in ("?", "Control+k"):
+        page.keyboard.press(keys)
+        expect(page.get_by_role("dialog")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(page).to_have_url(f"{hub.url}/?session={second.id}&panel=diff&grid=1")
+    page.go_back()
+    window.expect_shown("I am second")
+    expect(page.locator(".cell")).to_have_count(0)
     for session in (first, second):
         ground.end(session)
 
@@ -100,7 +111,7 @@ def test_a_link_opens_a_session_and_its_panel_also_when_it_signs_in(
 
 def test_settings_have_an_address_and_back_closes_them(hub: HubProcess, window: Window) -> None:
     page = window.page
-    page.get_by_role("button", name="Keys and settings").click()
+    page.get_by_role("button", name="Settings and keys").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()
     assert page.url == f"{hub.url}/?settings=1"
@@ -112,7 +123,7 @@ def test_settings_have_an_address_and_back_closes_them(hub: HubProcess, window: 
     expect(dialog).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
-    assert page.url == f"{hub.url}/"
+    expect(page).to_have_url(f"{hub.url}/")
 
 
 def test_a_session_that_is_removed_leaves_no_way_back_to_it(ground: Ground, hub: HubProcess, window: Window) -> None:

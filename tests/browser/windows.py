@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page, WebSocket, expect
+from playwright.sync_api import Browser, BrowserContext, Dialog, FloatRect, Locator, Page, WebSocket, expect
 from pydantic import TypeAdapter, ValidationError
 
 from hitchpost.hub.http.messages import ClientMessage, HubMessage
@@ -184,4 +184,23 @@ def colour(dot: Locator) -> str:
     return dot.evaluate("dot => getComputedStyle(dot).backgroundColor")
 
 
-__all__ = ["GAP", "OUTPUT", "SNAPSHOT", "Window", "Wire", "colour", "expect"]
+def style(place: Locator, name: str) -> str:
+    return str(place.evaluate("(one, name) => getComputedStyle(one).getPropertyValue(name)", name))
+
+
+def box(place: Locator) -> FloatRect:
+    found = place.bounding_box()
+    assert found is not None
+    return found
+
+
+def overlap(one: FloatRect, other: FloatRect) -> bool:
+    return not (
+        one["x"] + one["width"] <= other["x"]
+        or other["x"] + other["width"] <= one["x"]
+        or one["y"] + one["height"] <= other["y"]
+        or other["y"] + other["height"] <= one["y"]
+    )
+
+
+__all__ = ["GAP", "OUTPUT", "SNAPSHOT", "Window", "Wire", "box", "colour", "expect", "overlap", "style"]

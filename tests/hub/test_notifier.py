@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,7 +21,7 @@ from tests.notify.receivers import Browser, Receiver, receiver
 from tests.support import eventually
 from tests.watched import say
 
-ASKS = say("blocked", f":kind=permission:msg={b64encode(b'rm -r build').decode()}") + "read line"
+ASKS = say("blocked", ":kind=permission", "rm -r build") + "read line"
 AT_ONCE = "dwell_s = 0\ngroup_s = 0\ncooldown_s = 0\n"
 
 

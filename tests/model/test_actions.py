@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 
 from hitchpost.model import record, run
+from hitchpost.model.actions import STOP
 from hitchpost.model.facts import Exit, Facts
+from hitchpost.model.headline import NEEDS_YOU
 from hitchpost.model.status import status
 from hitchpost.values import replace
 from tests.model.made import NOW, ago, ended, facts_with, reported, running
@@ -21,11 +23,12 @@ def can(facts: Facts) -> tuple[str, ...]:
     ("facts", "found"),
     [
         (running(report=replace(reported("blocked"), request="r1")), ("answer", "stop", "restart")),
-        (running(report=reported("blocked")), ("stop", "restart")),
+        (running(report=reported("blocked")), ("look", "stop", "restart")),
+        (running(report=reported("blocked"), **PLACE), ("look", "review", "stop", "restart")),
         (running(report=reported("idle"), **PLACE), ("reply", "review", "stop", "restart")),
         (running(report=reported("done"), **PLACE), ("review", "reply", "stop", "restart")),
         (running(report=reported("error")), ("reply", "stop", "restart")),
-        (running(report=replace(reported("error"), kind="limit")), ("stop", "restart")),
+        (running(report=replace(reported("error"), kind="limit")), ("look", "stop", "restart")),
         (running(report=reported("working")), ("stop", "restart")),
         (running(), ("reply", "stop", "restart")),
         (running(probe_failed=True), ("explain", "stop", "restart")),
@@ -58,6 +61,12 @@ def test_something_can_always_be_done_and_nothing_twice(facts: Facts) -> None:
     found = can(facts)
     assert found
     assert len(set(found)) == len(found)
+
+
+@given(facts_with())
+def test_nobody_who_is_needed_is_offered_the_end_of_a_live_one_first(facts: Facts) -> None:
+    found = status(facts, NOW)
+    assert not (found.live and found.section == NEEDS_YOU and found.actions[0] == STOP)
 
 
 def test_seeing_changes_nothing_that_can_be_done() -> None:

@@ -1,7 +1,7 @@
 /** What a person can do with a session. Errors become notices; what changes is told by the hub. */
 
 import { signal } from "@preact/signals";
-import { ApiError, ask, fetchFile, sessionPath } from "./api";
+import { ask, fetchFile, reasonOf, sessionPath } from "./api";
 import type { PromptAnswer, Session } from "./shapes";
 import { endSignIn } from "./signin";
 import { notify } from "./store";
@@ -29,16 +29,6 @@ export function act(session: Session, deed: Deed): Promise<boolean> {
   });
 }
 
-/** What an agent had in mind is gone with it, so it is asked first. */
-export function stop(session: Session): void {
-  question.value = {
-    title: `Stop ${session.name}?`,
-    text: "The agent gets 10 s to quit, then it is killed. Its files and output stay.",
-    yes: "Stop",
-    deed: () => void act(session, "stop"),
-  };
-}
-
 export function cancel(session: Session): void {
   question.value = {
     title: `Cancel ${session.name}?`,
@@ -48,17 +38,8 @@ export function cancel(session: Session): void {
   };
 }
 
-/** It leaves the list, and can be called back for a while. */
-export async function archive(session: Session): Promise<void> {
-  if (!(await act(session, "archive"))) return;
-  notify(`Archived ${session.name}.`, "note", { word: "Undo", deed: () => void act(session, "unarchive") });
-}
-
-/** Ask for another name. */
+/** The session whose name is being changed. */
 export const renaming = signal<Session | null>(null);
-
-export const rename = (session: Session, name: string): Promise<boolean> =>
-  attempt(() => ask("PATCH", sessionPath(session.id), { name }));
 
 export function teardown(session: Session): void {
   question.value = {
@@ -110,9 +91,7 @@ export async function attempt(work: () => Promise<unknown>): Promise<boolean> {
     await work();
     return true;
   } catch (error) {
-    notify(
-      error instanceof ApiError && error.hint ? `${error.message}; ${error.hint}` : String((error as Error).message),
-    );
+    notify(reasonOf(error));
     return false;
   }
 }

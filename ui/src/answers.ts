@@ -1,7 +1,7 @@
 /** Answering what an agent asks, from the page: exactly the request that was shown, and once. */
 
 import { signal } from "@preact/signals";
-import { ApiError, ask, sessionPath } from "./api";
+import { ApiError, ask, reasonOf, sessionPath } from "./api";
 import type { Session } from "./shapes";
 import { notify } from "./store";
 
@@ -35,7 +35,7 @@ export async function answer(
   } catch (error) {
     const gone = error instanceof ApiError && error.status === 409;
     if (!gone) remember(session.id, "");
-    notify(gone ? `${session.name}: already answered.` : (error as Error).message, gone ? "note" : "error");
+    notify(gone ? `${session.name}: already answered.` : reasonOf(error), gone ? "note" : "error");
   }
 }
 

@@ -3,7 +3,7 @@
 import { ApiError, type Method, request, requestJson } from "./request";
 import { entered, leave } from "./signin";
 
-export { ApiError } from "./request";
+export { ApiError, reasonOf } from "./request";
 
 export const ask = <T>(method: Method, path: string, body?: unknown): Promise<T> =>
   asMe((token) => requestJson<T>(method, path, body, token));

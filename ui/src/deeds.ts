@@ -1,23 +1,25 @@
-/** What is done with a row, or with several at once. */
+/** What is done with one session, or with several at once. */
 
 import { act, attempt, question } from "./actions";
 import { ask, sessionPath } from "./api";
-import { type Offer, offersOf } from "./offers";
 import { markSeen } from "./presence";
 import { selected } from "./rail";
 import { FINISHED, NEEDS_YOU } from "./sections";
-import type { Changes, Session } from "./shapes";
+import { type Changes, SEEN, type Session } from "./shapes";
+import { notify } from "./store";
 
 const HOUR_S = 3600;
 const MORNING_H = 9;
 
-export const change = (session: Session, changes: Changes): Promise<boolean> =>
+export const set = (session: Session, changes: Changes): Promise<boolean> =>
   attempt(() => ask("PATCH", sessionPath(session.id), changes));
 
 export const isSnoozed = (session: Session, now: number): boolean =>
   session.snoozed_until !== null && Date.parse(session.snoozed_until) > now;
 
-export const canBeSeen = (session: Session): boolean => session.section === NEEDS_YOU || session.section === FINISHED;
+/** Whether it is listed elsewhere once somebody has looked at it. */
+export const canBeSeen = ({ section, status }: Session): boolean =>
+  section === FINISHED || (section === NEEDS_YOU && SEEN.includes(status));
 
 /** Until when, in words, and how long that is from `now`. */
 export function snoozes(now: Date): [string, number][] {
@@ -30,44 +32,50 @@ export function snoozes(now: Date): [string, number][] {
   ];
 }
 
-/** By section. Whoever starts a live one anew, or reviews what is not done, has looked at it first. */
-const WHILE_LIVE: Record<string, string[]> = { [NEEDS_YOU]: ["reply", "explain"], [FINISHED]: ["review", "reply"] };
-
-/** The most useful thing that can be done now, where one button does it. Answers have buttons of their own. */
-export function firstAction(session: Session): Offer | undefined {
-  const fits = (name: string) => !session.live || WHILE_LIVE[session.section]?.includes(name);
-  return offersOf(session).find(({ name, leads }) => leads && name !== "answer" && fits(name));
-}
-
 export const which = (all: readonly Session[], deed: string): Session[] =>
   all.filter((session) => session.actions.includes(deed));
 
-export function stopAll(all: readonly Session[]): void {
+/** What an agent had in mind is gone with it, so it is asked first. */
+export function stop(all: readonly Session[]): void {
   question.value = {
     title: `Stop ${named(all)}?`,
-    text: "An agent gets 10 s to quit, then it is killed. Its files and output stay.",
+    text: `${all.length === 1 ? "The" : "Each"} agent gets 10 s to quit, then it is killed. Files and output stay.`,
     yes: "Stop",
-    deed: () => each(all, "stop"),
+    deed: () => {
+      unselect(all);
+      for (const session of all) void act(session, "stop");
+    },
   };
 }
 
-export function archiveAll(all: readonly Session[]): void {
-  question.value = {
-    title: `Archive ${named(all)}?`,
-    text: "Archived sessions leave the list. Their files and output stay.",
-    yes: "Archive",
-    deed: () => each(all, "archive"),
+/** A live one is stopped first, and so it is asked first. */
+export function restart(session: Session): void {
+  const deed = () => void act(session, "restart");
+  const text =
+    "The agent gets 10 s to quit, then it is killed. The next run starts from scratch; files and output stay.";
+  if (session.live) question.value = { title: `Restart ${session.name}?`, text, yes: "Restart", deed };
+  else deed();
+}
+
+/** They leave the list, and can be called back for a while. */
+export async function archive(all: readonly Session[]): Promise<void> {
+  unselect(all);
+  const done = await Promise.all(all.map((session) => act(session, "archive")));
+  const gone = all.filter((_, at) => done[at]);
+  const back = () => {
+    for (const session of gone) void act(session, "unarchive");
   };
+  if (gone.length > 0) notify(`Archived ${named(gone)}.`, "note", { word: "Undo", deed: back });
 }
 
 export function markAllSeen(all: readonly Session[]): void {
   for (const session of all) markSeen(session.id);
-  selected.value = new Set();
+  unselect(all);
 }
 
-function each(all: readonly Session[], deed: "stop" | "archive"): void {
-  selected.value = new Set();
-  for (const session of all) void act(session, deed);
+function unselect(all: readonly Session[]): void {
+  const done = new Set(all.map(({ id }) => id));
+  selected.value = new Set([...selected.value].filter((id) => !done.has(id)));
 }
 
 const named = (all: readonly Session[]): string => (all.length === 1 ? all[0]!.name : `${all.length} sessions`);

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "./api";
 
 export interface Fetched<T> {
+  /** The last answer, also while the hub has none. */
   value: T | undefined;
   trouble: string;
 }
@@ -32,6 +33,7 @@ class Fetcher<T> {
   private busy = false;
   private stale = false;
   private over = false;
+  private last: T | undefined;
 
   constructor(
     private readonly path: string,
@@ -53,8 +55,9 @@ class Fetcher<T> {
       this.stale = false;
       const fetched = await ask<T>("GET", this.path).then(
         (value): Fetched<T> => ({ value, trouble: "" }),
-        (error: Error): Fetched<T> => ({ value: undefined, trouble: error.message }),
+        (error: Error): Fetched<T> => ({ value: this.last, trouble: error.message }),
       );
+      this.last = fetched.value;
       if (!this.over) this.tell(fetched);
     }
     this.busy = false;

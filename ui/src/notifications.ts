@@ -4,8 +4,9 @@
  */
 
 import { signal } from "@preact/signals";
+import { question, renaming } from "./actions";
 import { ask } from "./api";
-import { go } from "./router";
+import { goFromDialog } from "./router";
 import type { NotificationMessage, SubscriptionMade } from "./shapes";
 
 export type Permission = NotificationPermission | "unavailable";
@@ -29,10 +30,12 @@ export async function show({ to, id, title, body, sessionId }: NotificationMessa
   await worker?.showNotification(title, { body, tag: id, data: { session: sessionId } });
 }
 
-/** A notification was clicked while a page was open: the worker says which session to show. */
+/** A notification was clicked while a page was open: the worker says which session to show, and no dialog is in the way. */
 export function followNotifications(): void {
   navigator.serviceWorker?.addEventListener("message", ({ data }: MessageEvent<{ open?: string }>) => {
-    if (typeof data.open === "string") go({ session: data.open || null, grid: false, settings: false });
+    if (typeof data.open !== "string") return;
+    question.value = renaming.value = null;
+    goFromDialog({ session: data.open || null, grid: false });
   });
 }
 

@@ -1,7 +1,7 @@
 /** A terminal's screen as a small picture. Only rows that look different than before are drawn. */
 
 import type { IBufferCell, IBufferLine, ITheme, Terminal } from "@xterm/xterm";
-import { theme } from "./themes";
+import { terminalTheme } from "./themes";
 
 const FONT_PX = 13;
 /** Below this, what is drawn in its own colour cannot be told from its ground. */
@@ -35,7 +35,7 @@ export class Painter {
   /** Pixels of the picture for each of the terminal's own. */
   private across = 1;
   private down = 1;
-  private colours = new Colours(theme());
+  private colours = new Colours(terminalTheme());
 
   /** The whole screen, as large as fits into the box, and never larger than it is. */
   paint(term: Terminal, box: { width: number; height: number }): void {
@@ -64,7 +64,7 @@ export class Painter {
   /** Everything anew when the picture has another size or other colours. */
   private prepare(letters: Letters, width: number, height: number, screen: string): void {
     const ratio = devicePixelRatio || 1;
-    const colours = theme();
+    const colours = terminalTheme();
     const shape = `${letters.font} ${Math.round(width * ratio)} ${Math.round(height * ratio)} ${screen} ${colours.background}`;
     if (shape === this.shape) return;
     this.shape = shape;

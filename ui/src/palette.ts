@@ -1,13 +1,13 @@
 /** Sessions and commands, found by what is typed. */
 
-import { act, signOut } from "./actions";
-import { archiveAll, change, snoozes, stopAll } from "./deeds";
-import { compact, current, grouping, needYou, renaming, showArchived } from "./rail";
+import { renaming, signOut } from "./actions";
+import { set, snoozes } from "./deeds";
+import { offersOf } from "./offers";
+import { compact, grouping, needYou, showArchived, usual } from "./rail";
 import { go, type Panel } from "./router";
 import { inOrder } from "./sections";
 import type { Session } from "./shapes";
 import { creating, grid, hasGrid, notify, open, owner, shown } from "./store";
-import { resume } from "./views";
 import { matches, whereabouts } from "./words";
 
 /** More than this nobody reads; another letter finds less. */
@@ -23,7 +23,7 @@ export interface Entry {
 
 /** What needs a person is found first, then the other sessions, then commands; the best match of a command's words counts. */
 export function entries(wanted: string): Entry[] {
-  const found = inOrder(current.value.filter((session) => matches(session, wanted.trim())));
+  const found = inOrder(usual.value.filter((session) => matches(session, wanted.trim())));
   const words = wanted.toLowerCase().split(/\s+/);
   const can = commands().filter(({ title }) => words.every((word) => title.toLowerCase().includes(word)));
   return [...found.slice(0, MOST).map(entryOf), ...can];
@@ -59,7 +59,7 @@ function commands(): Entry[] {
   add(`List by ${other}`, () => (grouping.value = other));
   add(compact.value ? "Three lines each" : "One line each", () => (compact.value = !compact.value));
   add(showArchived.value ? "Hide archived" : "Show archived", () => (showArchived.value = !showArchived.value));
-  add("Keys and settings", () => go({ settings: true }), "?");
+  add("Settings and keys", () => go({ settings: true }), "?");
   add("Sign out", () => void signOut());
   return made;
 }
@@ -70,16 +70,17 @@ const PANELS: [Panel, string][] = [
   ["explain", "Why"],
 ];
 
+/** Actions that open one of these. */
+const IN_DRAWERS = ["review", "explain"];
+
 function ofSession(session: Session, add: (title: string, deed: () => void) => void): void {
   const { name } = session;
   for (const [panel, word] of PANELS) add(`${word} of ${name}`, () => go({ panel, grid: false }));
   if (!owner.value) return;
-  const can = new Set(session.actions);
-  if (can.has("resume")) add(`Resume ${name}`, () => resume(session.id));
-  if (can.has("restart")) add(`Restart ${name}`, () => void act(session, "restart"));
-  if (can.has("stop")) add(`Stop ${name}…`, () => stopAll([session]));
-  if (can.has("archive")) add(`Archive ${name}…`, () => archiveAll([session]));
-  add(`Rename ${name}`, () => (renaming.value = session.id));
-  add(`${session.pinned ? "Unpin" : "Pin"} ${name}`, () => void change(session, { pinned: !session.pinned }));
-  for (const [word, snooze_s] of snoozes(new Date())) add(`${word}: ${name}`, () => void change(session, { snooze_s }));
+  for (const { name: action, word, deed } of offersOf(session)) {
+    if (!IN_DRAWERS.includes(action)) add(`${word}: ${name}`, deed);
+  }
+  add(`Rename…: ${name}`, () => (renaming.value = session));
+  add(`${session.pinned ? "Unpin" : "Pin"}: ${name}`, () => void set(session, { pinned: !session.pinned }));
+  for (const [word, snooze_s] of snoozes(new Date())) add(`${word}: ${name}`, () => void set(session, { snooze_s }));
 }

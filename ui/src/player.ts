@@ -5,7 +5,7 @@ import { ask, sessionPath } from "./api";
 import { bytesOf } from "./replay";
 import { Scale } from "./scale";
 import type { ReplayEvent, ReplayOutline, ReplayPart } from "./shapes";
-import { onTheme, theme } from "./themes";
+import { onTheme, terminalTheme } from "./themes";
 import { newTerminal } from "./xterm";
 
 /** Fetch the next part when there is less than this to play. */
@@ -41,7 +41,7 @@ export class Player {
   readonly moment = computed(() => this.began + this.scale.value.recorded(this.position.value) * 1000);
 
   private readonly observer = new ResizeObserver(() => this.fit());
-  private readonly stopTheming = onTheme(() => (this.term.options.theme = theme()));
+  private readonly stopTheming = onTheme(() => (this.term.options.theme = terminalTheme()));
   private queue: ReplayEvent[] = [];
   private next: number | null = null;
   private wanted: number | undefined;

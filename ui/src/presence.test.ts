@@ -48,15 +48,15 @@ test("seen is what is open, for its owner, in a window that somebody looks at, o
   expect(said).toEqual([]);
   store.role.value = "owner";
   expect(said).toEqual(["dev"]);
-  store.apply({ type: "session.updated", sessionId: "dev", session: { ...dev, seen_at: "2026-05-04T12:00:01Z" } });
+  store.applyAll([{ type: "session.updated", sessionId: "dev", session: { ...dev, seen_at: "2026-05-04T12:00:01Z" } }]);
   expect(said).toEqual(["dev"]);
   const later = { ...dev, since: "2026-05-04T12:01:00Z" };
-  store.apply({ type: "session.updated", sessionId: "dev", session: later });
+  store.applyAll([{ type: "session.updated", sessionId: "dev", session: later }]);
   expect(said).toEqual(["dev", "dev"]);
 
   page.focused = false;
   heard.get("blur")?.();
-  store.apply({ type: "session.updated", sessionId: "dev", session: { ...later, since: "2026-05-04T12:02:00Z" } });
+  store.applyAll([{ type: "session.updated", sessionId: "dev", session: { ...later, since: "2026-05-04T12:02:00Z" } }]);
   expect(said).toEqual(["dev", "dev"]);
   page.focused = true;
   heard.get("focus")?.();

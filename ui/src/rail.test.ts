@@ -14,6 +14,7 @@ vi.stubGlobal("history", { pushState: () => undefined, replaceState: () => undef
 vi.stubGlobal("matchMedia", () => ({ matches: true }));
 const { count, replaceAll } = await import("./store");
 const rail = await import("./rail");
+const { canBeSeen } = await import("./deeds");
 const { filter, hold, letGo, listed, parts, record, selected, selectTo, showArchived, waits } = rail;
 
 const names = (): string[] => listed.value.map((shown) => shown.name);
@@ -79,8 +80,8 @@ test("a project lists its own sessions, and one that is gone hides none", () => 
   const place = (path: string) => ({ workspace: { id: null, path, branch: null, repository: null } });
   replaceAll([named("one", place("/src/shop")), named("two", place("/src/docs"))]);
   expect(rail.projects.value.map(({ name, live }) => [name, live])).toEqual([
-    ["docs", 1],
     ["shop", 1],
+    ["docs", 1],
   ]);
   rail.onlyProject.value = "/src/shop";
   expect(names()).toEqual(["one"]);
@@ -101,9 +102,29 @@ test("what is ended is folded until somebody unfolds it, or searches", () => {
 test("a selection goes from the last one to this one, as they are listed", () => {
   replaceAll(["a", "b", "c", "d"].map((name, index) => named(name, { index })));
   rail.select("b", true);
-  selectTo("d");
+  selectTo("d", ["a", "b", "c", "d"]);
   expect([...selected.value]).toEqual(["b", "c", "d"]);
+  // what is folded between them, or where the last one is, is not selected with this one
+  selected.value = new Set(["a"]);
+  selectTo("d", ["a", "d"]);
+  expect([...selected.value]).toEqual(["a", "d"]);
+  selectTo("c", ["b", "c"]);
+  expect([...selected.value]).toEqual(["a", "d", "c"]);
   rail.select("c", false);
   replaceAll([named("d")]);
   expect(rail.chosen.value.map(({ name }) => name)).toEqual(["d"]);
+});
+
+test("only what is listed elsewhere afterwards can be marked as seen", () => {
+  const can = (section: string, status: string) => canBeSeen(session({ section, status }));
+  expect([can("finished", "running"), can("finished", "completed"), can("needs-you", "failed")]).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  expect([can("needs-you", "running"), can("needs-you", "orphaned"), can("ended", "failed")]).toEqual([
+    false,
+    false,
+    false,
+  ]);
 });

@@ -5,7 +5,8 @@ import { byProject, byState, ENDED, inPlace, isSameOrder, NEEDS_YOU, type Part, 
 import { density } from "./settings";
 import type { Session } from "./shapes";
 import { sessions } from "./store";
-import { isListed, matches, project, projectName } from "./words";
+import { projectsOf } from "./wish";
+import { isListed, matches, project } from "./words";
 
 /** So many rows of a part are drawn, and as many more each time their end comes into sight. */
 export const STEP = 60;
@@ -36,39 +37,28 @@ export const compact = {
 /** Lines such as "62 more failed" that were clicked. */
 export const unfolded = signal<ReadonlySet<string>>(new Set());
 export const selected = signal<ReadonlySet<string>>(new Set());
-/** The session whose name is being changed. */
-export const renaming = signal("");
 /** The session whose menu is open, and where. */
 export const menuOf = signal<{ id: string; x: number; y: number } | null>(null);
 /** A pointer is over the list: nothing moves under it. */
 export const held = signal(false);
 
-export const current = computed(() => [...sessions.value.values()].filter(isListed));
-export const needYou = computed(() => current.value.filter((session) => session.section === NEEDS_YOU));
-export const working = computed(() => current.value.filter((session) => session.section === WORKING).length);
+/** Those that are listed when nobody asks for others. */
+export const usual = computed(() => [...sessions.value.values()].filter(isListed));
+export const needYou = computed(() => usual.value.filter((session) => session.section === NEEDS_YOU));
+export const working = computed(() => usual.value.filter((session) => session.section === WORKING).length);
 
-/** Those with something that is not over first, then by name. */
-export const projects = computed(() => {
-  const counts = new Map<string, number>();
-  for (const session of current.value) {
-    const path = project(session);
-    if (path) counts.set(path, (counts.get(path) ?? 0) + (session.section === ENDED ? 0 : 1));
-  }
-  return [...counts]
-    .map(([path, live]) => ({ path, name: projectName(path), live }))
-    .sort((a, b) => Number(b.live > 0) - Number(a.live > 0) || a.name.localeCompare(b.name));
-});
+export const projects = computed(() => projectsOf(usual.value));
 
 export const listed = computed(() => {
   const wanted = filter.value.trim();
   const byName = /\b(error|archived)\b/i.exec(wanted)?.[1]?.toLowerCase();
-  const usual = (session: Session) =>
+  const isWanted = (session: Session) =>
     isListed(session) || (showArchived.value && session.record === "archived") || session.record === byName;
   // one that has no session any more hides none
   const within = projects.value.some(({ path }) => path === onlyProject.value) ? onlyProject.value : "";
   return [...sessions.value.values()].filter(
     (session) =>
-      (record.value ? session.record === record.value : usual(session)) &&
+      (record.value ? session.record === record.value : isWanted(session)) &&
       (!within || project(session) === within) &&
       (!wanted || matches(session, wanted)),
   );
@@ -108,11 +98,11 @@ export function select(id: string, wanted: boolean): void {
   selected.value = next;
 }
 
-/** From the one that was selected last to this one, as they are listed. */
-export function selectTo(id: string): void {
-  const ids = parts.value.flatMap((part) => [...part.rows, ...part.rest]).map((session) => session.id);
-  const [from, to] = [ids.indexOf([...selected.value].at(-1) ?? id), ids.indexOf(id)];
-  selected.value = new Set([...selected.value, ...ids.slice(Math.min(from, to), Math.max(from, to) + 1)]);
+/** From the one that was selected last to this one. `drawn` are those that a person sees: nobody selects what is folded. */
+export function selectTo(id: string, drawn: readonly string[]): void {
+  const [last, to] = [drawn.indexOf([...selected.value].at(-1) ?? id), drawn.indexOf(id)];
+  const from = last < 0 ? to : last;
+  selected.value = new Set([...selected.value, ...drawn.slice(Math.min(from, to), Math.max(from, to) + 1)]);
 }
 
 /** Those that are selected and still there. */
@@ -133,19 +123,19 @@ export function letGo(): void {
   held.value = false;
 }
 
-function kept<T>(name: string, usual: T): Signal<T> {
-  const made = signal(remembered(name, usual));
+function kept<T>(name: string, first: T): Signal<T> {
+  const made = signal(remembered(name, first));
   effect(() => localStorage.setItem(name, JSON.stringify(made.value)));
   return made;
 }
 
-function remembered<T>(name: string, usual: T): T {
+function remembered<T>(name: string, first: T): T {
   try {
     const found = JSON.parse(localStorage.getItem(name) ?? "null") as T | null;
-    return found !== null && typeof found === typeof usual && Array.isArray(found) === Array.isArray(usual)
+    return found !== null && typeof found === typeof first && Array.isArray(found) === Array.isArray(first)
       ? found
-      : usual;
+      : first;
   } catch {
-    return usual;
+    return first;
   }
 }

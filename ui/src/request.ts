@@ -15,6 +15,12 @@ export class ApiError extends Error {
   }
 }
 
+/** What went wrong, and what to do about it where the hub knows. */
+export const reasonOf = (error: unknown): string => {
+  const message = error instanceof Error ? error.message : String(error);
+  return error instanceof ApiError && error.hint ? `${message}; ${error.hint}` : message;
+};
+
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** The hub's answer when it is no error. Cookies are neither sent nor taken. */

@@ -5,11 +5,19 @@ const heard = new Map<string, () => void>();
 const address = { search: "?session=dev&panel=diff" };
 vi.stubGlobal("location", address);
 vi.stubGlobal("history", {
-  pushState: (_state: null, _title: string, to: string) => visited.push(to),
-  replaceState: (_state: null, _title: string, to: string) => visited.push(`instead ${to}`),
-});
+  state: null,
+  pushState(state: unknown, _title: string, to: string) {
+    this.state = state;
+    visited.push(to);
+  },
+  replaceState(state: unknown, _title: string, to: string) {
+    this.state = state;
+    visited.push(`instead ${to}`);
+  },
+  back: () => visited.push("back"),
+} as { state: unknown } & Record<string, unknown>);
 vi.stubGlobal("addEventListener", (name: string, listener: () => void) => heard.set(name, listener));
-const { addressOf, followHistory, go, route, routeOf } = await import("./router");
+const { addressOf, followHistory, go, goFromDialog, leaveDialog, route, routeOf } = await import("./router");
 
 const LIST = { session: null, panel: null, grid: false, settings: false, creating: false, palette: false };
 
@@ -71,4 +79,44 @@ test("Back and Forward lead to what the address says", () => {
   heard.get("popstate")?.();
   expect(route.value).toEqual({ ...LIST, session: "other", grid: true });
   expect(visited).toEqual([]);
+});
+
+test("a dialog that was opened here takes its entry back, once, and then something else is done", () => {
+  const done: string[] = [];
+  go({ palette: true });
+  leaveDialog("palette", () => done.push("deed"));
+  leaveDialog("palette");
+  expect([visited, done]).toEqual([["/?palette=1", "back"], []]);
+  address.search = "";
+  heard.get("popstate")?.();
+  expect([route.value, done]).toEqual([LIST, ["deed"]]);
+  leaveDialog("palette");
+  expect(visited).toHaveLength(2);
+});
+
+test("a dialog that a link led to has nothing before it", () => {
+  history.replaceState(null, "", "/?settings=1");
+  route.value = { ...LIST, settings: true };
+  visited.length = 0;
+  leaveDialog("settings");
+  expect([visited, route.value]).toEqual([["instead /"], LIST]);
+});
+
+test("who goes elsewhere from a dialog finds no dialog on the way back", () => {
+  goFromDialog({ session: "dev" });
+  go({ creating: true });
+  goFromDialog({ session: "other" });
+  expect(visited).toEqual(["/?session=dev", "/?session=dev&new=1", "instead /?session=other"]);
+  expect(route.value).toEqual({ ...LIST, session: "other" });
+});
+
+test("who is faster than the browser's way back goes on from there", () => {
+  go({ settings: true });
+  leaveDialog("settings");
+  go({ session: "dev" });
+  expect(visited).toEqual(["/?settings=1", "back"]);
+  address.search = "";
+  heard.get("popstate")?.();
+  expect(visited).toEqual(["/?settings=1", "back", "/?session=dev"]);
+  expect(route.value).toEqual({ ...LIST, session: "dev" });
 });

@@ -51,16 +51,59 @@ export function addressOf(route: Route): string {
 
 export const route = signal(routeOf(location.search));
 
+type Dialog = "settings" | "creating" | "palette";
+export const NO_DIALOG: Record<Dialog, false> = { settings: false, creating: false, palette: false };
+
+/** While the entry of a dialog is being taken back, which a browser does in its own time: what is done after that. */
+let left: (() => void) | null = null;
+
+/** An entry of the history that this page made: there is one of ours before it. */
+const OURS = "ours";
+
 /** Show something else. `replace` is for what nobody wants to come back to. */
 export function go(change: Partial<Route>, how: "push" | "replace" = "push"): void {
+  if (left) {
+    const before = left;
+    left = () => {
+      before();
+      go(change, how);
+    };
+    return;
+  }
   const address = addressOf({ ...route.value, ...change });
   if (address === addressOf(route.value)) return;
-  if (how === "push") history.pushState(null, "", address);
-  else history.replaceState(null, "", address);
+  if (how === "push") history.pushState(OURS, "", address);
+  else history.replaceState(history.state, "", address);
   route.value = routeOf(address.slice(1));
+}
+
+/** Show something else, also from a dialog: that is closed, and no step of the way back. */
+export function goFromDialog(change: Partial<Route>): void {
+  const { settings, creating, palette } = route.value;
+  go({ ...NO_DIALOG, ...change }, settings || creating || palette ? "replace" : "push");
+}
+
+/**
+ * Close a dialog, then do something. Its entry of the history is taken back, so that Back needs no second step; a link
+ * that led here has none before it.
+ */
+export function leaveDialog(dialog: Dialog, then: () => void = () => undefined): void {
+  if (!route.value[dialog] || left) return;
+  if (history.state === OURS) {
+    left = then;
+    history.back();
+  } else {
+    go({ [dialog]: false }, "replace");
+    then();
+  }
 }
 
 /** Follow Back and Forward. */
 export function followHistory(): void {
-  addEventListener("popstate", () => (route.value = routeOf(location.search)));
+  addEventListener("popstate", () => {
+    route.value = routeOf(location.search);
+    const then = left;
+    left = null;
+    then?.();
+  });
 }

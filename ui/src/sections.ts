@@ -1,20 +1,13 @@
 /** The list in parts. Which part a session is in, and its rank, are the hub's judgement; here they are only put in order. */
 
-import type { Session } from "./shapes";
+import { SECTIONS, type Session } from "./shapes";
 import { project, projectName } from "./words";
 
-/** In their order, as `model/headline.py` has them. */
-const SECTIONS: readonly (readonly [key: string, title: string])[] = [
-  ["needs-you", "Needs you"],
-  ["finished", "Finished"],
-  ["working", "Working"],
-  ["quiet", "Quiet"],
-  ["ended", "Ended"],
-];
-export const NEEDS_YOU = "needs-you";
-export const FINISHED = "finished";
-export const WORKING = "working";
-export const ENDED = "ended";
+type Section = keyof typeof SECTIONS;
+export const NEEDS_YOU: Section = "needs-you";
+export const FINISHED: Section = "finished";
+export const WORKING: Section = "working";
+export const ENDED: Section = "ended";
 /** Old failures do not push down what lives: more than this many are listed only for who asks. */
 export const MOST_FAILED = 5;
 
@@ -32,9 +25,10 @@ export interface Part {
 
 /** What is folded is not put in order: there may be thousands. */
 export function byState(sessions: Iterable<Session>, isFolded: (key: string) => boolean = () => false): Part[] {
-  const found = new Map(SECTIONS.map(([key]) => [key, [] as Session[]]));
+  const titles = Object.entries(SECTIONS);
+  const found = new Map(titles.map(([key]) => [key, [] as Session[]]));
   for (const session of sessions) (found.get(session.section) ?? found.get(ENDED)!).push(session);
-  return SECTIONS.flatMap(([key, title]) => {
+  return titles.flatMap(([key, title]) => {
     const all = isFolded(key) ? found.get(key)! : inOrder(found.get(key)!);
     if (all.length === 0) return [];
     const [rows, rest] = key === NEEDS_YOU ? fewFailed(all) : [all, []];
@@ -73,6 +67,7 @@ function later(a: string | null, b: string | null): number {
   return (a ?? "") < (b ?? "") ? 1 : -1;
 }
 
+/** Its run is over, and somebody has to see to it. */
 export const hasFailed = (session: Session): boolean => session.section === NEEDS_YOU && !session.live;
 
 function fewFailed(all: readonly Session[]): [Session[], Session[]] {

@@ -1,5 +1,5 @@
 /**
- * What REST and the WebSocket take and give, made by `script/ui shapes` from the hub's schemas; not to be edited.
+ * What REST and the WebSocket take and give, and words of the model, made by `script/ui shapes`; not to be edited.
  * Fields and words that are not known here are to be ignored.
  */
 
@@ -714,3 +714,12 @@ export interface WorkspaceView {
 export type ClientMessage = Attach | Detach | Input | Resize | Resume | Seen | Watch;
 
 export type HubMessage = Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | NotificationMessage | ErrorMessage;
+
+/** The parts of a list, in their order, and what they are called. */
+export const SECTIONS = { "needs-you": "Needs you", "finished": "Finished", "working": "Working", "quiet": "Quiet", "ended": "Ended" } as const;
+
+/** The last rank that a person is told of. */
+export const NEWS = 5;
+
+/** The statuses of which a person is told no more once somebody has looked. */
+export const SEEN: readonly string[] = ["completed", "failed"];

@@ -1,9 +1,10 @@
 /** Keys of the page. A terminal has every other key, Tab and Escape too: these lead out of it. */
 
+import { renaming } from "./actions";
 import { nextThatNeedsMe } from "./palette";
-import { letGo, renaming, select, selected } from "./rail";
+import { letGo, select, selected } from "./rail";
 import { go } from "./router";
-import { creating, current, owner } from "./store";
+import { creating, current, owner, sessions } from "./store";
 
 /** What the help says, in its order. */
 export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (readonly [key: string, deed: string])[]])[] =
@@ -11,7 +12,7 @@ export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (reado
     [
       "Anywhere, including in a terminal",
       [
-        ["Ctrl Shift K", "sessions and commands; outside a terminal, Ctrl K"],
+        ["Ctrl Shift K", "sessions and commands; outside a terminal, Ctrl K too"],
         ["Ctrl Shift L", "to the list of sessions"],
         ["Ctrl Shift Enter", "to the prompt box"],
       ],
@@ -27,10 +28,9 @@ export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (reado
     [
       "Outside a terminal",
       [
-        ["Ctrl K", "sessions and commands"],
         ["g", "the next session that needs me"],
         ["n", "new session"],
-        ["j k ↑ ↓", "move through the list, or the lines of a diff"],
+        ["j k ↑ ↓", "move through the list"],
         ["Enter", "open"],
         ["1 – 9", "open the first to ninth session of the list"],
         ["x", "select; then stop, archive or mark as seen"],
@@ -38,6 +38,15 @@ export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (reado
         ["/", "search the sessions"],
         ["?", "this help"],
         ["Escape", "from the prompt box to the terminal; closes what is open"],
+      ],
+    ],
+    [
+      "In a diff",
+      [
+        ["n p", "the next and the previous file"],
+        ["j k ↑ ↓", "move through the lines"],
+        ["Enter", "comment on the line"],
+        ["Escape", "close it"],
       ],
     ],
     [
@@ -67,10 +76,16 @@ function of(event: KeyboardEvent): ((event: KeyboardEvent) => void) | undefined 
     return event.code === "Enter" ? goTo(".prompt-box textarea:enabled") : undefined;
   }
   if (event.ctrlKey || event.altKey || event.metaKey || isField(event.target)) return undefined;
-  if ((event.target as HTMLElement | null)?.closest?.("[role=menu]")) return undefined;
+  const at = event.target instanceof Element ? event.target : null;
+  if (at?.closest("[role=menu], .side-panel")) return undefined;
+  const first = at?.closest(".list") ? null : document.querySelector<HTMLElement>(".diff-files .patch");
+  if (first && OF_DIFF.includes(event.key)) return taken(() => first.focus());
   const deed = PLAIN[event.key] ?? (/^[1-9]$/.test(event.key) ? () => openAt(Number(event.key) - 1) : undefined);
   return deed && taken(deed);
 }
+
+/** Keys that a difference has for itself. From elsewhere they lead into it, but the list has its own. */
+const OF_DIFF = ["n", "p", "j", "k"];
 
 const PLAIN: Record<string, () => void> = {
   "/": goToList,
@@ -80,7 +95,7 @@ const PLAIN: Record<string, () => void> = {
   j: () => step(1),
   k: () => step(-1),
   x: () => ifMine(() => withRow((id) => select(id, !selected.value.has(id)))),
-  F2: () => ifMine(() => withRow((id) => (renaming.value = id))),
+  F2: () => ifMine(() => withRow((id) => (renaming.value = sessions.peek().get(id) ?? null))),
 };
 
 /** In a terminal, Ctrl-K is the program's: it deletes to the end of the line there. A Mac's Command key is nobody's. */

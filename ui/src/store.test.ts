@@ -10,7 +10,7 @@ vi.stubGlobal("location", { search: "" });
 vi.stubGlobal("history", { pushState: () => undefined, replaceState: () => undefined });
 const store = await import("./store");
 const { go } = await import("./router");
-const { apply, applyAll, close, current, open, replaceAll, sessions, tabs } = store;
+const { applyAll, close, current, open, replaceAll, sessions, tabs } = store;
 
 const [first, second] = [session({ id: "one", name: "one", index: 1 }), session({ id: "two", name: "two", index: 2 })];
 
@@ -22,14 +22,14 @@ beforeEach(() => {
 
 test("what the hub tells of one session changes that one and no other", () => {
   replaceAll([first]);
-  apply({ type: "session.created", sessionId: "two", session: second });
+  applyAll([{ type: "session.created", sessionId: "two", session: second }]);
   const failed = { ...first, state: "failed", status: "failed" };
-  apply({ type: "session.status", sessionId: "one", status: "error", session: failed });
+  applyAll([{ type: "session.status", sessionId: "one", status: "error", session: failed }]);
   expect([...sessions.value.values()]).toEqual([failed, second]);
   expect(sessions.value.get("two")).toBe(second);
-  apply({ type: "session.updated", sessionId: "two", session: { ...second, name: "second" } });
+  applyAll([{ type: "session.updated", sessionId: "two", session: { ...second, name: "second" } }]);
   expect([...sessions.value.values()].map(({ name }) => name)).toEqual(["one", "second"]);
-  apply({ type: "session.removed", sessionId: "one", session: failed });
+  applyAll([{ type: "session.removed", sessionId: "one", session: failed }]);
   expect([...sessions.value.keys()]).toEqual(["two"]);
 });
 
@@ -62,13 +62,13 @@ test("what is told within a frame is one change, in its order", () => {
 test("messages that are not known change nothing", () => {
   replaceAll([first]);
   const before = sessions.value;
-  apply({ type: "session.invented", sessionId: "one" } as never);
+  applyAll([{ type: "session.invented", sessionId: "one" } as never]);
   expect(sessions.value).toBe(before);
 });
 
 test("an error of the hub is a notice, once", () => {
-  apply({ type: "error", code: "bad_input", message: "no" });
-  apply({ type: "error", code: "bad_input", message: "no" });
+  applyAll([{ type: "error", code: "bad_input", message: "no" }]);
+  applyAll([{ type: "error", code: "bad_input", message: "no" }]);
   expect(store.notices.value.map((notice) => notice.text)).toEqual(["no"]);
 });
 

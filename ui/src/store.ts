@@ -2,7 +2,7 @@
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import type { Link } from "./connection";
-import { go, route } from "./router";
+import { go, type Route, route } from "./router";
 import type { HubMessage, Session } from "./shapes";
 import { isListed, label } from "./words";
 
@@ -74,8 +74,6 @@ function unchanged(before: Session | undefined, after: Session): Session {
 /** All of a session but when it last wrote something, which nothing shows. */
 const drawn = (session: Session): string => JSON.stringify({ ...session, last_activity_at: null });
 
-export const apply = (message: HubMessage): void => applyAll([message]);
-
 /** In their order, and drawn once. */
 export function applyAll(messages: readonly HubMessage[]): void {
   const all = new Map(sessions.value);
@@ -104,9 +102,9 @@ export function applyAll(messages: readonly HubMessage[]): void {
   });
 }
 
-export function open(id: string): void {
-  if (!tabs.value.includes(id)) tabs.value = [...tabs.value, id];
-  go({ session: id, grid: false });
+/** Its tab comes with the address. */
+export function open(id: string, beside: Partial<Route> = {}): void {
+  go({ session: id, grid: false, ...beside });
 }
 
 export function close(id: string, how: "push" | "replace" = "push"): void {

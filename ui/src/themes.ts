@@ -1,6 +1,6 @@
 import { effect, signal } from "@preact/signals";
 import type { ITheme } from "@xterm/xterm";
-import { theme as wanted } from "./settings";
+import { theme } from "./settings";
 
 const DARK: ITheme = {
   background: "#0f1115",
@@ -55,13 +55,13 @@ const systemIsLight = signal(media.matches);
 media.addEventListener("change", () => (systemIsLight.value = media.matches));
 
 /** Of terminals. */
-export const theme = (): ITheme =>
-  (wanted.value === "system" ? systemIsLight.value : wanted.value === "light") ? LIGHT : DARK;
+export const terminalTheme = (): ITheme =>
+  (theme.value === "system" ? systemIsLight.value : theme.value === "light") ? LIGHT : DARK;
 
 /** Returns what ends the telling. */
 export function onTheme(tell: () => void): () => void {
   return effect(() => {
-    theme();
+    terminalTheme();
     tell();
   });
 }

@@ -8,7 +8,7 @@ import type { Attached, ClientMessage, Size } from "./shapes";
 import { link, owner, sessions, tabs } from "./store";
 import { type Effect, Stream } from "./stream";
 import { SessionTerminal } from "./terminal";
-import { onTheme, theme } from "./themes";
+import { onTheme, terminalTheme } from "./themes";
 import { takesInput } from "./words";
 
 /** More than this not yet parsed: the terminal is slower than the program, and the screen as it is then does. */
@@ -240,7 +240,7 @@ export function connectViews(sender: (message: ClientMessage) => boolean): void 
     attachAll();
   });
   onTheme(() => {
-    for (const view of views.values()) view.terminal.term.options.theme = theme();
+    for (const view of views.values()) view.terminal.term.options.theme = terminalTheme();
   });
 }
 

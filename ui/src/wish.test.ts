@@ -29,18 +29,14 @@ test("projects are where sessions worked last, and a worktree counts as its repo
     at("", "2026-01-04T00:00:00Z"),
   ]);
   expect(found).toEqual([
-    { path: "/src/shop", name: "shop" },
-    { path: "/src/old", name: "old" },
+    { path: "/src/shop", name: "shop", live: 2 },
+    { path: "/src/old", name: "old", live: 1 },
   ]);
 });
 
 test("projects of one name are told apart", () => {
   const found = projectsOf([at("/a/shop", "2026-01-02T00:00:00Z"), at("/b/shop", "2026-01-01T00:00:00Z")]);
   expect(found.map(({ name }) => name)).toEqual(["a/shop", "b/shop"]);
-});
-
-test("only so many projects are offered", () => {
-  expect(projectsOf([...Array(20).keys()].map((n) => at(`/src/${n}`, `2026-01-01T00:00:${n + 10}Z`)))).toHaveLength(6);
 });
 
 test("a path below the home folder is short", () => {

@@ -1,9 +1,12 @@
 /** What a new session is to be: names made of what was typed, projects, what is remembered of them, and words for errors. */
 
+import { ENDED } from "./sections";
 import type { Folders, Session } from "./shapes";
+import { project } from "./words";
 
 const LONGEST_SLUG = 40;
-const MOST_PROJECTS = 6;
+/** So many are offered at once. */
+export const MOST_PROJECTS = 6;
 const MOST_HABITS = 50;
 
 /** A branch's name from the first line of a text that has words; empty when there is none. */
@@ -29,17 +32,28 @@ export function slug(text: string): string {
 export interface Project {
   path: string;
   name: string;
+  /** How many of its sessions are not over. */
+  live: number;
 }
 
 /** Where sessions work, the newest first; a worktree counts as its repository. */
 export function projectsOf(sessions: Iterable<Session>): Project[] {
-  const newest = [...sessions].sort((a, b) => (b.created_at ?? "").localeCompare(a.created_at ?? ""));
-  const paths = [...new Set(newest.map(({ workspace }) => workspace.repository ?? workspace.path))].filter(Boolean);
-  const shown = paths.slice(0, MOST_PROJECTS);
-  const last = (path: string, parts: number) => path.split("/").filter(Boolean).slice(-parts).join("/") || "/";
-  const isAlone = (path: string) => shown.filter((other) => last(other, 1) === last(path, 1)).length === 1;
-  return shown.map((path) => ({ path, name: last(path, isAlone(path) ? 1 : 2) }));
+  const found = new Map<string, { newest: string; live: number }>();
+  for (const session of sessions) {
+    const path = project(session);
+    const { newest, live } = found.get(path) ?? { newest: "", live: 0 };
+    const made = session.created_at ?? "";
+    found.set(path, { newest: made > newest ? made : newest, live: live + (session.section === ENDED ? 0 : 1) });
+  }
+  found.delete("");
+  const namesakes = new Map<string, number>();
+  for (const path of found.keys()) namesakes.set(last(path, 1), (namesakes.get(last(path, 1)) ?? 0) + 1);
+  return [...found]
+    .sort(([, a], [, b]) => Number(a.newest < b.newest) - Number(a.newest > b.newest))
+    .map(([path, { live }]) => ({ path, name: last(path, namesakes.get(last(path, 1)) === 1 ? 1 : 2), live }));
 }
+
+const last = (path: string, parts: number): string => path.split("/").filter(Boolean).slice(-parts).join("/") || "/";
 
 /** A path as people write it. */
 export const shortened = (path: string, home: string): string =>

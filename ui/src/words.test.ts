@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { session } from "./sample";
 import type { Session } from "./shapes";
-import { argv, canResume, duration, elapsed, ending, label, matches, receipt, whereabouts } from "./words";
+import { argv, canBegin, duration, elapsed, ending, label, matches, receipt, whereabouts } from "./words";
 
 const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit"]>>): Session =>
   session({
@@ -38,7 +38,7 @@ test("of a session that cannot be read nothing is offered, and nothing said that
     agent: "",
     workspace: { id: null, path: "", branch: null, repository: null },
   });
-  expect([canResume(newer), whereabouts(newer)]).toEqual([false, ""]);
+  expect(whereabouts(newer)).toBe("");
   const root = session({
     state: "failed",
     status: "failed",
@@ -46,7 +46,14 @@ test("of a session that cannot be read nothing is offered, and nothing said that
     agent: "sh",
     workspace: { id: null, path: "/", branch: null, repository: null },
   });
-  expect([canResume(root), whereabouts(root)]).toEqual([true, "sh · /"]);
+  expect(whereabouts(root)).toBe("sh · /");
+});
+
+test("a next run begins where the hub says so, whatever the status is", () => {
+  const failed = session({ state: "failed", status: "failed", live: false, actions: ["archive", "delete"] });
+  expect(canBegin(failed)).toBe(false);
+  expect(canBegin({ ...failed, actions: ["resume", "archive"] })).toBe(true);
+  expect(canBegin({ ...failed, actions: ["restart", "archive"] })).toBe(true);
 });
 
 test("durations read as on the command line", () => {

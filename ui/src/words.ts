@@ -15,8 +15,8 @@ export const hasCrashed = (session: Session): boolean => session.status === "fai
 export const takesInput = (session: Session): boolean => session.live && session.takes_prompt;
 /** One that a newer version wrote, or that cannot be read: it is there, and nothing can be done with it. */
 export const isForeign = (session: Session): boolean => session.state === "unknown";
-export const canResume = (session: Session): boolean =>
-  !session.live && !isForeign(session) && session.state !== "created" && isListed(session);
+/** Whether a next run can begin: with the same conversation where that can be had. */
+export const canBegin = ({ actions }: Session): boolean => actions.includes("resume") || actions.includes("restart");
 
 /** The repository that a session works for; outside of one, its folder. */
 export const project = ({ workspace }: Session): string => workspace.repository ?? workspace.path;

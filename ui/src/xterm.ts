@@ -5,7 +5,7 @@ import { Unicode11Addon } from "@xterm/addon-unicode11";
 import { WebLinksAddon } from "@xterm/addon-web-links";
 import { Terminal } from "@xterm/xterm";
 import { font, fontSize, screenReader, usualFontSize } from "./settings";
-import { theme } from "./themes";
+import { terminalTheme } from "./themes";
 
 const HISTORY_LINES = 5000;
 const SYSTEM_FONT = 'ui-monospace, "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
@@ -16,7 +16,7 @@ export function newTerminal(): Terminal {
     cursorBlink: false,
     fontSize: fontSize.peek() ?? usualFontSize(),
     scrollback: HISTORY_LINES,
-    theme: theme(),
+    theme: terminalTheme(),
     minimumContrastRatio: 4.5,
     linkHandler: { activate: (_, address) => follow(address) },
   });

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hitchpost.model import headline as heads
 from hitchpost.model import record, run
-from hitchpost.model.attention import AT_PROMPT, ERROR
+from hitchpost.model.attention import AT_PROMPT, BLOCKED, ERROR
 from hitchpost.model.facts import ADOPTED
 
 TYPE_CHECKING = False
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 ANSWER = "answer"
 """Say yes or no to what the agent asks: the report has its request and the options."""
+LOOK = "look"
+"""Look at its terminal, and type there: what it wants is said nowhere else."""
 REPLY = "reply"
 """Send a prompt: it goes to the agent, or starts the next run of one that rests."""
 REVIEW = "review"
@@ -56,6 +58,8 @@ def _while_live(facts: Facts, shown: Headline, takes_prompt: bool) -> tuple[str,
         first.append(ANSWER)
     if hears and takes_prompt and at_prompt and (report is None or report.state != ERROR or report.kind is None):
         first.append(REPLY)
+    if hears and not first and report is not None and report.state in (BLOCKED, ERROR):
+        first.append(LOOK)
     if facts.has_work:
         finished = shown.words == heads.REPORTED["done"][0]
         first.insert(0 if finished else len(first), REVIEW)

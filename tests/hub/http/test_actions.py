@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hitchpost.model import actions
-from hitchpost.model.attention import ERROR
+from hitchpost.model.attention import BLOCKED, ERROR
 from hitchpost.model.facts import ADOPTED
 from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.store.session import Session
@@ -257,6 +257,7 @@ SCENES: dict[str, Scene] = {
 }
 REQUESTS: dict[str, tuple[str, str, object]] = {
     "answer": ("POST", "/answer", {"choice": "yes"}),
+    "look": ("GET", "/screen", None),
     "reply": ("POST", "/prompt", {"text": "go on"}),
     "review": ("GET", "/diff", None),
     "resume": ("POST", "/resume", None),
@@ -297,4 +298,4 @@ def test_every_action_that_is_offered_works(stage: Stage, scene: str) -> None:
 
 def test_the_requests_cover_every_action_there_is() -> None:
     known = {value for name, value in vars(actions).items() if name.isupper() and isinstance(value, str)}
-    assert known - {ADOPTED, ERROR} == set(REQUESTS)
+    assert known - {ADOPTED, BLOCKED, ERROR} == set(REQUESTS)

@@ -1,16 +1,11 @@
-import { useEffect, useRef } from "preact/hooks";
 import { question } from "../actions";
+import { useModal } from "../modal";
 
 export function Confirm() {
-  const box = useRef<HTMLDialogElement>(null);
   const asked = question.value;
-  useEffect(() => {
-    if (asked && !box.current?.open) box.current?.showModal();
-    if (!asked) box.current?.close();
-  }, [asked]);
   const leave = () => (question.value = null);
   return (
-    <dialog ref={box} class="confirm" aria-labelledby="confirm-title" onClose={leave}>
+    <dialog {...useModal(asked !== null, leave)} class="confirm" aria-labelledby="confirm-title">
       <h2 id="confirm-title">{asked?.title}</h2>
       <p>{asked?.text}</p>
       <div class="buttons">

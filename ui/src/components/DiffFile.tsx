@@ -49,7 +49,8 @@ function Patch({ file, session, chosen, onChoose }: PatchProps) {
   }, [active]);
   const onKeyDown = (event: KeyboardEvent) => {
     const at = places.indexOf(active);
-    const to = { ArrowDown: at + 1, ArrowUp: Math.max(at, 1) - 1, Home: 0, End: places.length - 1 }[event.key];
+    const [down, up] = [at + 1, Math.max(at, 1) - 1];
+    const to = { ArrowDown: down, j: down, ArrowUp: up, k: up, Home: 0, End: places.length - 1 }[event.key];
     const line = lines[active];
     if (to !== undefined && places[to] !== undefined) setActive(places[to]);
     else if ((event.key === "Enter" || event.key === " ") && line) onChoose?.(line);

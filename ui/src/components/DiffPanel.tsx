@@ -21,11 +21,12 @@ export function DiffPanel({ session }: { session: Session }) {
   const { lines, left } = useMemo(() => hunksOf(value?.patch ?? "", MOST_LINES), [value?.patch]);
   const files = useMemo(() => filesOf(lines), [lines]);
   useEffect(loadSyntax, []);
-  if (trouble) return <p class="quiet">{trouble}</p>;
-  if (!value) return null;
-  if (value.files.length === 0)
+  if (!value) return trouble ? <p class="trouble">{trouble}</p> : null;
+  const said = trouble ? <p class="trouble">{trouble}</p> : null;
+  if (value.files.length === 0 && !chosen)
     return (
       <div class="diff">
+        {said}
         <p class="quiet">Nothing changed.</p>
         <FinishButton session={session} onClick={() => setFinishing(true)} />
         {finishing ? <Finish session={session} onClose={() => setFinishing(false)} /> : null}
@@ -34,10 +35,11 @@ export function DiffPanel({ session }: { session: Session }) {
   const isViewed = (file: PatchFile) => viewed.value.has(viewKey(session.id, file));
   return (
     <div class="diff" ref={body}>
+      {said}
       <div class="diff-head">
         <Files files={value.files} patches={files} isViewed={isViewed} />
         <p class="quiet">
-          {files.filter(isViewed).length} of {files.length} viewed. n and p go to the next and the previous change
+          {files.filter(isViewed).length} of {files.length} viewed. n and p go to the next and the previous file
           {owner.value ? "; click a line, or press Enter on it, to comment" : ""}.
         </p>
         <FinishButton session={session} onClick={() => setFinishing(true)} />

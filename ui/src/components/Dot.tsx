@@ -1,10 +1,10 @@
-import type { Session } from "../shapes";
+import { NEWS, type Session } from "../shapes";
 import { labelOf, owner } from "../store";
 import { resume } from "../views";
-import { CRASHED, hasCrashed } from "../words";
+import { CRASHED, canBegin, hasCrashed } from "../words";
 
-/** The last rank that a person is told of: its sign is large enough to be read. */
-export const NEWS = 5;
+/** What works, and may turn for as long. */
+export const WORKS = "◐";
 
 /** Signs that not every font has, drawn as lucide draws them. */
 const DRAWN: Record<string, string> = {
@@ -16,9 +16,11 @@ const DRAWN: Record<string, string> = {
 
 /** A session's colour, and with `sign` what it wants. The red one of a crash is also the way back. */
 export function Dot({ session, sign = false }: { session: Session; sign?: boolean }) {
-  const kind = `dot ${session.colour}${sign && session.rank <= NEWS ? " sign" : ""}`;
-  const glyph = sign && session.rank <= NEWS ? <Glyph of={session.glyph} /> : null;
-  if (hasCrashed(session) && owner.value) {
+  const isNews = sign && session.rank <= NEWS; // large enough to be read
+  const turns = session.glyph === WORKS && session.colour === "green";
+  const kind = `dot ${session.colour}${isNews ? " sign" : ""}${turns ? " turning" : ""}`;
+  const glyph = isNews ? <Glyph of={session.glyph} /> : null;
+  if (hasCrashed(session) && canBegin(session) && owner.value) {
     return (
       <button
         type="button"

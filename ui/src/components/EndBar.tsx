@@ -3,14 +3,10 @@ import { offersOf } from "../offers";
 import type { Session } from "../shapes";
 import { owner } from "../store";
 import { resume } from "../views";
-import { ARCHIVED, ending, FRESH, hasCrashed, isForeign, MAY_BE_RESUMABLE, SAME } from "../words";
-
-/** A click on the bar, or Resume, begins the next run: with the same conversation where that can be had. */
-const NEXT_RUN = ["resume", "restart"];
+import { ARCHIVED, canBegin, ending, FRESH, hasCrashed, isForeign, MAY_BE_RESUMABLE, SAME } from "../words";
 
 /** What stands under the output of a session that does not run, and the way back where there is one. */
 export function EndBar({ session }: { session: Session }) {
-  const canBegin = session.actions.some((name) => NEXT_RUN.includes(name));
   if (session.record === "archived") return <p class="end-bar">{ARCHIVED}</p>;
   if (session.record === "error") return <p class="end-bar red">{session.label}</p>;
   if (isForeign(session)) {
@@ -24,15 +20,15 @@ export function EndBar({ session }: { session: Session }) {
     return (
       <div class="end-bar yellow">
         <span>{session.label}</span>
-        {owner.value ? (
-          <>
-            <button type="button" onClick={() => void act(session, "restart")}>
-              Restart session
-            </button>
-            <button type="button" onClick={() => teardown(session)}>
-              Teardown
-            </button>
-          </>
+        {owner.value && session.actions.includes("restart-in-container") ? (
+          <button type="button" onClick={() => void act(session, "restart")}>
+            Restart session
+          </button>
+        ) : null}
+        {owner.value && session.actions.includes("stop") ? (
+          <button type="button" onClick={() => teardown(session)}>
+            Teardown
+          </button>
         ) : null}
       </div>
     );
@@ -43,7 +39,7 @@ export function EndBar({ session }: { session: Session }) {
         <span>
           Suspended: <span>{MAY_BE_RESUMABLE}</span>
         </span>
-        {owner.value && canBegin ? (
+        {owner.value && canBegin(session) ? (
           <button type="button" title={session.supports_resume ? SAME : FRESH} onClick={() => resume(session.id)}>
             Resume
           </button>
@@ -54,7 +50,7 @@ export function EndBar({ session }: { session: Session }) {
   if (session.live || session.state === "created") return null;
   const kind = hasCrashed(session) || session.status === "orphaned" ? "end-bar red" : "end-bar";
   if (!owner.value) return <p class={kind}>{ending(session)}</p>;
-  if (!canBegin) {
+  if (!canBegin(session)) {
     return (
       <div class={kind}>
         <span>{ending(session)}</span>

@@ -11,10 +11,10 @@ export function ExplainPanel({ session }: { session: Session }) {
     `${session.run} ${session.status} ${session.record}`,
     5000,
   );
-  if (trouble) return <p class="trouble">{trouble}</p>;
-  if (!value) return null;
+  if (!value) return trouble ? <p class="trouble">{trouble}</p> : null;
   return (
     <>
+      {trouble ? <p class="trouble">{trouble}</p> : null}
       <p class="because">
         <strong>{labelOf(session)}</strong> because {value.rule}
       </p>

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, ask, sessionPath } from "../api";
+import { ask, reasonOf, sessionPath } from "../api";
 import { useFetched } from "../fetched";
 import type { Finished, FinishPlan, Session } from "../shapes";
 import { notify } from "../store";
@@ -32,8 +32,7 @@ export function Finish({ session, onClose }: { session: Session; onClose: () => 
       notify(summary(done), "note");
       onClose();
     } catch (error) {
-      const hint = error instanceof ApiError && error.hint ? `; ${error.hint}` : "";
-      setState({ busy: false, trouble: `${(error as Error).message}${hint}` });
+      setState({ busy: false, trouble: reasonOf(error) });
     }
   };
   return (

@@ -1,9 +1,11 @@
 import { requestOf } from "../answers";
-import { firstAction } from "../deeds";
-import { current, needYou, projects, working } from "../rail";
+import { change } from "../draft";
+import { offersOf } from "../offers";
+import { needYou, projects, usual, working } from "../rail";
 import { byState, FINISHED, inOrder, NEEDS_YOU } from "../sections";
 import type { Session } from "../shapes";
 import { count, creating, known, open, owner } from "../store";
+import { MOST_PROJECTS } from "../wish";
 import { whereabouts } from "../words";
 import { Answers } from "./Answers";
 import { Dot } from "./Dot";
@@ -11,7 +13,6 @@ import { Since } from "./SessionRow";
 
 const MOST_CARDS = 6;
 const MOST_FINISHED = 5;
-const MOST_PROJECTS = 6;
 
 /** What a person comes for, when no session is open: who needs them, what is done, and where to go on. */
 export function Home() {
@@ -63,7 +64,7 @@ function Needing() {
 }
 
 function Card({ session }: { session: Session }) {
-  const first = owner.value ? firstAction(session) : undefined;
+  const first = owner.value ? offersOf(session)[0] : undefined;
   return (
     <li class={`card ${session.colour}`} data-session={session.id}>
       <header>
@@ -93,14 +94,14 @@ function Card({ session }: { session: Session }) {
 }
 
 function Finished() {
-  const all = inOrder(current.value.filter((session) => session.section === FINISHED));
+  const all = inOrder(usual.value.filter((session) => session.section === FINISHED));
   if (all.length === 0) return null;
   return (
     <section aria-labelledby="home-finished">
       <h2 id="home-finished">Finished</h2>
       <ul class="lines">
         {all.slice(0, MOST_FINISHED).map((session) => {
-          const first = owner.value ? firstAction(session) : undefined;
+          const first = owner.value ? offersOf(session)[0] : undefined;
           return (
             <li key={session.id}>
               <Dot session={session} sign />
@@ -110,9 +111,9 @@ function Finished() {
               <span class="detail">{session.detail || session.description}</span>
               <span class="where">{whereabouts(session)}</span>
               <Since since={session.since} />
-              {first?.word === "Review" ? (
+              {first?.name === "review" ? (
                 <button type="button" onClick={first.deed}>
-                  Review
+                  {first.word}
                 </button>
               ) : null}
             </li>
@@ -127,7 +128,7 @@ function Projects() {
   const all = projects.value.slice(0, MOST_PROJECTS);
   if (!owner.value) return null;
   const begin = (folder?: string) => {
-    if (folder) localStorage.setItem("folder", folder);
+    if (folder) change({ folder });
     creating.value = true;
   };
   return (

@@ -3,10 +3,12 @@ import { ApiError, ask } from "../api";
 import { COMMAND, chosenOf, runtimeOptions, takes, tilesOf } from "../catalog";
 import { change, draft, type FieldName, forget } from "../draft";
 import { useFetched, useSoon } from "../fetched";
-import { go } from "../router";
+import { useModal } from "../modal";
+import { projects as allProjects } from "../rail";
+import { go, leaveDialog } from "../router";
 import type { Catalog, Folders, SessionWithNotes, NewSession as Wish } from "../shapes";
 import { creating, notify, owner, sessions } from "../store";
-import { fullPath, habitsOf, inWords, projectsOf, slug, withHabit } from "../wish";
+import { fullPath, habitsOf, inWords, MOST_PROJECTS, slug, withHabit } from "../wish";
 import { argv } from "../words";
 import { About } from "./Field";
 import { NewSessionAgents } from "./NewSessionAgents";
@@ -28,38 +30,26 @@ const FIELDS: Record<string, FieldName> = {
 };
 
 export function NewSession() {
-  const box = useRef<HTMLDialogElement>(null);
   const open = creating.value && owner.value;
-  const opened = useRef(false);
-  const leaving = useRef(false);
-  useEffect(() => {
-    if (open) box.current?.showModal();
-    else box.current?.close();
-    if (!creating.value) opened.current = true;
-    leaving.current = false;
-  }, [open, creating.value]);
-  // an entry of the history that this page made is taken back; a link that led here has none before it
-  const leave = () => {
-    if (!creating.value || leaving.current) return;
-    leaving.current = true;
-    if (opened.current) history.back();
-    else creating.value = false;
-  };
   return (
-    <dialog ref={box} class="new-session" aria-labelledby="new-title" onClose={leave}>
-      {open ? <Form leave={leave} /> : null}
+    <dialog {...useModal(open, leave)} class="new-session" aria-labelledby="new-title">
+      {open ? <Form /> : null}
     </dialog>
   );
 }
 
-function Form({ leave }: { leave: () => void }) {
+const leave = () => leaveDialog("creating");
+
+function Form() {
   const form = useRef<HTMLFormElement>(null);
   const [troubles, setTroubles] = useState<Troubles>({});
   const [busy, setBusy] = useState(false);
   const [isMore, setIsMore] = useState(false);
   const { value: known, trouble: unknown } = useFetched<Catalog>("/api/catalog", "", CATALOG_MS);
-  const projects = useMemo(() => projectsOf(sessions.value.values()), [sessions.value]);
-  useEffect(() => change({ folder: localStorage.getItem(FOLDER) ?? projects[0]?.path ?? "~/" }), []);
+  const projects = allProjects.value.slice(0, MOST_PROJECTS);
+  useEffect(() => {
+    if (!draft.value.folder) change({ folder: localStorage.getItem(FOLDER) ?? projects[0]?.path ?? "~/" });
+  }, []);
   const { prompt, folder, command, name, runtime, image, model, permission_mode } = draft.value;
   const habits = habitsOf(localStorage.getItem(PROJECTS));
   const [home, setHome] = useState("");

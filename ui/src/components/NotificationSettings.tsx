@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, ask } from "../api";
+import { ask, reasonOf } from "../api";
 import { allow, canPush, permission, pushed, subscribe, unsubscribe } from "../notifications";
 import type { NotificationChoices, NotificationOutcome, Notifications } from "../shapes";
 import { owner } from "../store";
@@ -43,7 +43,7 @@ export function NotificationSettings() {
     try {
       await deed();
     } catch (error) {
-      setTrouble(error instanceof ApiError && error.hint ? `${error.message}; ${error.hint}` : reason(error));
+      setTrouble(reasonOf(error));
     }
     setBusy(false);
   }
@@ -234,4 +234,3 @@ function stateOfBrowser(): string {
 }
 
 const nameOf = (channel: string): string => CHANNELS[channel.split(":")[0] as Channel["name"]] ?? channel;
-const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));

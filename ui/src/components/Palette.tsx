@@ -1,30 +1,25 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useModal } from "../modal";
 import { type Entry, entries } from "../palette";
-import { go, route } from "../router";
+import { leaveDialog, route } from "../router";
 
 /** Every session and every command, from the keyboard. */
 export function Palette() {
-  const box = useRef<HTMLDialogElement>(null);
   const open = route.value.palette;
-  useEffect(() => {
-    if (open) box.current?.showModal();
-    else box.current?.close();
-  }, [open]);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog; this is a click beside it
     <dialog
-      ref={box}
+      {...useModal(open, close)}
       class="palette"
       aria-label="Sessions and commands"
-      onClose={close}
-      onClick={(event) => event.target === box.current && close()}
+      onClick={(event) => event.target === event.currentTarget && close()}
     >
       {open ? <Finder /> : null}
     </dialog>
   );
 }
 
-const close = () => go({ palette: false }, "replace");
+const close = () => leaveDialog("palette");
 
 function Finder() {
   const [wanted, setWanted] = useState("");
@@ -34,9 +29,7 @@ function Finder() {
   const list = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => list.current?.children[chosen]?.scrollIntoView({ block: "nearest" }), [chosen]);
   const choose = (entry: Entry | undefined) => {
-    if (!entry) return;
-    close();
-    entry.deed();
+    if (entry) leaveDialog("palette", entry.deed);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing) return;

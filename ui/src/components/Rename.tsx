@@ -1,26 +1,27 @@
 import { useEffect, useRef } from "preact/hooks";
-import { rename, renaming } from "../actions";
+import { renaming } from "../actions";
+import { set } from "../deeds";
+import { useModal } from "../modal";
 
 export function Rename() {
-  const box = useRef<HTMLDialogElement>(null);
   const field = useRef<HTMLInputElement>(null);
   const session = renaming.value;
-  useEffect(() => {
-    if (!session) return box.current?.close();
-    box.current?.showModal();
-    field.current!.value = session.name;
-    field.current!.select();
-  }, [session]);
   const leave = () => (renaming.value = null);
+  const modal = useModal(session !== null, leave);
+  useEffect(() => {
+    if (!session || !field.current) return;
+    field.current.value = session.name;
+    field.current.select();
+  }, [session]);
   return (
-    <dialog ref={box} class="rename" aria-labelledby="rename-title" onClose={leave}>
+    <dialog {...modal} class="rename" aria-labelledby="rename-title">
       <form
         onSubmit={(event) => {
           event.preventDefault();
           const name = field.current!.value.trim();
           if (!session || !name) return;
           if (name === session.name) leave();
-          else void rename(session, name).then((done) => done && leave());
+          else void set(session, { name }).then((done) => done && leave());
         }}
       >
         <h2 id="rename-title">Rename {session?.name}</h2>

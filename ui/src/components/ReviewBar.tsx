@@ -1,31 +1,25 @@
 import { useState } from "preact/hooks";
-import { ApiError, ask, sessionPath } from "../api";
+import { prompt } from "../actions";
 import type { PatchLine } from "../patch";
 import { commentsOf, dropComments, placeOf, reviewText } from "../review";
-import type { PromptAnswer, Session } from "../shapes";
+import type { Session } from "../shapes";
 import { notify } from "../store";
 import { receipt } from "../words";
 
 /** The comments that were gathered, and the way to send them as one prompt. */
 export function ReviewBar({ session, onOpen }: { session: Session; onOpen: (line: PatchLine) => void }) {
   const [sending, setSending] = useState(false);
-  const [trouble, setTrouble] = useState("");
   const all = commentsOf(session.id);
   const words = all.length === 1 ? "1 comment" : `${all.length} comments`;
   const why = session.takes_prompt ? session.refusal : `it is ${session.label}`;
   const send = async () => {
     setSending(true);
-    setTrouble("");
-    try {
-      const answer = await ask<PromptAnswer>("POST", sessionPath(session.id, "prompt"), { text: reviewText(all) });
+    const sent = await prompt(session, reviewText(all));
+    if (sent) {
       dropComments(session.id);
-      notify(`${words}: ${receipt(answer)}`, "note");
-    } catch (error) {
-      const hint = error instanceof ApiError && error.hint ? `; ${error.hint}` : "";
-      setTrouble(`${(error as Error).message}${hint}`);
-    } finally {
-      setSending(false);
+      notify(`${words}: ${receipt(sent)}`, "note");
     }
+    setSending(false);
   };
   return (
     <div class="comment-box review-bar" role="group" aria-label="Comments">
@@ -40,7 +34,7 @@ export function ReviewBar({ session, onOpen }: { session: Session; onOpen: (line
         ))}
       </ul>
       <p role="status" class="trouble">
-        {trouble || (why ? `It takes no prompt now: ${why}` : "")}
+        {why ? `It takes no prompt now: ${why}` : ""}
       </p>
       <div class="buttons">
         <button type="button" onClick={() => dropComments(session.id)}>

@@ -1,7 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { archiveAll, canBeSeen, change, isSnoozed, markAllSeen, snoozes, stopAll, which } from "../deeds";
-import { menuOf, renaming, select } from "../rail";
+import { renaming } from "../actions";
+import { canBeSeen, isSnoozed, markAllSeen, set, snoozes } from "../deeds";
+import { offersOf } from "../offers";
+import { menuOf, select } from "../rail";
 import { now, open, sessions } from "../store";
 
 const GAP = 8;
@@ -15,7 +17,6 @@ export function RowMenu() {
   const close = () => (menuOf.value = null);
   useEffect(() => {
     if (!at) return;
-    back.current = document.activeElement;
     const onPointer = (event: PointerEvent) => {
       if (!box.current?.contains(event.target as Node)) close();
     };
@@ -31,16 +32,23 @@ export function RowMenu() {
     if (!at || !menu) return;
     menu.style.left = `${Math.max(GAP, Math.min(at.x, innerWidth - menu.offsetWidth - GAP))}px`;
     menu.style.top = `${Math.max(GAP, Math.min(at.y, innerHeight - menu.offsetHeight - GAP))}px`;
+    back.current = document.activeElement;
     menu.querySelector<HTMLElement>("button")?.focus();
   }, [at, session === undefined]);
   if (!at || !session) return null;
-  const item = (word: ComponentChildren, deed: () => void) => (
+  const leave = () => {
+    close();
+    if (back.current instanceof HTMLElement) back.current.focus();
+  };
+  const item = (word: ComponentChildren, deed: () => void, kind = "") => (
     <button
       type="button"
+      key={word}
       role="menuitem"
+      class={kind}
       tabIndex={-1}
       onClick={() => {
-        close();
+        leave();
         deed();
       }}
     >
@@ -54,34 +62,27 @@ export function RowMenu() {
       role="menu"
       tabIndex={-1}
       aria-label={`Menu of ${session.name}`}
-      onKeyDown={(event) => onKeyDown(event, close, back.current)}
+      onKeyDown={(event) => onKeyDown(event, leave)}
     >
       {item("Open", () => open(session.id))}
-      {item("Rename", () => (renaming.value = session.id))}
-      {item(session.pinned ? "Unpin" : "Pin", () => void change(session, { pinned: !session.pinned }))}
+      {offersOf(session).map(({ word, deed, danger }) => item(word, deed, danger ? "danger" : ""))}
+      {item("Rename…", () => (renaming.value = session))}
+      {item(session.pinned ? "Unpin" : "Pin", () => void set(session, { pinned: !session.pinned }))}
       {isSnoozed(session, now.peek())
-        ? item("End the snooze", () => void change(session, { snooze_s: 0 }))
-        : snoozes(new Date()).map(([word, snooze_s]) => item(word, () => void change(session, { snooze_s })))}
+        ? item("End the snooze", () => void set(session, { snooze_s: 0 }))
+        : snoozes(new Date()).map(([word, snooze_s]) => item(word, () => void set(session, { snooze_s })))}
       {canBeSeen(session) ? item("Mark as seen", () => markAllSeen([session])) : null}
       {item("Select", () => select(session.id, true))}
-      {which([session], "stop").length > 0 ? item("Stop…", () => stopAll([session])) : null}
-      {which([session], "archive").length > 0 ? item("Archive…", () => archiveAll([session])) : null}
     </div>
   );
 }
 
-function onKeyDown(
-  event: KeyboardEvent & { currentTarget: HTMLElement },
-  close: () => void,
-  back: Element | null,
-): void {
+function onKeyDown(event: KeyboardEvent & { currentTarget: HTMLElement }, leave: () => void): void {
   const items = [...event.currentTarget.querySelectorAll<HTMLElement>("button")];
   const at = items.indexOf(document.activeElement as HTMLElement);
   const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key];
-  if (event.key === "Escape" || event.key === "Tab") {
-    close();
-    if (back instanceof HTMLElement) back.focus();
-  } else if (to !== undefined) items.at(to % items.length)?.focus();
+  if (event.key === "Escape" || event.key === "Tab") leave();
+  else if (to !== undefined) items.at(to % items.length)?.focus();
   else return;
   event.preventDefault();
   event.stopPropagation();

@@ -1,4 +1,4 @@
-import { archiveAll, canBeSeen, markAllSeen, stopAll, which } from "../deeds";
+import { archive, canBeSeen, markAllSeen, stop, which } from "../deeds";
 import { chosen, selected } from "../rail";
 
 /** What can be done with those that are selected; each deed says how many it is for. */
@@ -12,10 +12,10 @@ export function SelectionBar() {
       <button type="button" class="clear" aria-label="Select none" onClick={() => (selected.value = new Set())}>
         ×
       </button>
-      <button type="button" disabled={live.length === 0} onClick={() => stopAll(live)}>
+      <button type="button" disabled={live.length === 0} onClick={() => stop(live)}>
         Stop {live.length || ""}
       </button>
-      <button type="button" disabled={over.length === 0} onClick={() => archiveAll(over)}>
+      <button type="button" disabled={over.length === 0} onClick={() => void archive(over)}>
         Archive {over.length || ""}
       </button>
       <button type="button" disabled={unseen.length === 0} onClick={() => markAllSeen(unseen)}>

@@ -13,7 +13,6 @@ import {
   parts,
   projects,
   record,
-  renaming,
   STEP,
   selected,
   unfolded,
@@ -196,7 +195,6 @@ function Rows({ sessions }: { sessions: readonly Session[] }) {
             chosen={current.value === session.id}
             picked={selected.value.has(session.id)}
             picking={picking}
-            naming={renaming.value === session.id}
           />
         ))}
       </ul>

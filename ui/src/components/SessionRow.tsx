@@ -1,11 +1,11 @@
 import { useRef } from "preact/hooks";
-import { change } from "../deeds";
-import { menuOf, renaming, select, selectTo } from "../rail";
-import type { Session } from "../shapes";
+import { renaming } from "../actions";
+import { menuOf, select, selectTo } from "../rail";
+import { NEWS, type Session } from "../shapes";
 import { labelOf, minute, now, open, owner } from "../store";
 import { elapsed, secondsSince, whereabouts } from "../words";
 import { Answers } from "./Answers";
-import { Dot, NEWS } from "./Dot";
+import { Dot } from "./Dot";
 
 interface Props {
   session: Session;
@@ -13,20 +13,19 @@ interface Props {
   picked: boolean;
   /** Whether several are being selected. */
   picking: boolean;
-  naming: boolean;
 }
 
 /** Three lines: who, what it wants, and where it works. A row is drawn again only when its own session has changed. */
-export function SessionRow({ session, chosen, picked, picking, naming }: Props) {
+export function SessionRow({ session, chosen, picked, picking }: Props) {
   const mine = owner.value;
   const flashes = useChanges(`${session.headline} ${session.section} ${session.run}`);
   const onClick = (event: MouseEvent) => {
-    if (event.shiftKey && picking) selectTo(session.id);
+    if (event.shiftKey && picking) selectTo(session.id, drawn());
     else if ((event.ctrlKey || event.metaKey) && mine) select(session.id, !picked);
     else open(session.id);
   };
   const rename = () => {
-    if (mine) renaming.value = session.id;
+    if (mine) renaming.value = session;
   };
   const showMenu = (event: MouseEvent) => {
     if (!mine) return;
@@ -54,12 +53,10 @@ export function SessionRow({ session, chosen, picked, picking, naming }: Props) 
       ) : (
         <Dot session={session} sign />
       )}
-      {naming ? <Rename session={session} /> : null}
       <button
         type="button"
         class="open-session"
         aria-current={chosen ? "true" : undefined}
-        hidden={naming}
         onClick={onClick}
         onDblClick={rename}
       >
@@ -113,36 +110,9 @@ export function Since({ since }: { since: string | null }) {
   );
 }
 
-function Rename({ session }: { session: Session }) {
-  const over = useRef(false);
-  const end = (name: string | undefined) => {
-    if (over.current) return;
-    over.current = true;
-    renaming.value = "";
-    if (name && name !== session.name) void change(session, { name });
-  };
-  return (
-    <input
-      class="rename"
-      aria-label={`New name of ${session.name}`}
-      defaultValue={session.name}
-      autoFocus
-      maxLength={128}
-      ref={(input) => {
-        if (input && document.activeElement !== input) {
-          input.focus();
-          input.select();
-        }
-      }}
-      onBlur={(event) => end(event.currentTarget.value.trim())}
-      onKeyDown={(event) => {
-        if (event.key === "Enter" && !event.isComposing) end(event.currentTarget.value.trim());
-        if (event.key === "Escape") end(undefined);
-        event.stopPropagation();
-      }}
-    />
-  );
-}
+/** In their order, those of which there is a row. */
+const drawn = (): string[] =>
+  [...document.querySelectorAll<HTMLElement>(".list .row")].map((row) => row.dataset["session"] ?? "");
 
 /** How often `text` has changed since the row is there. */
 function useChanges(text: string): number {

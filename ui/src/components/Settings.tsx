@@ -1,7 +1,7 @@
 import type { Signal } from "@preact/signals";
 import { Minus, Plus, X } from "lucide";
-import { useEffect, useRef } from "preact/hooks";
-import { go, route } from "../router";
+import { useModal } from "../modal";
+import { leaveDialog, route } from "../router";
 import {
   DENSITIES,
   density,
@@ -20,17 +20,12 @@ import { NotificationSettings } from "./NotificationSettings";
 
 /** What can be set in this browser, and the keys. */
 export function Settings() {
-  const box = useRef<HTMLDialogElement>(null);
   const open = route.value.settings;
-  useEffect(() => {
-    if (open) box.current?.showModal();
-    else box.current?.close();
-  }, [open]);
-  const leave = () => go({ settings: false }, "replace");
+  const leave = () => leaveDialog("settings");
   return (
-    <dialog ref={box} class="settings" aria-labelledby="settings-title" onClose={leave}>
+    <dialog {...useModal(open, leave)} class="settings" aria-labelledby="settings-title">
       <header>
-        <h2 id="settings-title">Settings</h2>
+        <h2 id="settings-title">Settings and keys</h2>
         <button type="button" class="icon" aria-label="Close the settings" onClick={leave}>
           <Icon of={X} />
         </button>

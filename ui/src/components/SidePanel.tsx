@@ -18,7 +18,8 @@ export function SidePanel({ session, which }: { session: Session; which: Panel }
       data-panel={which}
       aria-label={TITLES[which]}
       onKeyDown={(event) => {
-        if (event.key === "Escape") close();
+        // a dialog that was opened here closes itself
+        if (event.key === "Escape" && !(event.target as Element).closest("dialog")) close();
       }}
     >
       <header>

@@ -27,8 +27,8 @@ export function StatusLine() {
       </span>
       <button
         type="button"
-        aria-label="Keys and settings"
-        title="Keys and settings (?)"
+        aria-label="Settings and keys"
+        title="Settings and keys (?)"
         onClick={() => go({ settings: true })}
       >
         ?

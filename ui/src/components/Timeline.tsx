@@ -18,9 +18,9 @@ export function Timeline({ session }: { session: Session }) {
     sessionPath(session.id, "story"),
     `${session.run} ${session.headline} ${session.since} ${session.record}`,
   );
-  if (trouble) return <p class="trouble">{trouble}</p>;
   return (
     <>
+      {trouble ? <p class="trouble">{trouble}</p> : null}
       <Bar session={session} story={value ?? []} />
       <ol class="timeline">
         {[...(value ?? [])].reverse().map((line, at) => (

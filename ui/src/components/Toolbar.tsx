@@ -6,6 +6,7 @@ import { go, type Panel } from "../router";
 import type { Session } from "../shapes";
 import { labelOf, now, owner, panel } from "../store";
 import { duration, secondsSince, whereabouts } from "../words";
+import { WORKS } from "./Dot";
 import { Icon } from "./Icon";
 import { Menu } from "./Menu";
 
@@ -30,7 +31,7 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
         <Icon of={ChevronLeft} size={20} />
       </button>
       <div class="title">
-        <span class={`glyph ${session.colour}`} aria-hidden="true">
+        <span class={`glyph ${session.colour}${session.glyph === WORKS ? " turning" : ""}`} aria-hidden="true">
           {session.glyph}
           {"\ufe0e"}
         </span>

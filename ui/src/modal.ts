@@ -1,0 +1,27 @@
+/** A dialog that is open as long as the page's state says so. */
+
+import type { Ref } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+interface Modal {
+  ref: Ref<HTMLDialogElement>;
+  onClose: () => void;
+}
+
+/** `leave` is called when a person closes it. What the page closed itself may be open again when that is told. */
+export function useModal(open: boolean, leave: () => void): Modal {
+  const ref = useRef<HTMLDialogElement>(null);
+  const byPage = useRef(false);
+  useEffect(() => {
+    const box = ref.current;
+    if (!box || box.open === open) return;
+    if (open) return box.showModal();
+    byPage.current = true;
+    box.close();
+  }, [open]);
+  const onClose = () => {
+    if (byPage.current) byPage.current = false;
+    else leave();
+  };
+  return { ref, onClose };
+}
