@@ -46,7 +46,8 @@ def command(context: click.Context, channel: str | None, as_json: bool) -> None:
         rows = [("CHANNEL", "OUTCOME", "WHY", "TOOK")]
         rows += [(one["channel"], one["outcome"], visible(one["why"]), f"{one['ms']} ms") for one in done]
         click.echo("\n".join(table(rows)))
-    sys.exit(1 if any(one["outcome"] != "sent" for one in done) else 0)
+    outcomes = {one["outcome"] for one in done}
+    sys.exit(0 if "sent" in outcomes and outcomes <= {"sent", "nobody"} else 1)
 
 
 def _show(found: dict[str, Any], as_json: bool) -> None:

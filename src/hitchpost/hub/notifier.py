@@ -21,7 +21,7 @@ from hitchpost.hub.events import Event
 from hitchpost.hub.pools import run_in
 from hitchpost.hub.tasks import Tasks
 from hitchpost.notify import journal
-from hitchpost.notify.channel import Channel, Undelivered
+from hitchpost.notify.channel import Channel, NobodyThere, Undelivered
 from hitchpost.notify.channels import channels, family
 from hitchpost.notify.journal import Journal, Past
 from hitchpost.notify.message import Message, compose, trial
@@ -225,6 +225,8 @@ class Notifier:
         for pause_s in (*pauses_s, None):
             try:
                 outcome, why = journal.SENT, await channel.send(message)
+            except NobodyThere as error:
+                outcome, why = journal.NOBODY, error.message
             except Undelivered as error:
                 if error.again and pause_s is not None:
                     await asyncio.sleep(pause_s)
