@@ -371,7 +371,7 @@ def test_a_test_message_that_reaches_nobody_says_so(ground: Ground) -> None:
                 assert json.loads(connection.recv(20))["type"] == "notification"  # it was there
                 return [one["outcome"] for one in done]
 
-        with ShortPath(ground.home, SOCKET) as path:
+        with ShortPath(str(ground.home), SOCKET) as path:
             assert beside(unix_connect(path, "ws://hub/ws")) == ["nobody", "nobody"]  # such as hitch top
             assert beside(unix_connect(path, "ws://hub/ws?hears=terminal")) == ["nobody", "sent"]
         signed = {"Authorization": f"Bearer {sign_in(hub).token}"}

@@ -62,6 +62,16 @@ def test_sessions_are_in_their_sections_with_the_screen_of_the_chosen_one(ground
     ground.end(works)
 
 
+def test_a_terminal_that_becomes_wide_shows_the_screen_beside_the_list(ground: Ground, open_tty: Terminals) -> None:
+    reporting(ground, "asks", "working", "only on its screen")
+    tty = open_tty("top", cols=80, rows=30)
+    tty.shows("asks")
+    assert "only on its screen" not in tty.text()
+    tty.resize(140, 30)
+    tty.shows("only on its screen")
+    quits(tty)
+
+
 def test_a_change_is_shown_without_a_hub_and_with_one(ground: Ground, hub: HubProcess, open_tty: Terminals) -> None:
     works = reporting(ground, "works", "working")
     tty = top(open_tty)

@@ -21,6 +21,7 @@ from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.events import Resize
 from textual.notifications import SeverityLevel
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -134,10 +135,10 @@ class Dashboard(App[None]):
         self._say("")
         self.run_worker(self._listen(), name="sessions")
         self.set_interval(TICK_S, self._tick)
-        self.on_resize()
 
-    def on_resize(self) -> None:
-        self.screen_stack[0].set_class(self.size.width < NARROW, "narrow")
+    def on_resize(self, event: Resize) -> None:
+        """The app's own size is still the one before."""
+        self.screen_stack[0].set_class(event.size.width < NARROW, "narrow")
 
     async def on_unmount(self) -> None:
         if self._following is not None:
