@@ -345,7 +345,7 @@ def test_a_test_message_says_what_became_of_it(ground: Ground, web: Receiver) ->
         answer = ground.hitch("notify", "--test", "ntfy", check=1)
         assert "HTTP 403" in answer.out
         unknown = ground.hitch("notify", "--test", "pigeon", check=3)
-        assert "the channel 'pigeon' is not set up" in unknown.err
+        assert "the way 'pigeon' is not set up" in unknown.err
         shown = [line.split() for line in ground.hitch("notify").out.splitlines()]
         assert ["ntfy", "on", web.url] in shown
         assert ["command", "not", "set", "up"] in shown
@@ -415,4 +415,4 @@ def test_a_test_message_when_every_way_is_off_says_so(hub: HubProcess) -> None:
     with hub.http() as client:
         client.put("/api/notifications", json={"off": ["browser", "terminal"]})
         answer = client.post("/api/notifications/test", json={})
-        assert (answer.status_code, "every channel is off" in answer.text) == (404, True)
+        assert (answer.status_code, "every way is off" in answer.text) == (404, True)

@@ -283,7 +283,7 @@ class Notifier:
         if not name:
             to = self._wanted()
         if not to:
-            what = f"the channel {name!r} is not set up" if name else "every channel is off"
+            what = f"the way {name!r} is not set up" if name else "every way is off"
             raise NoSuchChannel(what, "hitch notify lists what is")
         message = trial(self.page)
         names = [channel.name for channel in to]
