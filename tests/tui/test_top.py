@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.hub.http.schemas import EXAMPLE
-from hitchpost.tui.app import AIM_S, Dashboard
+from hitchpost.tui.app import AIM_S, KEYS, Dashboard
 from tests.cli.attaching import Terminals, Tty, terminals
 from tests.cli.own_agents import ASKING, ASKS, own_agent
 from tests.ground import Ground, Truth
@@ -152,9 +152,9 @@ def test_a_key_that_was_aimed_at_something_else_answers_nothing(ground: Ground) 
     assert asyncio.run(pressed_at_once_and_later(str(ground.home))) == ([], ["no"])
 
 
-async def shown_after(home: str, *keys: str, **changes: object) -> str:
+async def shown_after(home: str, *keys: str, cols: int = 150, **changes: object) -> str:
     app = Deaf(home)
-    async with app.run_test(size=(150, 40), notifications=True) as pilot:
+    async with app.run_test(size=(cols, 40), notifications=True) as pilot:
         app.know(**changes)
         await pilot.press(*keys)
         await pilot.pause()
@@ -190,6 +190,42 @@ def test_a_question_without_options_is_answered_in_words(ground: Ground) -> None
     report = {"state": "blocked", "request": "r1", "options": [], "message": "Which port?"}
     shown = asyncio.run(shown_after(str(ground.home), "a", name="auth", report=report))
     assert "Answer auth" in shown
+
+
+@pytest.mark.parametrize("cols", [60, 80, 100])
+def test_the_last_line_has_as_many_keys_as_fit(ground: Ground, cols: int) -> None:
+    last = asyncio.run(shown_after(str(ground.home), cols=cols)).splitlines()[-1].rstrip()
+    assert last.startswith(" 1 needs you, 0 working  …   ? keys  Enter attach")
+    assert last.endswith({60: "r reply", 80: "n new", 100: "R resume"}[cols])
+
+
+def test_every_key_has_one_line_in_80_columns(ground: Ground) -> None:
+    shown = asyncio.run(shown_after(str(ground.home), "question_mark", cols=80))
+    lines = [line.split("│")[1].strip() for line in shown.splitlines() if line.count("│") == 2]
+    assert [line for line in lines if line] == KEYS.strip().splitlines()
+
+
+def test_a_filter_does_not_change_how_many_need_somebody(ground: Ground) -> None:
+    shown = asyncio.run(shown_after(str(ground.home), "slash", *"nowhere", name="auth"))
+    assert "auth" not in shown
+    assert "1 needs you" in shown
+
+
+def test_a_new_session_proposes_the_agent_that_was_started_last_and_is_installed(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = ground.place / "bin"
+    programs.mkdir()
+    for name in ("codex", "bash"):
+        (programs / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+
+    def proposed(agent: str) -> str:
+        return asyncio.run(shown_after(str(ground.home), "n", name="auth", detail="", agent=agent))
+
+    for last, offered in {"claude": "codex", "bash": "bash", "sh": "codex"}.items():
+        after = proposed(last).partition("Agent or command")[2].splitlines()
+        assert offered in after[1], last
 
 
 def test_without_less_a_key_says_so(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
