@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -180,7 +181,7 @@ def test_starting_again_says_whether_the_conversation_goes_on_and_what_is_stoppe
 def test_what_an_agent_writes_does_nothing_to_the_terminal(ground: Ground, keys: tuple[str, ...]) -> None:
     evil = "x\x1b]0;evil\x07\x9b2J"
     report = {"state": "blocked", "request": "r1", "options": [evil], "message": evil}
-    changes = {"name": evil, "detail": evil, "report": report, "takes_prompt": False, "label": evil}
+    changes: dict[str, Any] = {"name": evil, "detail": evil, "report": report, "takes_prompt": False, "label": evil}
     shown = asyncio.run(shown_after(str(ground.home), *keys, **changes))
     assert "x\\x1b]0;evil" in shown
     assert [letter for letter in shown if not letter.isprintable() and letter != "\n"] == []
