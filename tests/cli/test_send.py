@@ -249,7 +249,11 @@ def test_wait_ends_when_the_agent_says_that_it_is_done_with_this_text(ground: Gr
     session = program(ground, REPORTING_PROGRAM)
     forced = "typed into dev, whatever it does with it (Needs you); not confirmed"
     sent = "sent to dev"
-    turns = (("idle", "waiting (Your turn)", sent), ("blocked", "blocked (Needs you)", sent), ("error", "error", forced))
+    turns = (
+        ("idle", "waiting (Your turn)", sent),
+        ("blocked", "blocked (Needs you)", sent),
+        ("error", "error", forced),
+    )
     for word, seen, said in turns:
         with live("send", "dev", word, "--wait", "--force") as send:
             eventually(lambda: _reported(session) == "working", what="an agent that works")
