@@ -210,7 +210,7 @@ def _gathered(folder: str, end: int, tail: int | None) -> dict[str, object]:
 
 
 def _grep(home: str, pattern: str, session: str | None, run: int | None, tail: int | None) -> bool:
-    """Print the lines that match, of each run the last ``tail``, with the name of their session; whether there were any."""
+    """Print the lines that match, with the name of their session, of each run the last ``tail``; whether there are any."""
     try:
         wanted = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
