@@ -210,7 +210,7 @@ def _gathered(folder: str, end: int, tail: int | None) -> dict[str, object]:
 
 
 def _grep(home: str, pattern: str, session: str | None, run: int | None, tail: int | None) -> bool:
-    """Print the lines that match, with the name of their session, of each run the last ``tail``; whether there are any."""
+    """Print what matches, with the name of its session, of each run the last ``tail`` lines; whether there was any."""
     try:
         wanted = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
