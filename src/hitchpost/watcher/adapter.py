@@ -73,6 +73,12 @@ class Adapter:
         for waiting in self._waiting:
             waiting.set()
 
+    def on_keys(self) -> None:
+        """Somebody types in the terminal. What is on the screen then may be asked again, in the same words."""
+        asked = self.watching.evidence.get(SCREEN)
+        if asked is not None and asked.request:
+            self.watching.ask_anew(SCREEN)
+
     async def hear_hook(self, name: str, payload: str) -> str:
         """The agent's hook calls. What is returned is printed by the hook."""
         try:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from hitchpost.model.attention import BLOCKED, SCREEN, Evidence
+from hitchpost.watcher.link import OthersKeys
 from hitchpost.watcher.looks import LOOK_S, SHOWN_S
 
 if TYPE_CHECKING:
@@ -24,23 +25,41 @@ class KeyAnswers:
         if not any(rule.options for rule in self._adapter.rules.screen):
             title = self._adapter.agent.title
             return {"ok": False, "why": f"{title} cannot be answered from outside; attach to it instead"}
-        asked = self._asked()
-        found = self._adapter.match(await self._adapter.seen())
-        if asked is None or found is None or self._asked() is not asked or request not in ("", asked.request):
+        asked, pressed_at = self._asked(), 0.0
+        if asked is None or request not in ("", asked.request):
             return {"ok": False, "why": NOTHING_ASKED}
-        keys = dict(found.rule.options)
-        if choice not in keys:
-            return {"ok": False, "why": f"expected one of {', '.join(keys)}, but got {choice}"}
-        pressed_at = time.monotonic()
-        await self._watching.link.press(keys[choice])
+        while not pressed_at:
+            found = self._adapter.match(await self._adapter.seen())
+            if found is None or self._asked() is not asked:
+                return {"ok": False, "why": NOTHING_ASKED}
+            keys = dict(found.rule.options)
+            if choice not in keys:
+                return {"ok": False, "why": f"expected one of {', '.join(keys)}, but got {choice}"}
+            pressed_at = await self._pressed(asked, keys[choice])
         deadline = time.monotonic() + SHOWN_S
-        while self._asked() is asked:
+        while (left := self._asked()) is not None and left.message == asked.message:
             if time.monotonic() > deadline:
                 return {"ok": False, "why": f"the key for {choice} was pressed, but the question is still shown"}
             await asyncio.sleep(LOOK_S)
             await self._adapter.seen()
         self._watching.delivered(pressed_at)
         return {"ok": True, "request": asked.request, "choice": choice}
+
+    async def _pressed(self, asked: Evidence, keys: str) -> float:
+        """Press keys. When that was; 0 if the screen may not show yet what somebody else has typed.
+
+        Whatever becomes of them, ``asked`` is answered: the same question has another name after that.
+        """
+        at = time.monotonic()
+        try:
+            await self._watching.link.press(keys, alone=True)
+        except OthersKeys as error:
+            at = 0.0
+            await asyncio.sleep(error.wait_s)
+        finally:
+            if at and self._asked() is asked:
+                self._watching.ask_anew(SCREEN)
+        return at
 
     def _asked(self) -> Evidence | None:
         """What the screen asks, when that is what the agent waits for."""

@@ -14,9 +14,10 @@ ANSWER_S = 20.0
 
 
 def answer(home: str, session: str, choice: str, *, actor: str, request: str = "", message: str = "") -> Observation:
-    """Answer what the agent asks now, or just ``request``. Exactly once: what is gone or answered is ``Refused``."""
+    """Answer ``request``, or what its report asks now. Exactly once: what is gone or answered is ``Refused``."""
     seen = find(home, session)
     name, report = seen.record.name, seen.facts.report
+    request = request or (report.request if report is not None else None) or ""
     try:
         with Link.connect(seen.run_folder) as link:
             asked = {"choice": choice, "request": request, "message": message}
@@ -32,5 +33,6 @@ def answer(home: str, session: str, choice: str, *, actor: str, request: str = "
         raise Refused(f"not answered: {receipt.get('why')}", f"hitch attach {word} shows it" if is_asked else "")
     stored = Session(seen.folder, actor=actor)
     with stored.lock():
-        stored.tell("answered", run=seen.facts.run, choice=choice, question=report.message if report else None)
+        question = report.message if report is not None and report.request == receipt.get("request") else None
+        stored.tell("answered", run=seen.facts.run, choice=choice, question=question)
     return observe(home, seen.record.id)
