@@ -298,7 +298,7 @@ def test_bare_hitch_in_tmux_shows_the_dashboard_and_pins(ground: Ground, tmp_pat
         eventually(lambda: "hello" in tmux("capture-pane", "-p"), 60, what="the dashboard in tmux")
         tmux("send-keys", "p")
         eventually(lambda: ground.ps(works)["pinned"], what="the pin")
-        eventually(lambda: "★ works" in tmux("capture-pane", "-p"), what="the star")
+        eventually(lambda: "works ★" in tmux("capture-pane", "-p"), what="the star")
         tmux("send-keys", "q")
         eventually(lambda: not os.path.exists(socket) or not _listens(tmux), what="the end of tmux")
     finally:
