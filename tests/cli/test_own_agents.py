@@ -120,3 +120,25 @@ def test_a_file_that_became_wrong_ends_no_session(ground: Ground) -> None:
     ground.hitch("restart", "dev")
     assert json.loads((session.folder / "state.json").read_bytes())["run"] == 2
     ground.end(session)
+
+
+WRAPPED = """
+[rules]
+version = 1
+[[screen]]
+state = "blocked"
+kind = "permission"
+find = ['^Allow this\\?']
+message_from = '^Bash: (?P<text>.*)\\n+Allow this'
+rows = 2
+"""
+DANGEROUS = f"rm -rf /srv/{'old-' * 20} && rsync --delete /srv/new/ /srv/shop/ && systemctl restart shop"
+
+
+def test_a_question_is_read_whole_however_narrow_the_terminal_is(ground: Ground) -> None:
+    own_agent(ground.place, "mine", f"printf 'Bash: {DANGEROUS}\\nAllow this? '; exec sleep 1000", WRAPPED)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "blocked", 60, what="its question")
+    assert ground.ps(session)["detail"] == DANGEROUS
+    assert DANGEROUS in ground.hitch("rules", "test", "dev").out
+    ground.end(session)
