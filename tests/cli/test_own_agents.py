@@ -142,3 +142,23 @@ def test_a_question_is_read_whole_however_narrow_the_terminal_is(ground: Ground)
     assert ground.ps(session)["detail"] == DANGEROUS
     assert DANGEROUS in ground.hitch("rules", "test", "dev").out
     ground.end(session)
+
+
+AT_PROMPT = """
+shows_prompt = true
+[rules]
+version = 1
+[[screen]]
+state = "idle"
+find = ['^ready> ?']
+"""
+
+
+def test_a_prompt_that_made_the_agent_end_was_typed(ground: Ground) -> None:
+    own_agent(ground.place, "mine", 'stty -echo; printf "ready> "; read -r code; exit "$code"', AT_PROMPT)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "waiting", 60, what="its prompt")
+    assert ground.hitch("send", "dev", "4").out == "typed into dev, not confirmed; the agent has ended\n"
+    assert session.ended() == "failed"
+    assert session.exit()["code"] == 4
+    assert [line["text"] for line in session.story() if line["event"] == "prompt"] == ["4"]

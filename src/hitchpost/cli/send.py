@@ -11,6 +11,7 @@ from hitchpost.cli.caller import terminal_size, typed_in
 from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
 from hitchpost.cli.wait import words
 from hitchpost.errors import UsageError
+from hitchpost.model import run as runs
 from hitchpost.model.status import Status, status
 from hitchpost.ops.sessions.prompt import prompt
 from hitchpost.ops.sessions.send import Receipt
@@ -61,7 +62,10 @@ def command(
     if not as_json and done.started:
         click.echo(f"{name} was started again (run {seen.facts.run})")
     if not as_json:
-        click.echo(_told(name, done.receipt, shown))
+        told = _told(name, done.receipt, shown)
+        if not done.receipt.proof and again(home, seen).facts.state in runs.TERMINAL:
+            told += "; the agent has ended"
+        click.echo(told)
     if until_done:
         seen = wait_for_turn(home, seen, since, timeout_s=timeout_s)
         if not as_json:
