@@ -162,3 +162,72 @@ def test_a_prompt_that_made_the_agent_end_was_typed(ground: Ground) -> None:
     assert session.ended() == "failed"
     assert session.exit()["code"] == 4
     assert [line["text"] for line in session.story() if line["event"] == "prompt"] == ["4"]
+
+
+TELLS = """
+shows_prompt = true
+[rules]
+version = 1
+[prompt]
+queues = false
+[[screen]]
+state = "blocked"
+kind = "permission"
+find = ['^Allow it\\?']
+options = { yes = "y", no = "n" }
+[[screen]]
+state = "working"
+find = ['gone on']
+[[screen]]
+state = "idle"
+find = ['^ready> ?']
+"""
+REFUSED = (
+    "stty -echo -icanon; printf 'Allow it? '; {{ head -c 1; echo; }} >key; printf '\\033[2J\\033[H{}'; exec cat >>got"
+)
+
+
+def test_why_not_is_the_next_prompt_of_an_agent_that_is_answered_by_keys(ground: Ground) -> None:
+    own_agent(ground.place, "mine", REFUSED.format("ready> "), TELLS)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "blocked", 60, what="its question")
+    assert "goes with no" in ground.hitch("answer", "dev", "yes", "--message", "use staging", check=2).err
+    assert ground.hitch("answer", "dev", "no", "--message", "use staging").out == "answered no to dev\n"
+    assert ground.said("key") == "n\n"
+    assert ground.said("got") == "use staging\n"
+    ground.end(session)
+
+
+def test_why_not_that_cannot_be_told_is_not_called_told(ground: Ground) -> None:
+    own_agent(ground.place, "mine", REFUSED.format("gone on"), TELLS)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "blocked", 60, what="its question")
+    said = ground.hitch("answer", "dev", "no", "--message", "use staging", check=1).err
+    assert "answered no to dev, but the message was not delivered" in said
+    assert ground.said("key") == "n\n"
+    assert [line["choice"] for line in session.story() if line["event"] == "answered"] == ["no"]
+    ground.end(session)
+
+
+FREE = """
+[rules]
+version = 1
+[[screen]]
+state = "blocked"
+kind = "question"
+find = ['^Which database\\?']
+message = "Which database?"
+takes_text = true
+"""
+READS = "stty -echo; printf 'Which database? '; read -r it; "
+READS += "printf '\\033[2J\\033[Hfine'; echo \"$it\" >got; exec sleep 1000"
+
+
+def test_a_question_that_reads_a_line_is_answered_in_words(ground: Ground) -> None:
+    own_agent(ground.place, "mine", READS, FREE)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "blocked", 60, what="its question")
+    assert "one line" in ground.hitch("answer", "dev", "Post\ngres", check=4).err
+    assert ground.hitch("answer", "dev", "Postgres 17").out == "answered Postgres 17 to dev\n"
+    assert ground.said("got") == "Postgres 17\n"
+    ground.end(session)

@@ -21,6 +21,7 @@ class Rule:
     """Applies when every pattern of ``find`` is there and none of ``without``, in the last ``rows`` lines (0: all).
 
     ``message`` is a text, or a pattern whose group ``text`` is it. ``adds``: see ``model.attention.Evidence``.
+    ``takes_text``: what it asks is answered with a line of text and Enter.
     The group ``text`` of ``background_from`` is how many tasks go on after the turn.
     For agents that read lines: ``reading`` says whether it must be reading one, and ``printed`` what it must have
     printed since it took the last one. Its group ``text`` is added to the message.
@@ -36,9 +37,14 @@ class Rule:
     until_from: re.Pattern[str] | None = None
     background_from: re.Pattern[str] | None = None
     options: tuple[tuple[str, str], ...] = ()
+    takes_text: bool = False
     adds: bool = False
     reading: bool | None = None
     printed: re.Pattern[str] | None = None
+
+    @property
+    def can_be_answered(self) -> bool:
+        return bool(self.options) or self.takes_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,7 @@ def _rule(item: dict[str, Any]) -> Rule:
         until_from=_pattern(item.get("until_from")),
         background_from=_pattern(item.get("background_from")),
         options=tuple(item.get("options", {}).items()),
+        takes_text=bool(item.get("takes_text", False)),
         adds=bool(item.get("adds", False)),
         reading=item.get("reading"),
         printed=_pattern(item.get("printed")),

@@ -164,7 +164,7 @@ class Control:
         elif op in RELAYED and self.keeper.watcher.is_there and request.get("force") is not True:
             self.keeper.watcher.ask(client, request)
         elif op in ("send", "type"):
-            if client is self.keeper.watcher.client:
+            if client is self.keeper.watcher.client and request.get("force") is not True:
                 self.keeper.watcher.types(number)
             self._paste(client, number, request)
         elif op == "answer":

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from hitchpost.agents import rules
 from hitchpost.errors import MALFORMED
-from hitchpost.model.attention import BLOCKED, DONE, HOOKS, OSC, SCREEN, TITLE, UNKNOWN, WORKING, is_said
+from hitchpost.model.attention import AT_PROMPT, BLOCKED, DONE, HOOKS, OSC, SCREEN, TITLE, UNKNOWN, WORKING, is_said
 from hitchpost.watcher.key_answers import KeyAnswers
-from hitchpost.watcher.looks import RULES_S, Looks, NothingSeen
+from hitchpost.watcher.looks import RULES_S, SHOWN_S, Looks, NothingSeen
 from hitchpost.watcher.prompts import PROOF_S, READY_S, Prompts
 from hitchpost.watcher.time_limit import at_most
 from hitchpost.watcher.title_prompt import TitlePrompt
@@ -152,7 +152,7 @@ class Adapter:
             not self._is_said(SCREEN, found.state, found.message)
             or self.watching.evidence[SCREEN].background != found.details["background"]
         ):
-            if found.rule.options:
+            if found.rule.can_be_answered:
                 found.details["request"] = self.watching.new_request()
             self.watching.put(SCREEN, found.state, **found.details)
         self._title.on_screen(text, found)
@@ -200,4 +200,13 @@ class Adapter:
 
     async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
         """Answer what the agent asks. Exactly once: a request that is gone is refused."""
-        return await self._key_answers.answer(request, choice)
+        answer = await self._key_answers.answer(request, choice)
+        if message and answer["ok"]:
+            answer["untold"] = await self._tell_why(message)
+        return answer
+
+    async def _tell_why(self, message: str) -> str:
+        """What goes with an answer that was a key is the next prompt. Why the agent has not got it, if so."""
+        await self.until(lambda: (verdict := self.watching.verdict) is not None and verdict.state in AT_PROMPT, SHOWN_S)
+        sent = await self.watching.send(message, enter=True)
+        return "" if sent["ok"] else str(sent["why"])

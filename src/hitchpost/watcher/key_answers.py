@@ -1,4 +1,4 @@
-"""Answering by a key that the screen's rules name: only if the screen shows that very question now."""
+"""Answering by a key that the screen's rules name, or by a line: only if the screen shows that very question now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class KeyAnswers:
 
     async def answer(self, request: str, choice: str) -> dict[str, Any]:
         """One at a time: the second finds what the first has changed."""
-        if not any(rule.options for rule in self._adapter.rules.screen):
+        if not any(rule.can_be_answered for rule in self._adapter.rules.screen):
             title = self._adapter.agent.title
             return {"ok": False, "why": f"{title} cannot be answered from outside; attach to it instead"}
         asked = self._asked()
@@ -29,14 +29,19 @@ class KeyAnswers:
         if asked is None or found is None or self._asked() is not asked or request not in ("", asked.request):
             return {"ok": False, "why": NOTHING_ASKED}
         keys = dict(found.rule.options)
-        if choice not in keys:
+        if choice not in keys and not found.rule.takes_text:
             return {"ok": False, "why": f"expected one of {', '.join(keys)}, but got {choice}"}
+        if "\n" in choice or "\r" in choice:
+            return {"ok": False, "why": "it reads one line, and this text has several"}
         pressed_at = time.monotonic()
-        await self._watching.link.press(keys[choice])
+        if choice in keys:
+            await self._watching.link.press(keys[choice])
+        else:
+            await self._watching.link.type(choice, force=True)
         deadline = time.monotonic() + SHOWN_S
         while self._asked() is asked:
             if time.monotonic() > deadline:
-                return {"ok": False, "why": f"the key for {choice} was pressed, but the question is still shown"}
+                return {"ok": False, "why": f"{choice} was typed, but the question is still shown"}
             await asyncio.sleep(LOOK_S)
             await self._adapter.seen()
         self._watching.delivered(pressed_at)

@@ -57,9 +57,12 @@ class KeeperLink:
     def follow(self, offset: int) -> None:
         self._writer.write(wire.follow(offset))
 
-    async def type(self, text: str, *, enter: bool = True) -> int:
-        """Type a text and press Enter. The log's offset before it. Raises ``NotTyped``."""
-        return await self._typed("type", text=text, enter=enter)
+    async def type(self, text: str, *, enter: bool = True, force: bool = False) -> int:
+        """Type a text and press Enter. The log's offset before it. Raises ``NotTyped``.
+
+        ``force``: also where a prompt would be refused, because the agent asks something.
+        """
+        return await self._typed("type", text=text, enter=enter, force=force)
 
     async def press(self, keys: str) -> int:
         """Press keys, just as they are. Raises ``NotTyped``."""
