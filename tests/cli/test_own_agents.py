@@ -231,3 +231,26 @@ def test_a_question_that_reads_a_line_is_answered_in_words(ground: Ground) -> No
     assert ground.hitch("answer", "dev", "Postgres 17").out == "answered Postgres 17 to dev\n"
     assert ground.said("got") == "Postgres 17\n"
     ground.end(session)
+
+
+TALKS = """
+[conversation]
+mints = true
+new = ["--session={id}"]
+resume = ["--resume={id}"]
+"""
+TALK = 'printf "%s" "$*" >>said; echo >>said; stty -echo; while :; do printf "ready> "; read -r it; echo "$it"; done'
+
+
+def test_a_conversation_that_had_a_turn_is_resumed(ground: Ground) -> None:
+    own_agent(ground.place, "mine", TALK, AT_PROMPT + TALKS)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "waiting", 60, what="its prompt")
+    assert ground.ps(session)["supports_resume"] is False
+    ground.hitch("send", "dev", "hello")
+    eventually(lambda: ground.ps(session)["supports_resume"], 60, what="a conversation")
+    ground.hitch("stop", "--now", "dev")
+    ground.hitch("resume", "dev")
+    lines = eventually(lambda: found if len(found := ground.said("said").split()) == 2 else None, what="two runs")
+    assert lines[1].removeprefix("--resume=") == lines[0].removeprefix("--session=")
+    ground.hitch("stop", "--now", "dev")

@@ -7,8 +7,23 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from hitchpost.agents import rules
+from hitchpost.agents.catalog import RULES
 from hitchpost.errors import MALFORMED
-from hitchpost.model.attention import AT_PROMPT, BLOCKED, DONE, HOOKS, OSC, SCREEN, TITLE, UNKNOWN, WORKING, is_said
+from hitchpost.model.attention import (
+    AT_PROMPT,
+    BLOCKED,
+    DONE,
+    ERROR,
+    HOOKS,
+    OSC,
+    PERMISSION,
+    QUESTION,
+    SCREEN,
+    TITLE,
+    UNKNOWN,
+    WORKING,
+    is_said,
+)
 from hitchpost.watcher.key_answers import KeyAnswers
 from hitchpost.watcher.looks import RULES_S, SHOWN_S, Looks, NothingSeen
 from hitchpost.watcher.prompts import PROOF_S, READY_S, Prompts
@@ -19,6 +34,8 @@ if TYPE_CHECKING:
     from hitchpost.watcher.watching import Watching
 
 __all__ = ["HOOKS", "OSC", "PROOF_S", "READY_S", "SCREEN", "TITLE", "Adapter"]
+
+HAD_TURN = (WORKING, DONE, ERROR)
 
 
 class Adapter:
@@ -34,6 +51,7 @@ class Adapter:
         self.typed = ""
         """The prompt that was typed last."""
         self._busy_at = (0.0, "")
+        self._was_at_prompt = self._has_turn = False
         self._looks = Looks(watching.start, self._take_look, self._after_looks)
         self._title = TitlePrompt(self)
         self._prompts = Prompts(self)
@@ -70,8 +88,22 @@ class Adapter:
         for said in self.watching.evidence.values():
             if said.state in (WORKING, BLOCKED) and said.at > self._busy_at[0]:
                 self._busy_at = (said.at, f"{said.source}: {said.state}")
+        self._note_turn()
         for waiting in self._waiting:
             waiting.set()
+
+    def _note_turn(self) -> None:
+        """An agent that was at its prompt, and then did something, has had a turn: its conversation can be resumed.
+
+        Adapters of single agents hear of that from the agent.
+        """
+        verdict = self.watching.verdict
+        if verdict is None or self._has_turn or self.agent.adapter != RULES:
+            return
+        if self._was_at_prompt and (verdict.state in HAD_TURN or verdict.kind in (PERMISSION, QUESTION)):
+            self._has_turn = True
+            self.watching.conversation("", begun=True)
+        self._was_at_prompt = self._was_at_prompt or verdict.state in AT_PROMPT
 
     async def hear_hook(self, name: str, payload: str) -> str:
         """The agent's hook calls. What is returned is printed by the hook."""
