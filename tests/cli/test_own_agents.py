@@ -254,3 +254,14 @@ def test_a_conversation_that_had_a_turn_is_resumed(ground: Ground) -> None:
     lines = eventually(lambda: found if len(found := ground.said("said").split()) == 2 else None, what="two runs")
     assert lines[1].removeprefix("--resume=") == lines[0].removeprefix("--session=")
     ground.hitch("stop", "--now", "dev")
+
+
+def test_it_is_said_what_a_prompt_waits_for(ground: Ground) -> None:
+    script = 'stty -echo; printf "ready> "; exec cat >>got'
+    own_agent(ground.place, "mine", script, AT_PROMPT)
+    words = ("--name", "dev", "--workspace", str(ground.place), "--prompt", "hello")
+    assert "dev: waiting until it shows that it has the prompt" in ground.hitch("run", "mine", *words).err
+    answer = ground.hitch("send", "dev", "more")
+    assert answer.out == "typed into dev, not confirmed\n"
+    assert answer.err == "dev: waiting until it shows that it has the prompt\n"
+    ground.hitch("stop", "--now", "dev")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
-from hitchpost.cli.caller import terminal_size, typed_in
+from hitchpost.cli.caller import Delivering, terminal_size, typed_in
 from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
 from hitchpost.cli.wait import words
 from hitchpost.errors import UsageError
@@ -50,11 +50,12 @@ def command(
         text = typed_in()
         text = text if no_enter else text.removesuffix("\n")
     home = open_home(create=False)
-    found = find(home, session).record.id
+    record = find(home, session).record
     since = datetime.now(UTC)
     shown = status(find(home, session).facts, since) if force else None
     how = {"enter": not no_enter, "force": force}
-    done = prompt(home, found, text, actor="cli", caller=os.environ, size=terminal_size(), **how)
+    with Delivering(record.name):
+        done = prompt(home, record.id, text, actor="cli", caller=os.environ, size=terminal_size(), **how)
     seen = done.seen
     name = visible(seen.record.name)
     for note in done.notes:
