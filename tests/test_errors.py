@@ -98,11 +98,6 @@ def test_an_error_about_one_field_names_it(error: HitchpostError, field: str | N
 @pytest.mark.parametrize(
     ("error", "typed", "shown"),
     [
-        (
-            NameTaken("dev", "k3v9q0x2m7ab"),
-            "choose another --name, or hitch cancel",
-            "choose another name, or hitch cancel",
-        ),
         (WorkspaceBusy("shop", ["dev"]), "in use by dev; --share joins as a reader", "in use by dev"),
         (NotEnded("dev", "running"), "dev is running; stop it first, or use --force", "dev is running; stop it first"),
         (NotNow("dev", "it asks"), "it asks; see to that first, or use --force", "it asks; see to that first"),

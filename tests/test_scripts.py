@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ground import Ground
+
 SCRIPTS = Path(__file__).parents[1] / "script"
 WITHOUT_ARGUMENTS = ("audit", "lint", "pictures", "release", "up")
 OTHERS = ("agents", "bench", "faults", "lock", "setup", "test", "ui")
@@ -40,3 +42,23 @@ def test_an_argument_that_a_script_does_not_know_is_refused(scripts: Path, name:
     assert answer.stderr.startswith(f"script/{name}: expected ")
     assert "'--nonsense'" in answer.stderr
     assert [path.name for path in scripts.parent.iterdir()] == ["script"]
+
+
+def test_what_up_says_to_type_next_works(ground: Ground, scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for done in ("setup", "ui"):
+        (scripts / done).write_text("#!/bin/sh\n")
+    (scripts.parent / ".venv").symlink_to(SCRIPTS.parent / ".venv")
+    monkeypatch.setenv("HOME", str(ground.place))
+    ground.configure("port = 0")
+    try:
+        answer = call(scripts / "up")
+        assert answer.returncode == 0, answer.stderr
+        said = answer.stdout.partition("Next:")[2]
+        (link,) = [line.partition(":")[2] for line in said.splitlines() if line.startswith("To type just hitch:")]
+        subprocess.run(["sh", "-ec", link], check=True, timeout=60)
+        subprocess.run([ground.place / ".local/bin/hitch", "--version"], check=True, timeout=60)
+        assert said.split("  ")[1:3] == [".venv/bin/hitch", ""]  # alone: hitch top
+        assert ".venv/bin/hitch up --open " in said
+    finally:
+        ground.hitch("down")
+        ground.hitch("stop", "--now", "demo")

@@ -212,7 +212,6 @@ class NameTaken(HitchpostError):
     def __init__(self, name: str, holder: str) -> None:
         cancel = f"hitch cancel {holder} ends and archives that one"
         super().__init__(f"session {holder} is already named {name!r}", f"choose another name, or {cancel}")
-        self.cli_hint = f"choose another --name, or {cancel}"
         self.name, self.holder = name, holder
 
 

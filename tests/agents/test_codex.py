@@ -124,8 +124,8 @@ def test_answers_count_once_and_conversations_come_back(ground: Ground, lodging:
         assert codex.shown()["supports_resume"] is False
 
         told.send("first [[ask touch yes]]")
-        request = told.becomes("blocked", "permission", options=["yes", "no"])["request"]
-        told.answer("yes", request=request)
+        first = told.becomes("blocked", "permission", options=["yes", "no"])["request"]
+        told.answer("yes", request=first)
         told.becomes("done")
         assert (place / "yes").exists()
         codex.answer("yes", check=4)
@@ -154,6 +154,7 @@ def test_answers_count_once_and_conversations_come_back(ground: Ground, lodging:
         assert codex.shown()["conversation"] == conversation
         told.send("fifth [[ask touch never]]")
         told.becomes("blocked", "permission")
+        assert "nothing is asked" in codex.answer("yes", "--request", str(first), check=4).err, "of another run"
         told.signals(signal.SIGKILL)
         told.ends("failed", signal="SIGKILL")
         codex.resume()

@@ -14,6 +14,7 @@ from tests.agents.driving import Driven
 from tests.agents.homes import AgentHome
 from tests.browser.test_barriers import AXE, EVERY_RULE, ONLY_COLOURS, PHONE, barriers
 from tests.browser.windows import Window, expect
+from tests.browser.windows import box as box_of
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
@@ -22,6 +23,9 @@ from tests.watched import say
 __all__ = ["agent_home", "model"]
 LONG_MS = 60_000
 ESC = b"\x1b"
+NAME = "a<b>" + "-and-on" * 25
+IS_WHOLE = "one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight + 1"
+SIDEWAYS = {"width": 844, "height": 390}
 
 
 def shot(window: Window, name: str) -> None:
@@ -52,14 +56,18 @@ def test_a_permission_is_shown_and_answered_in_the_page(
     told = page.locator("#prompt-told")
 
     # a prompt, and what proved that it arrived
+    before = box_of(page.locator(".terminal-box"))
     box = page.get_by_label("Prompt for dev")
-    box.fill("[[bash touch 'a<b>']]")
+    box.fill(f"[[bash touch '{NAME}']]")
     box.press("Enter")
     bar = page.locator(".headline-bar")
     for shown in (row.locator(".headline"), bar.locator(".headline")):
         expect(shown.locator(".word")).to_have_text("Needs permission", timeout=LONG_MS)
-        expect(shown.locator(".detail")).to_contain_text("Bash: touch 'a<b>'")
-        expect(shown).to_have_attribute("title", re.compile("Needs permission: .*Bash: touch 'a<b>'"))
+        expect(shown.locator(".detail")).to_contain_text(f"Bash: touch '{NAME}'")
+        expect(shown).to_have_attribute("title", re.compile(f"Needs permission: .*Bash: touch '{NAME}'"))
+        # nobody says yes to half a question
+        assert shown.evaluate(IS_WHOLE)
+    assert box_of(page.locator(".terminal-box")) == before
     expect(told).to_have_text("Cannot take a prompt now: the agent is waiting for a permission")
 
     first = claude.asks()["request"]
@@ -67,6 +75,7 @@ def test_a_permission_is_shown_and_answered_in_the_page(
     # nobody is kept out, and one who may only look sees the question without the buttons
     page.evaluate(AXE.read_text())
     expect(bar.get_by_role("button", name="Yes")).to_be_enabled()
+    expect(page.locator(".tools .first")).to_have_count(0)
     found = barriers(page, "answers", EVERY_RULE)
     shot(window, "dark")
     page.emulate_media(color_scheme="light")
@@ -87,6 +96,13 @@ def test_a_permission_is_shown_and_answered_in_the_page(
     expect(phone.page.locator(".headline-bar").get_by_label("Why not")).to_be_enabled()
     found += barriers(phone.page, "answers on a phone", EVERY_RULE)
     shot(phone, "phone")
+    for size in (PHONE["viewport"], SIDEWAYS):
+        phone.page.set_viewport_size(size)
+        asked, why = phone.page.locator(".headline-bar .headline"), phone.page.get_by_label("Why not")
+        assert asked.evaluate(IS_WHOLE)
+        assert box_of(asked)["width"] > 200
+        assert box_of(why)["x"] + box_of(why)["width"] <= size["width"]
+    shot(phone, "phone-sideways")
     assert found == []
 
     # yes, in the list: the agent goes on, and the buttons are gone everywhere
@@ -95,7 +111,7 @@ def test_a_permission_is_shown_and_answered_in_the_page(
     for everywhere in (window, phone):
         expect(everywhere.page.locator(".answers")).to_have_count(0)
     expect(row.locator(".headline .word")).to_have_text("Finished", timeout=LONG_MS)
-    assert os.listdir(place) == ["a<b>"]
+    assert os.listdir(place) == [NAME]
     expect(told).to_have_text("Delivered (UserPromptSubmit)")
     shot(window, "finished")
 

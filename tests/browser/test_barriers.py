@@ -81,7 +81,7 @@ class Walk:
         self.look("terminal")
         self.page.get_by_label("More for live").click()
         self.look("menu")
-        self.dialog("confirm", "Cancel…")
+        self.dialog("confirm", "Stop and archive…")
         self.panel("Why", ".because")
         self.close_panel()
         self.panel("Diff", ".patch")

@@ -176,12 +176,12 @@ def test_cancel_and_delete_ask_first(ground: Ground, hub: HubProcess, window: Wi
     window.open_session("dev")
     window.expect_shown("ready")
     page = window.page
-    for answer in ("No, keep it", "Cancel the session"):
+    for answer in ("No, keep it", "Stop and archive"):
         page.get_by_label("More for dev").click()
-        page.get_by_role("button", name="Cancel…").click()
-        expect(page.get_by_role("dialog")).to_contain_text("Cancel dev?")
+        page.get_by_role("button", name="Stop and archive…").click()
+        expect(page.get_by_role("dialog")).to_contain_text("Stop and archive dev?")
         assert dev.state == "running"
-        page.get_by_role("button", name=answer).click()
+        page.get_by_role("dialog").get_by_role("button", name=answer).click()
         expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator(".end-bar")).to_have_text("Session is archived")
     page.get_by_label("More for dev").click()

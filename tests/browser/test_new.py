@@ -308,7 +308,12 @@ def test_agent_and_worktree_are_remembered_for_each_project(
     dialog.choose("Command")
     dialog.chip("shop").click()
     expect(dialog.agent("Command").get_by_role("radio")).to_be_checked()
-    for name in ("shop", "other"):
+    # what was begun elsewhere since is what was used last
+    hub.ask("POST", "/api/sessions", {"agent": "bash", "folder": str(ground.place), "name": "third"})
+    window.page.goto(f"{hub.url}/?new=1")
+    expect(dialog.project).to_have_value(str(ground.place))
+    expect(dialog.agent("Bash").get_by_role("radio")).to_be_checked()
+    for name in ("shop", "other", "third"):
         hub.ask("POST", f"/api/sessions/{name}/stop")
 
 

@@ -50,7 +50,7 @@ def allow(window: Window) -> None:
     page = window.page
     page.goto(f"{window.hub.url}/?settings=1")
     box = page.get_by_role("region", name="Notifications")
-    expect(box.get_by_text("Shows nothing yet.")).to_be_visible()
+    expect(box.get_by_text("Notifications are not allowed yet.")).to_be_visible()
     window.context.grant_permissions(["notifications"], origin=window.hub.url)
     box.get_by_role("button", name="Allow notifications").click()
     expect(box.get_by_text("Shows notifications while a page is open.")).to_be_visible()

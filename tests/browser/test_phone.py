@@ -152,6 +152,10 @@ def test_a_bar_at_the_bottom_leads_everywhere(ground: Ground, windows: Callable[
     assert place["y"] + place["height"] == 844
     expect(bar.get_by_role("button", name="Needs you")).to_have_text("Needs you2")
     assert style(bar.get_by_role("button", name="Needs you"), "margin") == "0px"
+    # only the place that is shown looks chosen
+    assert style(bar.get_by_role("button", name="Needs you"), "color") == style(
+        bar.get_by_role("button", name="New"), "color"
+    )
     seen = set()
     for _ in asks:
         bar.get_by_role("button", name="Needs you").tap()
@@ -166,6 +170,11 @@ def test_a_bar_at_the_bottom_leads_everywhere(ground: Ground, windows: Callable[
     expect(window.row("busy")).to_be_visible()
     bar.get_by_role("button", name="New").tap()
     expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    # a setting is one line
+    page.get_by_role("button", name="Settings and keys").tap()
+    for name in ("Theme", "Density", "Font", "Font size"):
+        assert box(page.get_by_role("group", name=name, exact=True))["height"] <= 44, name
     page.keyboard.press("Escape")
     for session in (*asks, busy):
         ground.end(session)

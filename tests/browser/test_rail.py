@@ -185,6 +185,7 @@ def test_a_row_is_pinned_snoozed_and_renamed(ground: Ground, hub: HubProcess, wi
     expect(window.row("first").get_by_label("pinned")).to_be_visible()
     window.choose("second", "Snooze for an hour")
     expect(window.part("Quiet").locator(".name")).to_have_text(["second"])
+    expect(window.row("second").locator(".headline .word")).to_have_text("Snoozed")
     expect(page.locator(".status-line")).to_contain_text("1 needs you")
     window.choose("second", "End the snooze")
     expect(window.part("Needs you").locator(".name")).to_have_text(["first", "second"])

@@ -64,7 +64,7 @@ def test_back_and_forward_walk_through_sessions_and_panels(ground: Ground, hub: 
         ground.end(session)
 
 
-def test_a_reload_keeps_the_session_its_panel_and_the_grid(ground: Ground, window: Window) -> None:
+def test_a_reload_keeps_the_session_its_panel_and_the_grid(ground: Ground, hub: HubProcess, window: Window) -> None:
     page = window.page
     first, second = begin(ground, "first"), begin(ground, "second")
     for name in ("second", "first"):
@@ -82,6 +82,12 @@ def test_a_reload_keeps_the_session_its_panel_and_the_grid(ground: Ground, windo
     page.reload()
     expect(page.locator(".cell canvas").first).to_contain_text("I am first")
     expect(page.locator(".cell")).to_have_count(2)
+    # the address without a session is home, whatever was open here before
+    for address in (f"{hub.url}/", f"{hub.url}/?new=1"):
+        page.goto(address)
+        expect(page.locator(".tab-name")).to_have_text(["second", "first"])
+        expect(page.locator(".home")).to_be_visible()
+        assert page.url == address
     for session in (first, second):
         ground.end(session)
 

@@ -40,12 +40,12 @@ def test_a_session_is_started_in_a_worktree_of_its_own(repo: Repo, hub: HubProce
     expect(page.locator(".changed-files")).to_contain_text("new.txt")
     expect(page.locator(".patch .added")).to_have_text(["+a line\n", "+<b>bold</b>\n"])
     page.get_by_role("button", name="Timeline").click()
-    expect(page.locator(".timeline")).to_contain_text("starting → running (run 1)")
+    expect(page.locator(".timeline")).to_contain_text("Starting → running (run 1)")
     page.get_by_label("More for fixer").click()
     page.get_by_role("button", name="Stop…").click()
     page.get_by_role("dialog").get_by_role("button", name="Stop").click()
     expect(window.label("fixer")).to_have_text("stopped")
-    expect(page.locator(".timeline")).to_contain_text("stopping → stopped (run 1)")
+    expect(page.locator(".timeline")).to_contain_text("Stopping → stopped (run 1)")
 
 
 def test_the_recording_is_downloaded(ground: Ground, window: Window) -> None:

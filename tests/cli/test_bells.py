@@ -37,8 +37,8 @@ def test_an_attached_terminal_rings_and_says_why_and_only_of_others(
         assert [one["on"] for one in before["channels"] if one["name"] == "terminal"] == [True]
 
         def rung() -> bool:
-            hub.ask("POST", "/api/notifications/test", {"channel": "terminal"})
-            return heard(me, b"\x1b]9;hitch: Hitchpost: a test")
+            (told,) = hub.ask("POST", "/api/notifications/test", {"channel": "terminal"})
+            return told["outcome"] == "sent" and heard(me, b"\x1b]9;hitch: Hitchpost: a test")
 
         eventually(rung, 30, "the terminal to be connected")
         ground.begin_sh("exit 3", name="$(evil)\x1b]0;x")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from tests.ground import Ground
 from tests.hubs import HubProcess
 
@@ -54,6 +56,11 @@ def test_pin_and_snooze(ground: Ground) -> None:
     assert ground.ps(session)["section"] == "needs-you"
     assert ground.hitch("snooze", "dev", "1h").out == "dev: snoozed for 1h 0m\n"
     assert ground.ps(session)["section"] == "quiet"
+    before = datetime.now().astimezone()
+    assert ground.hitch("snooze", "dev", "tomorrow").out.startswith("dev: snoozed for ")
+    until = datetime.fromisoformat(ground.ps(session)["snoozed_until"]).astimezone()
+    mornings = [(day + timedelta(days=1)).strftime("%F 09:00") for day in (before, datetime.now().astimezone())]
+    assert until.strftime("%F %H:%M") in mornings
     assert ground.hitch("snooze", "dev", "off").out == "dev: not snoozed\n"
     assert ground.ps(session)["section"] == "needs-you"
     assert "expected a time such as 30m, 1h or 2d" in ground.hitch("snooze", "dev", "soon", check=2).err

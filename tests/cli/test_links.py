@@ -26,7 +26,8 @@ def test_a_link_signs_one_browser_in_with_the_role_that_it_says(ground: Ground, 
     made = ground.hitch("link", "--role", "viewer", "--session", dev.id, "--for", "2h")
     url = made.out.strip()
     assert url.startswith(f"{hub.url}/#code=")
-    assert made.err == "it works once, within 2h 0m\n"
+    only_here = "only this machine can open it, and no phone: docs/remote.md says how to reach the hub from elsewhere"
+    assert made.err == f"it works once, within 2h 0m\n{only_here}\n"
     assert [launched(url) for _ in range(2)] == [200, 0]
     assert [(row["role"], row["sessions"]) for row in tokens(ground)] == [("viewer", [dev.id])]
 

@@ -141,6 +141,8 @@ def test_grep_looks_at_what_all_sessions_have_shown(ground: Ground) -> None:
     found = ground.hitch("logs", "--grep", r"^alpha \d$").out
     assert sorted(found.splitlines()) == ["one: alpha 1", "one: alpha 2", "two: alpha 3"]
     assert ground.hitch("logs", "--grep", "alpha", "two").out == "two: alpha 3\n"
+    last = ground.hitch("logs", "--grep", "alpha", "--tail", "1").out
+    assert sorted(last.splitlines()) == ["one: alpha 2", "two: alpha 3"]
     assert ground.hitch("logs", "--grep", "gamma", check=1).out == ""
     assert "is no regular expression" in ground.hitch("logs", "--grep", "(", check=2).err
     assert "cannot be combined" in ground.hitch("logs", "--grep", "x", "--raw", check=2).err

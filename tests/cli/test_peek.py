@@ -31,7 +31,8 @@ def test_a_session_is_renamed_and_stays_the_same(ground: Ground) -> None:
     name = ground.ps(dev)["name"]
     assert ground.hitch("rename", dev.id, "auth").out == f"{name} is now auth\n"
     assert ground.hitch("rename", "auth", "auth2", "--json").json()["id"] == dev.id
-    assert "taken" in ground.hitch("rename", "auth2", "taken", check=5).err
+    refused = ground.hitch("rename", "auth2", "taken", check=5).err
+    assert f"is already named 'taken'; choose another name, or hitch cancel {other.id}" in refused
     assert ground.ps(dev)["name"] == "auth2"
 
 

@@ -132,7 +132,7 @@ def test_a_name_that_is_taken_is_refused_and_archiving_frees_it(ground: Ground) 
     first = ground.run("true", name="dev")
     first.ended()
     refused = ground.hitch("run", "--name", "dev", "--", "true", check=5)
-    hint = f"choose another --name, or hitch cancel {first.id} ends and archives that one"
+    hint = f"choose another name, or hitch cancel {first.id} ends and archives that one"
     assert refused.err == f"hitch: session {first.id} is already named 'dev'; {hint}\n"
     assert ground.hitch("archive", "dev").out == "dev: archived\n"
     second = ground.run("true", name="dev")

@@ -249,7 +249,12 @@ def test_wait_ends_when_the_agent_says_that_it_is_done_with_this_text(ground: Gr
     session = program(ground, REPORTING_PROGRAM)
     forced = "typed into dev, whatever it does with it (Needs you); not confirmed"
     sent = "sent to dev"
-    for word, seen, said in (("idle", "waiting", sent), ("blocked", "blocked", sent), ("error", "error", forced)):
+    turns = (
+        ("idle", "waiting (Your turn)", sent),
+        ("blocked", "blocked (Needs you)", sent),
+        ("error", "error", forced),
+    )
+    for word, seen, said in turns:
         with live("send", "dev", word, "--wait", "--force") as send:
             eventually(lambda: _reported(session) == "working", what="an agent that works")
             send.shows(f"{said}\n".encode())
@@ -273,7 +278,7 @@ def test_wait_does_not_take_what_the_agent_said_before_the_text_for_its_answer(g
         assert send.process.poll() is None
         (ground.place / "go").touch()
         assert send.code() == 0
-        assert send.out() == b"sent to dev\ndev: done\n"
+        assert send.out() == b"sent to dev\ndev: done (Finished)\n"
     ground.stop(session, "--now")
 
 
@@ -285,7 +290,7 @@ def _reported(session: Truth) -> str:
 def test_wait_takes_silence_for_the_end_where_the_agent_says_nothing(ground: Ground) -> None:
     ground.configure("quiet_s = 0.3")
     session = ground.run("cat", name="dev")
-    assert ground.hitch("send", "--wait", "dev", "hello").out == "sent to dev\ndev: idle\n"
+    assert ground.hitch("send", "--wait", "dev", "hello").out == "sent to dev\ndev: idle (Quiet)\n"
     assert session.output() == b"hello\r\nhello\r\n"
     ground.stop(session, "--now")
 

@@ -61,34 +61,34 @@ def test_silence_is_idle_only_when_it_has_lasted(ground: Ground) -> None:
         now = datetime.now(UTC)
     last = datetime.fromisoformat(ground.ps(session)["last_activity_at"])
     assert (now - last).total_seconds() >= 0.5
-    assert ground.hitch("wait", "dev", "--until", "idle", "--timeout", "0").out == "dev: idle\n"
+    assert ground.hitch("wait", "dev", "--until", "idle", "--timeout", "0").out == "dev: idle (Quiet)\n"
     ground.stop(session, "--now")
 
 
 @pytest.mark.parametrize(
-    ("until", "state", "attention"),
+    ("until", "state", "words"),
     [
-        ("waiting", "idle", "waiting"),
-        ("waiting", "done", "done"),
-        ("blocked", "blocked", "blocked"),
-        ("idle", "idle", "waiting"),
-        ("idle", "blocked", "blocked"),
-        ("idle", "done", "done"),
+        ("waiting", "idle", "waiting (Your turn)"),
+        ("waiting", "done", "done (Finished)"),
+        ("blocked", "blocked", "blocked (Needs you)"),
+        ("idle", "idle", "waiting (Your turn)"),
+        ("idle", "blocked", "blocked (Needs you)"),
+        ("idle", "done", "done (Finished)"),
         ("idle", "error", "error"),
-        ("your-turn", "blocked", "blocked"),
-        ("your-turn", "idle", "waiting"),
-        ("your-turn", "done", "done"),
+        ("your-turn", "blocked", "blocked (Needs you)"),
+        ("your-turn", "idle", "waiting (Your turn)"),
+        ("your-turn", "done", "done (Finished)"),
         ("your-turn", "error", "error"),
     ],
 )
-def test_what_the_agent_reports_ends_the_wait(ground: Ground, until: str, state: str, attention: str) -> None:
+def test_what_the_agent_reports_ends_the_wait(ground: Ground, until: str, state: str, words: str) -> None:
     session = ground.begin_sh(f"{REPORT} report working; await go; report {state}; exec sleep 1000", name="dev")
     eventually(lambda: (session.run() / "attention.json").exists(), what="the first report")
     with live("wait", "dev", "--until", until) as wait:
         eventually(wait.is_asleep, 60, what="a command that waits without polling")
         (ground.place / "go").touch()
         assert wait.code() == 0
-        assert wait.out() == f"dev: {attention}\n".encode()
+        assert wait.out() == f"dev: {words}\n".encode()
     ground.stop(session, "--now")
 
 

@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from websockets.sync.client import ClientConnection, connect, unix_connect
 
+from hitchpost.hub.client import SOCKET
 from hitchpost.notify import journal
 from hitchpost.store.home import session_folder
 from hitchpost.store.session import Session
+from hitchpost.system.shortpath import ShortPath
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess, hub_of
 from tests.notify.receivers import Browser, Receiver, receiver
+from tests.security.attacks import sign_in
 from tests.support import eventually
 from tests.watched import say
 
@@ -341,7 +345,7 @@ def test_a_test_message_says_what_became_of_it(ground: Ground, web: Receiver) ->
         answer = ground.hitch("notify", "--test", "ntfy", check=1)
         assert "HTTP 403" in answer.out
         unknown = ground.hitch("notify", "--test", "pigeon", check=3)
-        assert "the channel 'pigeon' is not set up" in unknown.err
+        assert "the way 'pigeon' is not set up" in unknown.err
         shown = [line.split() for line in ground.hitch("notify").out.splitlines()]
         assert ["ntfy", "on", web.url] in shown
         assert ["command", "not", "set", "up"] in shown
@@ -351,6 +355,28 @@ def test_a_test_message_says_what_became_of_it(ground: Ground, web: Receiver) ->
     assert "Hitchpost: a test" in ground.hitch("notify", "log").out  # without the hub, too
     without = ground.hitch("notify", check=1)
     assert "hitch up starts it" in without.err
+
+
+def test_a_test_message_that_reaches_nobody_says_so(ground: Ground) -> None:
+    with hub_of(ground) as hub:
+        done = ground.hitch("notify", "--test", "--json", check=1).json()
+        assert [(one["channel"], one["outcome"], one["why"]) for one in done] == [
+            ("browser", "nobody", "no page is open"),
+            ("terminal", "nobody", "no terminal is attached"),
+        ]
+
+        def beside(connection: ClientConnection) -> list[str]:
+            with connection:
+                done = hub.ask("POST", "/api/notifications/test", {})
+                assert json.loads(connection.recv(20))["type"] == "notification"  # it was there
+                return [one["outcome"] for one in done]
+
+        with ShortPath(str(ground.home), SOCKET) as path:
+            assert beside(unix_connect(path, "ws://hub/ws")) == ["nobody", "nobody"]  # such as hitch top
+            assert beside(unix_connect(path, "ws://hub/ws?hears=terminal")) == ["nobody", "sent"]
+        signed = {"Authorization": f"Bearer {sign_in(hub).token}"}
+        page = connect(hub.url.replace("http", "ws") + "/ws", additional_headers=signed)
+        assert beside(page) == ["sent", "nobody"]
 
 
 # what is broken ---------------------------------------------------------------------------------------------------
@@ -389,4 +415,4 @@ def test_a_test_message_when_every_way_is_off_says_so(hub: HubProcess) -> None:
     with hub.http() as client:
         client.put("/api/notifications", json={"off": ["browser", "terminal"]})
         answer = client.post("/api/notifications/test", json={})
-        assert (answer.status_code, "every channel is off" in answer.text) == (404, True)
+        assert (answer.status_code, "every way is off" in answer.text) == (404, True)

@@ -4,14 +4,17 @@ import json
 import os
 import select
 import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
 
 from hitchpost import wire
-from hitchpost.keeper.clients import MOST_CLIENTS, MOST_UNREAD_BYTES, PLACES_FOR_REQUESTS, Client, Clients
+from hitchpost.keeper.clients import BRIEF_S, MOST_CLIENTS, MOST_UNREAD_BYTES, PLACES_FOR_REQUESTS, Client, Clients
 from hitchpost.runtimes.link import Link, NoKeeper
 from tests.ground import Ground, Truth
 from tests.support import LeakWatch, eventually
@@ -28,7 +31,7 @@ class Door:
         self.ends: list[socket.socket] = []
 
     def connect(self) -> tuple[socket.socket, Client | None]:
-        """A client's end, and the keeper's idea of it; None when it was turned away."""
+        """A client's end, and the keeper's idea of it; None when it was turned away, or waits."""
         known = set(self.clients.by_fd)
         end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.ends.append(end)
@@ -169,7 +172,9 @@ def test_only_those_who_said_hello_are_told(door: Door):
 def test_who_comes_after_256_is_brief_and_the_first_of_16_such_gives_way(door: Door):
     everyone = [door.client() for _ in range(MOST_CLIENTS + PLACES_FOR_REQUESTS)]
     assert [client.brief for _, client in everyone] == [False] * MOST_CLIENTS + [True] * PLACES_FOR_REQUESTS
-    assert door.client()[1].brief
+    assert door.connect()[1] is None, "it waits: the others have only just come"
+    everyone[MOST_CLIENTS][1].since -= BRIEF_S
+    door.clients.accept()
     assert everyone[MOST_CLIENTS][0].recv(1) == b""
     assert len(door.clients.by_fd) == MOST_CLIENTS + PLACES_FOR_REQUESTS
     for _, client in everyone[: PLACES_FOR_REQUESTS + 1]:
@@ -310,6 +315,24 @@ def test_256_clients_of_one_keeper_are_served_and_the_next_may_only_ask(ground: 
     finally:
         for link in links:
             link.close()
+    ground.end(dev)
+
+
+@pytest.mark.ids("S14")
+def test_everyone_is_heard_of_many_who_come_at_once_however_many_stay(ground: Ground):
+    """Nobody hears that there is no keeper because there was no place, or because the kernel's queue was full."""
+    dev = ground.begin("cat")
+    at_once = threading.Barrier(200)
+
+    def asked(_: int) -> bool:
+        at_once.wait(60)
+        with Link.connect(str(dev.run()), timeout_s=60) as link:
+            return link.request("ping", timeout_s=60)["ok"] is True
+
+    with ExitStack() as staying, ThreadPoolExecutor(at_once.parties) as pool:
+        for _ in range(MOST_CLIENTS):
+            staying.enter_context(Link.connect(str(dev.run())))
+        assert all(pool.map(asked, range(at_once.parties)))
     ground.end(dev)
 
 

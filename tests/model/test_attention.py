@@ -145,7 +145,9 @@ def test_an_agent_that_loses_what_is_typed_while_it_works_gets_none() -> None:
 
 def test_an_agents_text_is_one_line_that_no_terminal_obeys() -> None:
     assert plain("touch\x1b[2J\nq\u202e ") == "touch [2J q"
-    assert len(plain("x" * 10_000)) == LONGEST_MESSAGE
+    assert plain("x" * LONGEST_MESSAGE) == "x" * LONGEST_MESSAGE
+    assert plain("x" * 10_000) == plain(plain("x" * 10_000)) == "x" * (LONGEST_MESSAGE - 1) + "…"
+    assert plain("ls" + " " * 10_000 + "; rm -r /") == "ls…"
 
 
 @pytest.mark.parametrize(

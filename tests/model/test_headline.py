@@ -47,7 +47,8 @@ def test_the_detail_is_what_the_agent_says_in_one_line() -> None:
     assert said(after("blocked", kind="permission", message="Bash:\n  touch a"))[1] == "Bash: touch a"
     assert said(after("error", kind="limit", message="Too much", until="18:00"))[1] == "Too much · until 18:00"
     assert said(after("done", message="All done.", background=2))[1] == "All done. · 2 in the background"
-    assert said(after("working", message="thinking"))[1] == ""
+    assert said(after("working", message="3 of 7 tests"))[1] == "3 of 7 tests"
+    assert said(after("idle", message="Which file?"))[1] == "Which file?"
 
 
 def test_without_a_report_the_headline_is_a_guess_or_the_status() -> None:
@@ -135,7 +136,7 @@ def test_looking_does_not_answer(state: str) -> None:
 def test_a_snoozed_session_is_quiet_until_its_time_has_come_whatever_it_wants() -> None:
     asks = after("blocked", kind="permission")
     assert place(replace(asks, snoozed_until=ago(-1))) == (7, "quiet", "grey")
-    assert said(replace(asks, snoozed_until=ago(-1))) == ("Needs permission", "")
+    assert said(replace(asks, snoozed_until=ago(-1))) == ("Snoozed", "Needs permission")
     assert place(replace(asks, snoozed_until=ago(0))) == (1, "needs-you", "orange")
     assert place(replace(running(), snoozed_until=ago(-1))) == (6, "working", "green")
 

@@ -11,6 +11,7 @@ import pytest
 from hitchpost.notify import journal
 from hitchpost.notify.journal import Journal, lines
 from hitchpost.notify.message import Message
+from tests.ground import Ground
 
 MESSAGE = Message("id1", "dev: Failed", "exit 1", "http://hub/?session=s", "s", "failed")
 BEGUN = {"what": "begun", **MESSAGE.as_json(), "keys": ["k"], "channels": ["ntfy", "webhook"]}
@@ -79,6 +80,26 @@ def test_a_log_of_long_lines_is_shortened_far_enough_to_be_left_alone_for_a_whil
         sizes.append(os.stat(log.path).st_size)
     assert max(sizes) <= journal.MOST_BYTES
     assert sum(after < before for before, after in pairwise(sizes)) < 30
+
+
+def test_the_list_says_of_whom_each_line_speaks(ground: Ground) -> None:
+    log = Journal(str(ground.home))
+    log.open()
+    key, forgotten = "0123456789ab 1 2026-11-17T20:52:51.495962Z Error", "ba9876543210 2 end Failed"
+    log.write(
+        [
+            {"what": "noted", "key": key, "name": "api", "headline": "Error"},
+            {"what": "dropped", "key": key, "why": "seen"},
+            {"what": "dropped", "key": forgotten, "why": "seen"},
+        ]
+    )
+    head, *told = [line.split()[1:] for line in ground.hitch("notify", "log").out.splitlines()]
+    assert head == ["WHAT", "WAY", "ABOUT", "WHY"]
+    assert told == [
+        ["noted", "api:", "Error"],
+        ["dropped", "api:", "Error", "seen"],
+        ["dropped", "ba9876543210:", "Failed", "seen"],
+    ]
 
 
 def test_the_log_and_its_folder_are_for_their_owner_only(tmp_path: Path) -> None:

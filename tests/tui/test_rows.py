@@ -57,6 +57,12 @@ def test_a_row_shows_what_no_terminal_obeys_and_a_name_that_fits() -> None:
     assert line.startswith("✕  " + "a" * 17 + "… Failed")
 
 
+def test_a_pinned_name_leaves_its_columns_where_they_are() -> None:
+    plain, pinned = (rows.row(session("a" * 40, pinned=pin, since=None), NOW).plain for pin in (False, True))
+    assert pinned.startswith("✕  " + "a" * 15 + "… ★ Failed")
+    assert pinned.index("Failed") == plain.index("Failed")
+
+
 def test_what_the_hub_tells_is_applied() -> None:
     known = {"a": session("a")}
     assert source.apply(known, {"type": "session.updated", "sessionId": "b", "session": session("b")})

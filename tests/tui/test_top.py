@@ -8,11 +8,12 @@ import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hitchpost.hub.http.schemas import EXAMPLE
-from hitchpost.tui.app import AIM_S, Dashboard
+from hitchpost.tui.app import AIM_S, KEYS, Dashboard
 from tests.cli.attaching import Terminals, Tty, terminals
 from tests.cli.own_agents import ASKING, ASKS, own_agent
 from tests.ground import Ground, Truth
@@ -60,6 +61,16 @@ def test_sessions_are_in_their_sections_with_the_screen_of_the_chosen_one(ground
     quits(tty)
     ground.end(asks)
     ground.end(works)
+
+
+def test_a_terminal_that_becomes_wide_shows_the_screen_beside_the_list(ground: Ground, open_tty: Terminals) -> None:
+    reporting(ground, "asks", "working", "only on its screen")
+    tty = open_tty("top", cols=80, rows=30)
+    tty.shows("asks")
+    assert "only on its screen" not in tty.text()
+    tty.resize(140, 30)
+    tty.shows("only on its screen")
+    quits(tty)
 
 
 def test_a_change_is_shown_without_a_hub_and_with_one(ground: Ground, hub: HubProcess, open_tty: Terminals) -> None:
@@ -142,9 +153,9 @@ def test_a_key_that_was_aimed_at_something_else_answers_nothing(ground: Ground) 
     assert asyncio.run(pressed_at_once_and_later(str(ground.home))) == ([], ["no"])
 
 
-async def shown_after(home: str, *keys: str, **changes: object) -> str:
+async def shown_after(home: str, *keys: str, cols: int = 150, **changes: object) -> str:
     app = Deaf(home)
-    async with app.run_test(size=(150, 40), notifications=True) as pilot:
+    async with app.run_test(size=(cols, 40), notifications=True) as pilot:
         app.know(**changes)
         await pilot.press(*keys)
         await pilot.pause()
@@ -170,7 +181,7 @@ def test_starting_again_says_whether_the_conversation_goes_on_and_what_is_stoppe
 def test_what_an_agent_writes_does_nothing_to_the_terminal(ground: Ground, keys: tuple[str, ...]) -> None:
     evil = "x\x1b]0;evil\x07\x9b2J"
     report = {"state": "blocked", "request": "r1", "options": [evil], "message": evil}
-    changes = {"name": evil, "detail": evil, "report": report, "takes_prompt": False, "label": evil}
+    changes: dict[str, Any] = {"name": evil, "detail": evil, "report": report, "takes_prompt": False, "label": evil}
     shown = asyncio.run(shown_after(str(ground.home), *keys, **changes))
     assert "x\\x1b]0;evil" in shown
     assert [letter for letter in shown if not letter.isprintable() and letter != "\n"] == []
@@ -180,6 +191,42 @@ def test_a_question_without_options_is_answered_in_words(ground: Ground) -> None
     report = {"state": "blocked", "request": "r1", "options": [], "message": "Which port?"}
     shown = asyncio.run(shown_after(str(ground.home), "a", name="auth", report=report))
     assert "Answer auth" in shown
+
+
+@pytest.mark.parametrize("cols", [60, 80, 100])
+def test_the_last_line_has_as_many_keys_as_fit(ground: Ground, cols: int) -> None:
+    last = asyncio.run(shown_after(str(ground.home), cols=cols)).splitlines()[-1].rstrip()
+    assert last.startswith(" 1 needs you, 0 working  …   ? keys  Enter attach")
+    assert last.endswith({60: "r reply", 80: "n new", 100: "R resume"}[cols])
+
+
+def test_every_key_has_one_line_in_80_columns(ground: Ground) -> None:
+    shown = asyncio.run(shown_after(str(ground.home), "question_mark", cols=80))
+    lines = [line.split("│")[1].strip() for line in shown.splitlines() if line.count("│") == 2]
+    assert [line for line in lines if line] == KEYS.strip().splitlines()
+
+
+def test_a_filter_does_not_change_how_many_need_somebody(ground: Ground) -> None:
+    shown = asyncio.run(shown_after(str(ground.home), "slash", *"nowhere", name="auth"))
+    assert "auth" not in shown
+    assert "1 needs you" in shown
+
+
+def test_a_new_session_proposes_the_agent_that_was_started_last_and_is_installed(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = ground.place / "bin"
+    programs.mkdir()
+    for name in ("codex", "bash"):
+        (programs / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+
+    def proposed(agent: str) -> str:
+        return asyncio.run(shown_after(str(ground.home), "n", name="auth", detail="", agent=agent))
+
+    for last, offered in {"claude": "codex", "bash": "bash", "sh": "codex"}.items():
+        after = proposed(last).partition("Agent or command")[2].splitlines()
+        assert offered in after[1], last
 
 
 def test_without_less_a_key_says_so(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +298,7 @@ def test_bare_hitch_in_tmux_shows_the_dashboard_and_pins(ground: Ground, tmp_pat
         eventually(lambda: "hello" in tmux("capture-pane", "-p"), 60, what="the dashboard in tmux")
         tmux("send-keys", "p")
         eventually(lambda: ground.ps(works)["pinned"], what="the pin")
-        eventually(lambda: "★ works" in tmux("capture-pane", "-p"), what="the star")
+        eventually(lambda: "works ★" in tmux("capture-pane", "-p"), what="the star")
         tmux("send-keys", "q")
         eventually(lambda: not os.path.exists(socket) or not _listens(tmux), what="the end of tmux")
     finally:

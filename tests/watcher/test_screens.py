@@ -90,6 +90,17 @@ def test_a_screen_says_what_the_agent_is_doing(screen: str, reading: bool | None
 
 
 @pytest.mark.parametrize(
+    ("screen", "message"),
+    [("gemini-permission-forged", "Shell rm -r work"), ("copilot-permission-lines", "touch q rm -r work")],
+)
+def test_what_an_agent_prints_does_not_hide_what_it_asks(screen: str, message: str):
+    """Recorded dialogs, to which lines that an agent can write were added."""
+    found = rules.first_match(rules.load(screen.partition("-")[0]).screen, shown(screen))
+    assert found is not None
+    assert (found.state, found.message, found.details["options"]) == ("blocked", message, YES_NO)
+
+
+@pytest.mark.parametrize(
     ("screen", "left"),
     [
         ("goose-prompt", ""),

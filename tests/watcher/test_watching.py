@@ -20,7 +20,7 @@ from hitchpost.runtimes.link import Link
 from hitchpost.store.session import Session
 from tests.ground import Ground, Truth
 from tests.support import eventually
-from tests.watched import ask, begin, link, report, say, watcher_pid
+from tests.watched import ask, begin, link, report, say, watcher_pid, with_fake
 
 HANGS = "\n[[screen]]\nstate = \"idle\"\nfind = ['^(a+)+$']\n"
 KNOWN = {"idle": "PROMPT", "working": "BUSY"}
@@ -211,3 +211,20 @@ def test_a_hook_never_fails_even_when_its_program_is_gone(tmp_path: Path, monkey
     command = prepare.hook_command("/nowhere", "Stop", 5)
     done = subprocess.run(["sh", "-c", command], input=b"{}", capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_hook_ends_in_time_whoever_says_what_to_it_meanwhile(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    """What everybody is told comes to a hook that waits, too, and does not make it wait longer."""
+    with_fake(monkeypatch, "mute")
+    session = begin(ground, "while :; do\n" + say("idle") + say("working") + "sleep 0.2; done\n")
+    watcher_pid(session)
+    command = [sys.executable, "-I", "-S", hook.__file__, str(session.run()), "1", "Stop"]
+    done = subprocess.run(command, input=b"{}", capture_output=True, timeout=20, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
+    ground.end(session)
+
+
+def test_a_hook_ends_in_time_even_if_nobody_ends_its_input(tmp_path: Path):
+    command = [sys.executable, "-I", "-S", hook.__file__, str(tmp_path), "0.2", "Stop"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as waiting:
+        assert waiting.wait(20) == 0

@@ -31,9 +31,9 @@ export function act(session: Session, deed: Deed): Promise<boolean> {
 
 export function cancel(session: Session): void {
   question.value = {
-    title: `Cancel ${session.name}?`,
+    title: `Stop and archive ${session.name}?`,
     text: "The agent gets 10 s to quit, then it is killed. The session is archived; its files and output stay.",
-    yes: "Cancel the session",
+    yes: "Stop and archive",
     deed: () => void act(session, "cancel"),
   };
 }

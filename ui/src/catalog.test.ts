@@ -22,9 +22,9 @@ const CATALOG: Catalog = {
 test("what was used last comes first, and what is not installed last, with how to get it", () => {
   const tile = (value: string, missing = "") => ({ value, text: value.toUpperCase(), about: value, missing });
   const command = { value: COMMAND, text: "Command", about: "anything else", missing: "" };
-  expect(tilesOf(CATALOG, null)).toEqual([tile("bash"), tile("claude"), command, tile("aider", "get aider")]);
+  expect(tilesOf(CATALOG, null)).toEqual([tile("claude"), tile("bash"), command, tile("aider", "get aider")]);
   expect(tilesOf(CATALOG, "claude").map(({ value }) => value)).toEqual(["claude", "bash", COMMAND, "aider"]);
-  expect(tilesOf(CATALOG, "aider").map(({ value }) => value)).toEqual(["bash", "claude", COMMAND, "aider"]);
+  expect(tilesOf(CATALOG, "aider").map(({ value }) => value)).toEqual(["claude", "bash", COMMAND, "aider"]);
   expect(runtimeOptions(CATALOG)).toEqual([
     { value: "local", text: "local", missing: "" },
     { value: "tmux", text: "tmux", missing: "tmux is not installed" },
@@ -33,7 +33,7 @@ test("what was used last comes first, and what is not installed last, with how t
 
 test("what is not installed is not chosen by itself", () => {
   const tiles = tilesOf(CATALOG, null);
-  expect(chosenOf(tiles, "", null)).toBe("bash");
+  expect(chosenOf(tiles, "", null)).toBe("claude");
   expect(chosenOf(tiles, "", "claude")).toBe("claude");
   expect(chosenOf(tiles, "", "aider", "claude")).toBe("claude");
   expect(chosenOf(tiles, "", undefined, "aider")).toBe("bash");

@@ -6,6 +6,9 @@ import type { Catalog } from "./shapes";
 /** Stands for a command of the person's own, among the agents; no agent can have that name. */
 export const COMMAND = "/";
 
+/** No agent that a task could be given to, unless somebody wants it. */
+const SHELL = "bash";
+
 export interface Tile extends Option {
   /** What is run: the program's name. */
   about: string;
@@ -24,7 +27,8 @@ export function tilesOf(catalog: Catalog, last: string | null): Tile[] {
   const usable = agents.filter((agent) => !agent.missing);
   return [
     ...usable.filter((agent) => agent.value === last),
-    ...usable.filter((agent) => agent.value !== last),
+    ...usable.filter((agent) => agent.value !== last && agent.value !== SHELL),
+    ...usable.filter((agent) => agent.value !== last && agent.value === SHELL),
     { value: COMMAND, text: "Command", about: "anything else", missing: "" },
     ...agents.filter((agent) => agent.missing),
   ];

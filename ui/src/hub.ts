@@ -77,7 +77,7 @@ async function enter(): Promise<void> {
   clearTimeout(retry);
   try {
     const { role } = await entered();
-    if (!store.role.value) store.restoreCurrent();
+    if (!store.role.value) store.keepTabs();
     store.role.value = role;
     connection.open();
     return;

@@ -1,7 +1,7 @@
 /** A dialog that is open as long as the page's state says so. */
 
 import type { Ref } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 interface Modal {
   ref: Ref<HTMLDialogElement>;
@@ -12,7 +12,8 @@ interface Modal {
 export function useModal(open: boolean, leave: () => void): Modal {
   const ref = useRef<HTMLDialogElement>(null);
   const byPage = useRef(false);
-  useEffect(() => {
+  // together with what else the page shows then: keys that come next are meant for that
+  useLayoutEffect(() => {
     const box = ref.current;
     if (!box || box.open === open) return;
     if (open) return box.showModal();

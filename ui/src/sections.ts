@@ -7,6 +7,7 @@ type Section = keyof typeof SECTIONS;
 export const NEEDS_YOU: Section = "needs-you";
 export const FINISHED: Section = "finished";
 export const WORKING: Section = "working";
+export const QUIET: Section = "quiet";
 export const ENDED: Section = "ended";
 /** Old failures do not push down what lives: more than this many are listed only for who asks. */
 export const MOST_FAILED = 5;

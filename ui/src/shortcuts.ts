@@ -4,7 +4,7 @@ import { renaming } from "./actions";
 import { nextThatNeedsMe } from "./palette";
 import { letGo, select, selected } from "./rail";
 import { go } from "./router";
-import { creating, current, owner, sessions } from "./store";
+import { creating, current, owner, panel, sessions } from "./store";
 
 /** What the help says, in its order. */
 export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (readonly [key: string, deed: string])[]])[] =
@@ -77,6 +77,10 @@ function of(event: KeyboardEvent): ((event: KeyboardEvent) => void) | undefined 
   }
   if (event.ctrlKey || event.altKey || event.metaKey || isField(event.target)) return undefined;
   const at = event.target instanceof Element ? event.target : null;
+  // whatever else is open has Escape first
+  if (event.key === "Escape" && panel.value && !at?.closest(".menu[open], [role=menu], .player")) {
+    return taken(() => go({ panel: null }));
+  }
   if (at?.closest("[role=menu], .side-panel")) return undefined;
   const first = at?.closest(".list") ? null : document.querySelector<HTMLElement>(".diff-files .patch");
   if (first && OF_DIFF.includes(event.key)) return taken(() => first.focus());

@@ -83,13 +83,13 @@ test("a tab that is closed gives way to its neighbour", () => {
 });
 
 test("open tabs are kept for a reload", () => {
-  store.restoreCurrent();
+  store.keepTabs();
   replaceAll([first, second]);
   open("one");
   open("two");
-  expect(JSON.parse(kept.get("tabs") ?? "")).toEqual({ tabs: ["one", "two"], current: "two" });
-  go({ session: null });
-  expect(JSON.parse(kept.get("tabs") ?? "")).toEqual({ tabs: ["one", "two"], current: null });
+  expect(JSON.parse(kept.get("tabs") ?? "")).toEqual(["one", "two"]);
+  close("one");
+  expect(JSON.parse(kept.get("tabs") ?? "")).toEqual(["two"]);
 });
 
 test("an address that names a session opens it, once the sessions are known", () => {

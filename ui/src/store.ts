@@ -25,8 +25,7 @@ export const link = signal<Link>("connecting");
 export const role = signal<string | null | undefined>(undefined);
 
 // the page's
-const before = restored();
-export const tabs = signal<readonly string[]>(before.tabs);
+export const tabs = signal<readonly string[]>(restored());
 export const current = computed(() => route.value.session);
 export const grid = computed(() => route.value.grid);
 /** Whether there is more than one screen to look at. */
@@ -139,19 +138,16 @@ export function dismiss(id: number): void {
   notices.value = notices.value.filter((notice) => notice.id !== id);
 }
 
-/** Open tabs outlive a reload, in this browser tab. */
-function restored(): { tabs: string[]; current: string | null } {
+/** Open tabs outlive a reload, in this browser tab. Which one is shown is the address's word. */
+function restored(): string[] {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(TABS) ?? "{}") as { tabs?: unknown; current?: unknown };
-    const open = Array.isArray(kept.tabs) ? kept.tabs.filter((id) => typeof id === "string") : [];
-    return { tabs: open, current: open.find((id) => id === kept.current) ?? null };
+    const kept = JSON.parse(sessionStorage.getItem(TABS) ?? "[]") as unknown;
+    return Array.isArray(kept) ? kept.filter((id) => typeof id === "string") : [];
   } catch {
-    return { tabs: [], current: null };
+    return [];
   }
 }
 
-/** A link that signs in names no session: what was shown in this browser tab before is shown again. */
-export function restoreCurrent(): void {
-  if (current.value === null) go({ session: before.current }, "replace");
-  effect(() => sessionStorage.setItem(TABS, JSON.stringify({ tabs: tabs.value, current: current.value })));
+export function keepTabs(): void {
+  effect(() => sessionStorage.setItem(TABS, JSON.stringify(tabs.value)));
 }

@@ -19,7 +19,26 @@ const TOLD = new Set([
   "headline",
   "colour",
   "text",
+  "state",
+  "kind",
+  "message",
+  "request",
+  "options",
+  "source",
+  "choice",
+  "question",
+  "background",
+  "until",
 ]);
+
+/** Where a report comes from. Others are agents' own. */
+const SOURCES: Record<string, string> = {
+  osc7501: "it says so itself",
+  hooks: "by its hooks",
+  screen: "seen on its screen",
+  title: "seen in its title",
+  contradiction: "its sources disagree",
+};
 
 export function headline(line: StoryLine): string {
   const change = line["to"]
@@ -29,12 +48,30 @@ export function headline(line: StoryLine): string {
     : line.event === "attention"
       ? said(line["headline"])
       : line.event;
-  return line["run"] ? `${change} (run ${said(line["run"])})` : change;
+  const words = change.charAt(0).toUpperCase() + change.slice(1);
+  return line["run"] ? `${words} (run ${said(line["run"])})` : words;
+}
+
+/** What was said, and what about. */
+export function content(line: StoryLine): string {
+  const told = line["reason"] ?? line["text"] ?? line["message"];
+  return said(told) || [line["choice"], line["question"]].map(said).filter(Boolean).join(": ");
 }
 
 export function evidence(line: StoryLine): string {
   const who = line["actor"] ?? line["by"];
-  return [...(who ? [`by ${said(who)}`] : []), ...pairs(line)].join(" · ");
+  const source = said(line["source"]);
+  const options = Array.isArray(line["options"]) ? line["options"].join(", ") : "";
+  return [
+    who && `by ${said(who)}`,
+    source && (SOURCES[source] ?? `by its ${source}`),
+    options && `it takes ${options}`,
+    line["until"] && `until ${said(line["until"])}`,
+    line["background"] && `${said(line["background"])} in the background`,
+    ...pairs(line),
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 /** The run that was there at that line; 0 before the first one. */

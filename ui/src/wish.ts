@@ -55,6 +55,13 @@ export function projectsOf(sessions: Iterable<Session>): Project[] {
 
 const last = (path: string, parts: number): string => path.split("/").filter(Boolean).slice(-parts).join("/") || "/";
 
+export function newestOf(sessions: Iterable<Session>): Session | undefined {
+  let newest: Session | undefined;
+  for (const session of sessions)
+    if (!newest || (session.created_at ?? "") > (newest.created_at ?? "")) newest = session;
+  return newest;
+}
+
 /** A path as people write it. */
 export const shortened = (path: string, home: string): string =>
   home.length > 1 && (path === home || path.startsWith(`${home}/`)) ? `~${path.slice(home.length)}` : path;

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from hitchpost.agents import catalog
@@ -20,7 +21,8 @@ STATES = attention.STATES
 class Rule:
     """Applies when every pattern of ``find`` is there and none of ``without``, in the last ``rows`` lines (0: all).
 
-    ``message`` is a text, or a pattern whose group ``text`` is it. ``adds``: see ``model.attention.Evidence``.
+    ``message`` is a text, or a pattern whose group ``text`` is it; with ``message_lines``, of every line that has it:
+    what is allowed may stand in any of them. ``adds``: see ``model.attention.Evidence``.
     ``takes_text``: what it asks is answered with a line of text and Enter.
     The group ``text`` of ``background_from`` is how many tasks go on after the turn.
     For agents that read lines: ``reading`` says whether it must be reading one, and ``printed`` what it must have
@@ -34,6 +36,7 @@ class Rule:
     kind: str = ""
     message: str = ""
     message_from: re.Pattern[str] | None = None
+    message_lines: bool = False
     until_from: re.Pattern[str] | None = None
     background_from: re.Pattern[str] | None = None
     options: tuple[tuple[str, str], ...] = ()
@@ -137,6 +140,7 @@ def _rule(item: dict[str, Any]) -> Rule:
         kind=item.get("kind", ""),
         message=item.get("message", ""),
         message_from=_pattern(item.get("message_from")),
+        message_lines=bool(item.get("message_lines", False)),
         until_from=_pattern(item.get("until_from")),
         background_from=_pattern(item.get("background_from")),
         options=tuple(item.get("options", {}).items()),
@@ -178,7 +182,7 @@ def first_match(rules: tuple[Rule, ...], text: str, *, reading: bool | None = No
             and not any(pattern.search(shown) for pattern in rule.without)
             and (rule.printed is None or rule.printed.search(printed))
         ):
-            found = (_group(rule.message_from, shown), _group(rule.printed, printed))
+            found = (_group(rule.message_from, shown, every=rule.message_lines), _group(rule.printed, printed))
             message = " ".join(filter(None, found)) or rule.message
             details: dict[str, Any] = {"message": message, "kind": rule.kind, "adds": rule.adds}
             details |= {"until": _group(rule.until_from, shown), "options": tuple(name for name, _ in rule.options)}
@@ -187,9 +191,10 @@ def first_match(rules: tuple[Rule, ...], text: str, *, reading: bool | None = No
     return None
 
 
-def _group(pattern: re.Pattern[str] | None, text: str) -> str:
-    found = pattern.search(text) if pattern is not None else None
-    return " ".join((found.groupdict().get("text") or "").split()) if found is not None else ""
+def _group(pattern: re.Pattern[str] | None, text: str, *, every: bool = False) -> str:
+    matches = pattern.finditer(text) if pattern is not None else iter(())
+    found = [found.groupdict().get("text") or "" for found in (matches if every else islice(matches, 1))]
+    return " ".join(" ".join(found).split())
 
 
 def composed(composer: re.Pattern[str], screen: str) -> str | None:

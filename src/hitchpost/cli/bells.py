@@ -60,7 +60,9 @@ class Bells:
 
         try:
             with ShortPath(self.home, SOCKET) as path:
-                connection = unix_connect(path, "ws://hub/ws", compression=None, max_size=None, open_timeout=2)
+                connection = unix_connect(
+                    path, "ws://hub/ws?hears=terminal", compression=None, max_size=None, open_timeout=2
+                )
             with self._lock:
                 self._connection = connection
                 if self._is_closed:

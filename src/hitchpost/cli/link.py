@@ -53,3 +53,5 @@ def command(lasts: str, role: str, sessions: tuple[str, ...], qr: bool | None, a
     elif qr is None:
         links.show_code(answer["launch_url"])
     say(f"it works once, within {duration(seconds)}")
+    if links.is_only_here(answer["launch_url"]):
+        say("only this machine can open it, and no phone: docs/remote.md says how to reach the hub from elsewhere")

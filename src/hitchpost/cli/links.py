@@ -20,8 +20,13 @@ OPEN_FILE = "open.html"
 
 def show_code(url: str) -> None:
     """A QR code, for a phone's camera: in a terminal, and where a phone could reach the hub."""
-    if sys.stdout.isatty() and urlsplit(url).hostname not in LOOPBACKS:
+    if sys.stdout.isatty() and not is_only_here(url):
         print_code(url)
+
+
+def is_only_here(url: str) -> bool:
+    """Whether it leads nowhere from another machine."""
+    return urlsplit(url).hostname in LOOPBACKS
 
 
 def print_code(url: str) -> None:

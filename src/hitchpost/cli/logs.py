@@ -44,7 +44,9 @@ class NoMatch(HitchpostError):
 @click.argument("session", required=False, shell_complete=complete_sessions)
 @click.option("-f", "--follow", is_flag=True, help="Keep printing what comes until the run ends, or Ctrl-C.")
 @click.option("--run", type=int, metavar="N", help="Which run (default: the newest).")
-@click.option("--tail", type=click.IntRange(min=0), metavar="LINES", help="Only the last lines that were shown.")
+@click.option(
+    "--tail", type=click.IntRange(min=0), metavar="LINES", help="Only the last lines that were shown, or match."
+)
 @click.option("--raw", is_flag=True, help="The raw bytes, with everything they do to your terminal.")
 @click.option(
     "--grep", "pattern", metavar="PATTERN", help="Print lines that match a regular expression, of SESSION or of all."
@@ -67,9 +69,9 @@ def command(
         raise UsageError("--json prints one object and cannot be combined with --follow or --raw")
     home = open_home(create=False)
     if pattern is not None:
-        if follow or raw or as_json or tail is not None:
-            raise UsageError("--grep cannot be combined with --follow, --raw, --json or --tail")
-        if not _grep(home, pattern, session, run):
+        if follow or raw or as_json:
+            raise UsageError("--grep cannot be combined with --follow, --raw or --json")
+        if not _grep(home, pattern, session, run, tail):
             raise NoMatch
         return
     if session is None:
@@ -207,8 +209,8 @@ def _gathered(folder: str, end: int, tail: int | None) -> dict[str, object]:
     return {"first": first, "end": end, "lost": missing, "text": text}
 
 
-def _grep(home: str, pattern: str, session: str | None, run: int | None) -> bool:
-    """Print the lines that match, with the name of their session; whether there were any."""
+def _grep(home: str, pattern: str, session: str | None, run: int | None, tail: int | None) -> bool:
+    """Print what matches, with the name of its session, of each run the last ``tail`` lines; whether there was any."""
     try:
         wanted = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
@@ -216,10 +218,10 @@ def _grep(home: str, pattern: str, session: str | None, run: int | None) -> bool
     found = False
     with Patience(visible(pattern)) as patience:
         for name, folder in _outputs(home, session, run):
-            for line in _lines(folder):
-                if patience.search(wanted, line):
-                    found = True
-                    sys.stdout.buffer.write(f"{name}: {line}\n".encode())
+            matching = (line for line in _lines(folder) if patience.search(wanted, line))
+            for line in matching if tail is None else deque(matching, tail):
+                found = True
+                sys.stdout.buffer.write(f"{name}: {line}\n".encode())
             sys.stdout.buffer.flush()
     return found
 

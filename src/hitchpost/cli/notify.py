@@ -23,8 +23,8 @@ PATH = "/api/notifications"
     "channel",
     is_flag=False,
     flag_value=ALL,
-    metavar="[CHANNEL]",
-    help="Send a test message by every channel that is on, or by this one.",
+    metavar="[WAY]",
+    help="Send a test message by every way that is on, or by this one.",
 )
 @json_option
 @click.pass_context
@@ -43,17 +43,18 @@ def command(context: click.Context, channel: str | None, as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        rows = [("CHANNEL", "OUTCOME", "WHY", "TOOK")]
+        rows = [("WAY", "OUTCOME", "WHY", "TOOK")]
         rows += [(one["channel"], one["outcome"], visible(one["why"]), f"{one['ms']} ms") for one in done]
         click.echo("\n".join(table(rows)))
-    sys.exit(1 if any(one["outcome"] != "sent" for one in done) else 0)
+    outcomes = {one["outcome"] for one in done}
+    sys.exit(0 if "sent" in outcomes and outcomes <= {"sent", "nobody"} else 1)
 
 
 def _show(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    rows = [("CHANNEL", "STATE", "WHERE")]
+    rows = [("WAY", "STATE", "WHERE")]
     for one in found["channels"]:
         state = "off" if not one["on"] else "on" if one["ready"] else "not set up"
         rows.append((one["name"], state, visible(one["where"])))
@@ -75,14 +76,16 @@ def log(last: int, as_json: bool) -> None:
         print_json(found[-last:])
         return
     titles = {line["id"]: line.get("title", "") for line in found if line.get("what") == journal.BEGUN}
-    rows = [("AT", "WHAT", "CHANNEL", "ABOUT", "WHY")]
+    noted = {line.get("key"): line for line in found if line.get("what") == journal.NOTED}
+    rows = [("AT", "WHAT", "WAY", "ABOUT", "WHY")]
     for line in found[-last:]:
         what = line.get("what", "")
         if what in (journal.UP, journal.DOWN):
             continue
-        about = line.get("title") or titles.get(line.get("id", ""), "") or line.get("key", "").partition(" ")[2]
-        if what == journal.NOTED:
-            about = f"{line.get('name', '')}: {line.get('headline', '')}"
+        about = line.get("title") or titles.get(line.get("id", ""), "")
+        if key := line.get("key", ""):
+            session, *_, headline = key.split(" ", 3)
+            about = f"{noted.get(key, {}).get('name') or session}: {headline}"
         channel = line.get("channel") or ", ".join(line.get("channels", ()))
         cells = (line.get("at", "")[:19], line.get("outcome") or what, channel, about, line.get("why", ""))
         rows.append(tuple(map(visible, map(str, cells))))  # type: ignore[arg-type]

@@ -42,6 +42,9 @@ def command(session: str, until: str, timeout_s: float | None, as_json: bool) ->
 
 
 def words(seen: Observation) -> str:
-    """What became of it: the attention of a session that lives, the label of one that has ended."""
+    """What became of it: the attention of a session that lives, with its headline; the label of one that has ended."""
     found = status(seen.facts, datetime.now(UTC))
-    return found.label if has_ended(seen) else found.attention
+    if has_ended(seen):
+        return found.label
+    is_same = found.headline.lower() == found.attention
+    return found.attention if is_same else f"{found.attention} ({found.headline})"

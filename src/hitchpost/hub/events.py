@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 Event = dict[str, Any]
-Subscriber = Callable[[Event], None]
+Subscriber = Callable[[Event], bool | None]
 log = structlog.get_logger()
 
 
@@ -27,9 +27,12 @@ class Events:
         self._subscribers.append(subscriber)
         return lambda: self._subscribers.remove(subscriber)
 
-    def publish(self, event: Event) -> None:
+    def publish(self, event: Event) -> bool:
+        """Whether a subscriber said that the event is for it."""
+        is_taken = False
         for subscriber in list(self._subscribers):
             try:
-                subscriber(event)
+                is_taken |= bool(subscriber(event))
             except Exception as error:
                 log.error("a subscriber failed", type=event["type"], session_id=event["sessionId"], exc_info=error)
+        return is_taken

@@ -21,7 +21,7 @@ from hitchpost.hub.events import Event
 from hitchpost.hub.pools import run_in
 from hitchpost.hub.tasks import Tasks
 from hitchpost.notify import journal
-from hitchpost.notify.channel import Channel, Undelivered
+from hitchpost.notify.channel import Channel, NobodyThere, Undelivered
 from hitchpost.notify.channels import channels, family
 from hitchpost.notify.journal import Journal, Past
 from hitchpost.notify.message import Message, compose, trial
@@ -225,6 +225,8 @@ class Notifier:
         for pause_s in (*pauses_s, None):
             try:
                 outcome, why = journal.SENT, await channel.send(message)
+            except NobodyThere as error:
+                outcome, why = journal.NOBODY, error.message
             except Undelivered as error:
                 if error.again and pause_s is not None:
                     await asyncio.sleep(pause_s)
@@ -281,7 +283,7 @@ class Notifier:
         if not name:
             to = self._wanted()
         if not to:
-            what = f"the channel {name!r} is not set up" if name else "every channel is off"
+            what = f"the way {name!r} is not set up" if name else "every way is off"
             raise NoSuchChannel(what, "hitch notify lists what is")
         message = trial(self.page)
         names = [channel.name for channel in to]

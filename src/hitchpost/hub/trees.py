@@ -18,7 +18,7 @@ REPORT_AFTER_S = 0.2
 MOST_FOLDERS = 4000
 """Of a larger tree only so many are watched: the kernel allows a user some ten thousand in all."""
 
-Subscriber = Callable[[], None]
+Subscriber = Callable[[], object]
 
 
 class _Tree:

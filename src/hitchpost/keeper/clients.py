@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import select
+import time
 from _socket import AF_UNIX, SOCK_STREAM, socket
 
 from hitchpost import lightjson, wire
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 MOST_CLIENTS = 256
 PLACES_FOR_REQUESTS = 16
 """Beyond the most there may be: whoever asks something and leaves is heard, however many are attached."""
+BRIEF_S = 1.0
+"""So long one of them keeps its place, whoever else comes. The others wait in the queue of the kernel."""
+MOST_WAITING = 1024
+"""In that queue. Whoever comes then is told to try again, and does."""
 MOST_UNREAD_BYTES = 256 * 1024
 READ_BYTES = 65536
 
@@ -36,6 +41,7 @@ class Client:
 
     def __init__(self, fd: int, brief: bool = False) -> None:
         self.fd, self.brief = fd, brief
+        self.since = time.monotonic()
         self.greeted = False
         self.attached = False
         self.read_only = False
@@ -57,6 +63,7 @@ class Clients:
         self.poll = poll
         self.by_fd: dict[int, Client] = {}
         self.fd = self._spare = -1
+        self._hears = True
         self._run_folder = run_folder
 
     def open(self) -> None:
@@ -72,16 +79,20 @@ class Clients:
                 listening.bind(path)
             os.chmod(self.path, 0o600)
             self._place = _place(self.path)
-            listening.listen(64)
+            listening.listen(MOST_WAITING)
             listening.setblocking(False)
             self.poll.register(listening.fileno(), select.EPOLLIN)
         except BaseException:
             listening.close()
             raise
-        self._socket, self.fd = listening, listening.fileno()
+        self._socket, self.fd, self._hears = listening, listening.fileno(), True
 
     def check(self) -> None:
-        """A socket that somebody removed or replaced is made again. Raises ``OSError``; those who are here stay."""
+        """A socket that somebody removed or replaced is made again. Raises ``OSError``; those who are here stay.
+
+        Called once a second, so whoever waits for a place is heard by then.
+        """
+        self._hear(True)
         if _place(self.path) != self._place:
             old = self._socket
             self._listen()
@@ -90,7 +101,7 @@ class Clients:
 
     def accept(self) -> None:
         """Take the connections that wait. A process of another user or in a container is turned away."""
-        while True:
+        while self._has_place():
             try:
                 fd, _ = self._socket._accept()  # type: ignore[attr-defined]
             except OSError as error:
@@ -100,12 +111,27 @@ class Clients:
             if why_refused(fd):
                 os.close(fd)
                 continue
-            brief = len(self.by_fd) >= MOST_CLIENTS
             if len(self.by_fd) >= MOST_CLIENTS + PLACES_FOR_REQUESTS:
-                self.close(next(client for client in self.by_fd.values() if client.brief))
+                self.close(self._first_brief())
             os.set_blocking(fd, False)
-            self.by_fd[fd] = Client(fd, brief)
+            self.by_fd[fd] = Client(fd, brief=len(self.by_fd) >= MOST_CLIENTS)
             self.poll.register(fd, select.EPOLLIN)
+
+    def _has_place(self) -> bool:
+        """Whether one more may come now. If not, nobody is heard until somebody goes, or a second has passed."""
+        is_full = len(self.by_fd) >= MOST_CLIENTS + PLACES_FOR_REQUESTS
+        if is_full and time.monotonic() - self._first_brief().since < BRIEF_S:
+            self._hear(False)
+            return False
+        return True
+
+    def _first_brief(self) -> Client:
+        return next(client for client in self.by_fd.values() if client.brief)
+
+    def _hear(self, hears: bool) -> None:
+        if hears != self._hears:
+            self._hears = hears
+            self.poll.modify(self.fd, select.EPOLLIN if hears else 0)
 
     def _turn_away(self) -> None:
         """No descriptor is left. A connection that nobody takes would wake the keeper for ever: take it and hang up."""
@@ -176,6 +202,7 @@ class Clients:
             del self.by_fd[client.fd]
             os.close(client.fd)
             client.fd = -1
+            self._hear(True)
             self.on_close(client)
 
     def unread(self) -> bool:
@@ -183,6 +210,7 @@ class Clients:
 
     def close_all(self) -> None:
         files.discard(self.path)
+        self._hears = True  # for nobody: there is nothing to hear on
         self._socket.close()
         if self._spare >= 0:
             os.close(self._spare)

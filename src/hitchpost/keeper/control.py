@@ -24,6 +24,11 @@ HANDED_OVER_S = 0.02
 LONGEST_WAIT_S = 3600.0
 UNREAD = "the agent does not read its input"
 ENDED = "the agent ended before it had read all of it"
+KEY_S = 1.0
+"""So long after a key was pressed, what the screen shows may be older than what the key did."""
+NO_KEYS = (b"\x1b[I", b"\x1b[O", b"\x1b[M", b"\x1b[<")
+"""How a terminal begins to tell of its focus and of the mouse."""
+OTHERS_KEYS = "somebody has just typed in the terminal"
 
 
 class Control:
@@ -33,6 +38,7 @@ class Control:
         self.keeper = keeper
         self.owner: Client | None = None
         self._typed = 0
+        self._key_at = 0.0
         self._receipts: list[tuple[Client, dict[str, object]]] = []
         self._unread = False
         self._pause_s = FIRST_LOOK_S
@@ -70,10 +76,17 @@ class Control:
         client.attached = False
         self._on_gone(client)
 
-    def typed_by(self, client: Client) -> None:
+    def typed_by(self, client: Client, keys: bytes) -> None:
         self._typed += 1
         client.typed = self._typed
         self.own(client)
+        if not keys.startswith(NO_KEYS):
+            self._on_keys()
+
+    def _on_keys(self) -> None:
+        """Keys that the watcher did not press: they may answer what is asked."""
+        self._key_at = time.monotonic()
+        self.keeper.watcher.tell_of_keys()
 
     def own(self, client: Client) -> None:
         if _may_own(client):
@@ -96,7 +109,7 @@ class Control:
         elif client.read_only:
             return
         elif kind == wire.INPUT:
-            self.typed_by(client)
+            self.typed_by(client, payload)
             if not self.keeper.type(payload):
                 self.clients.send_json(client, wire.EVENT, {"event": "refused", "why": UNREAD})
         elif kind == wire.ANSWER:
@@ -160,11 +173,11 @@ class Control:
         elif client is self.keeper.watcher.client and op == "pong":
             self.keeper.watcher.ponged()
         elif client is self.keeper.watcher.client and op == "press":
-            self._press(client, number, str(request.get("keys", "")))
+            self._press(client, number, str(request.get("keys", "")), alone=request.get("alone") is True)
         elif op in RELAYED and self.keeper.watcher.is_there and request.get("force") is not True:
             self.keeper.watcher.ask(client, request)
         elif op in ("send", "type"):
-            if client is self.keeper.watcher.client and request.get("force") is not True:
+            if client is self.keeper.watcher.client:
                 self.keeper.watcher.types(number)
             self._paste(client, number, request)
         elif op == "answer":
@@ -193,14 +206,28 @@ class Control:
             body = PASTE_BEGIN + text + PASTE_END if self.keeper.scanner.bracketed_paste else text
             enter: tuple[bytes | float, ...] = (ENTER_PAUSE_S, b"\r") if request.get("enter", True) else ()
             why = self._type(client, number, *((body,) if text else ()), *enter)
+            if client is not self.keeper.watcher.client:
+                self._on_keys()
         if why is not None:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why, **forcible})
 
-    def _press(self, client: Client, number: object, keys: str) -> None:
-        """Keys as they are, for the watcher: it knows what the agent shows, and what they do there."""
-        why = "the agent has ended" if self.keeper.run.exited else self._type(client, number, keys.encode())
-        if why is not None:
-            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why})
+    def _press(self, client: Client, number: object, keys: str, *, alone: bool) -> None:
+        """Keys as they are, for the watcher: it knows what the agent shows, and what they do there.
+
+        ``alone``: not behind keys whose effect the screen may not show yet.
+        """
+        wait_s = self._key_at + KEY_S - time.monotonic() if alone else 0.0
+        if self.keeper.run.exited:
+            refused: dict[str, object] = {"why": "the agent has ended"}
+        elif wait_s > 0:
+            refused = {"why": OTHERS_KEYS, "wait_s": wait_s}
+        elif alone and (self.keeper.typing.waiting_bytes or self.keeper.source.unread_bytes()):
+            refused = {"why": UNREAD}
+        else:
+            why = self._type(client, number, keys.encode())
+            refused = {"why": why} if why is not None else {}
+        if refused:
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, **refused})
 
     def _type(self, client: Client, number: object, *items: bytes | float) -> str | None:
         """Queue what is typed; the receipt comes when it was read. Why it cannot be queued, if so."""

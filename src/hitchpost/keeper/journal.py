@@ -31,6 +31,7 @@ class Journal:
     def __init__(self, spec: RunSpec, run_folder: str) -> None:
         self.spec, self.run_folder = spec, run_folder
         self.session = Session(spec.session_folder, actor="keeper")
+        self._told: dict[str, object] = {}
         self._tellings, self._told_at = float(MOST_TELLINGS), time.monotonic()
         self.changed_at: str | None = None
         """Since when the run is in its state, as the state file has it; None when that could not be written."""
@@ -97,8 +98,10 @@ class Journal:
             runfiles.write_report(self.run_folder, report)
         except OSError as error:
             own_log.note(f"cannot write the report: {error}")
-        if self._may_tell():
-            told = {key: item for key, item in (report or {"state": "clear"}).items() if key not in ("at", "schema")}
+        told = {key: item for key, item in (report or {"state": "clear"}).items() if key not in ("at", "schema")}
+        is_news = {**told, "request": ""} != {**self._told, "request": ""}  # that a question got another name is none
+        if is_news and self._may_tell():
+            self._told = told
             try:
                 self.session.tell_attention(told, run=self.spec.run)
             except OSError as error:

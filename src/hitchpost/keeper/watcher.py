@@ -53,6 +53,7 @@ class Watcher:
         self._waiting: dict[int, bytes] = {}
         self._answers_pings = True
         self._typing: tuple[object, int | None] = (None, None)
+        self._told_of_keys = ""
         self._given_up = not keeper.spec.watcher.argv
 
     @property
@@ -168,6 +169,13 @@ class Watcher:
             self.keeper.timers.at("tell again", time.monotonic() + TELL_AGAIN_S, self.tell_report)
         else:
             self.tell({"event": "osc7501", "seq": self.keeper.report.seq, "report": self.keeper.report.own})
+
+    def tell_of_keys(self) -> None:
+        """Somebody types while something is asked. Once for each request: the watcher gives it another name."""
+        request = str((self.keeper.report.current or {}).get("request") or "")
+        if request not in ("", self._told_of_keys):
+            self._told_of_keys = request
+            self.tell({"event": "keys"})
 
     def ask(self, client: Client, request: dict[str, object]) -> None:
         """Pass a client's request on. The answer goes to the client when it comes."""

@@ -53,10 +53,15 @@ DETAILS = ("kind", "message", "request", "options", "background", "until")
 
 
 def plain(text: str) -> str:
-    """An agent's text as it may be shown and stored: one line, nothing that a terminal obeys, not too long."""
-    return "".join(letter if letter.isprintable() else " " for letter in text[: 4 * LONGEST_MESSAGE]).strip()[
-        :LONGEST_MESSAGE
-    ]
+    """An agent's text as it may be shown and stored: one line, nothing that a terminal obeys, not too long.
+
+    Whoever reads it sees that there is more: what is allowed may stand there.
+    """
+    begins = text[: 4 * LONGEST_MESSAGE]
+    found = "".join(letter if letter.isprintable() else " " for letter in begins).strip()
+    if len(found) <= LONGEST_MESSAGE and len(begins) == len(text):
+        return found
+    return f"{found[: LONGEST_MESSAGE - 1]}…"
 
 
 def is_said(evidence: Mapping[str, Evidence], source: str, state: str, message: str) -> bool:

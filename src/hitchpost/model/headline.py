@@ -62,7 +62,7 @@ DOUBT = Look(4, "!", "yellow", NEEDS_YOU)
 DONE_WELL = Look(5, "✓", "blue", FINISHED)
 WORKS = Look(6, "◐", "green", BUSY)
 CHANGES = Look(6, "◐", "blue", BUSY)
-RESTS = Look(7, "○", "green", QUIET)
+RESTS = Look(7, "○", "grey", QUIET)
 SNOOZED = Look(7, "☾", "grey", QUIET)
 OVER = Look(8, "▢", "grey", ENDED)
 
@@ -126,7 +126,6 @@ IN_LABEL: dict[str, str] = {
 GUESSED: dict[str, tuple[str, Look]] = {"working": ("Working", WORKS), "idle": ("Quiet", RESTS)}
 """Where nothing but the output tells."""
 WITH_KIND = (BLOCKED, ERROR, UNKNOWN)
-WITH_MESSAGE = (BLOCKED, ERROR, DONE, UNKNOWN)
 
 
 @value
@@ -160,7 +159,9 @@ def headline(facts: Facts, word: str, wants: str, why: str, since: datetime | No
     """For a session whose status is ``word``, ``since`` then."""
     found = _running(facts, wants, since) if word == run.RUNNING else _other(facts, word, why, since)
     if found.look.rank <= NEWS and facts.snoozed_until is not None and facts.snoozed_until > now:
-        return replace(found, look=SNOOZED)
+        return replace(
+            found, words="Snoozed", detail=" · ".join(filter(None, (found.words, found.detail))), look=SNOOZED
+        )
     return found
 
 
@@ -184,7 +185,7 @@ def _running(facts: Facts, wants: str, since: datetime | None) -> Headline:
         return Headline(words, "", since, look)
     words, look = _reported(report.state, report.kind or "")
     if look is DONE_WELL and _seen(facts, report.at):
-        look = replace(RESTS, glyph=DONE_WELL.glyph, colour="grey")
+        look = replace(RESTS, glyph=DONE_WELL.glyph)
     return Headline(words, _detail(report), report.at, look)
 
 
@@ -223,7 +224,7 @@ def no_prompt(facts: Facts) -> str | None:
 
 
 def _detail(report: Report) -> str:
-    message = " ".join((report.message or "").split()) if report.state in WITH_MESSAGE else ""
+    message = " ".join((report.message or "").split())
     until = f"until {report.until}" if report.until else ""
     tasks = f"{report.background} in the background" if report.background else ""
     return " · ".join(filter(None, (message, until, tasks)))

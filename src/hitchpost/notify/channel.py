@@ -33,3 +33,7 @@ class Undelivered(HitchpostError):
     def __init__(self, why: str, *, again: bool = False) -> None:
         super().__init__(why)
         self.again = again
+
+
+class NobodyThere(Undelivered):
+    """Raised when nobody is connected whom it could reach. Nothing is wrong, and nobody was told."""

@@ -13,7 +13,7 @@ from hitchpost.notify.published import BROWSER, TERMINAL, Published
 from hitchpost.notify.push import Push, Subscriptions
 from hitchpost.notify.webhook import Webhook
 
-Publish = Callable[[dict[str, Any]], None]
+Publish = Callable[[dict[str, Any]], bool]
 
 
 def channels(

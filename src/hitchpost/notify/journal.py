@@ -25,7 +25,7 @@ from hitchpost.store import files
 FOLDER, FILE = "notify", "log.jsonl"
 MOST_BYTES = 1 << 20
 UP, DOWN, NOTED, DROPPED, BEGUN, OUTCOME = "up", "down", "noted", "dropped", "begun", "outcome"
-SENT, FAILED, UNKNOWN = "sent", "failed", "unknown"
+SENT, FAILED, NOBODY, UNKNOWN = "sent", "failed", "nobody", "unknown"
 
 Line = dict[str, Any]
 

@@ -6,17 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from hitchpost.notify.channel import NobodyThere
 from hitchpost.notify.message import Message
 
 BROWSER, TERMINAL = "browser", "terminal"
+NOBODY = {BROWSER: "no page is open", TERMINAL: "no terminal is attached"}
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """``publish`` hands an event to every client that may see its session, and does not wait for any."""
+    """``publish`` hands an event to every client that may see its session, and does not wait for any.
+
+    It says whether one of them is of the kind that the event is for.
+    """
 
     name: str
-    publish: Callable[[dict[str, Any]], None]
+    publish: Callable[[dict[str, Any]], bool]
     dedupes: bool = False
 
     @property
@@ -24,7 +29,8 @@ class Published:
         return {BROWSER: "those that allow it", TERMINAL: "those that are attached"}[self.name]
 
     async def send(self, message: Message) -> str:
-        self.publish(event_of(message, self.name))
+        if not self.publish(event_of(message, self.name)):
+            raise NobodyThere(NOBODY[self.name])
         return "told to who is connected"
 
 

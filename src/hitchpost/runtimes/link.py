@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 TIMEOUT_S = 5.0
+CONNECT_AGAIN_S = 0.01
 
 
 class NotReached(HitchpostError):
@@ -62,7 +63,7 @@ class Link:
         sock.settimeout(timeout_s)
         try:
             with ShortPath(run_folder, wire.SOCKET) as path:
-                sock.connect(path)
+                _connect(sock, path, timeout_s)
             sock.sendall(wire.hello(role, cols, rows, read_only=read_only))
             link = cls(sock, {}, bytearray())
             _, payload = link._wait_for((wire.WELCOME,), timeout_s)
@@ -156,6 +157,18 @@ class Link:
             if left_s <= 0:
                 raise Silent("the keeper does not answer in time")
             self._read(left_s)
+
+
+def _connect(sock: socket, path: str, timeout_s: float) -> None:
+    """A keeper that has not heard all who wait is there. Raises ``OSError``; ``TimeoutError`` when time is up."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return sock.connect(path)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TimeoutError from None
+            time.sleep(CONNECT_AGAIN_S)
 
 
 def exit_event(frames: list[tuple[bytes, bytes]]) -> dict[str, Any] | None:

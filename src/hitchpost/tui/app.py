@@ -17,10 +17,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.events import Resize
 from textual.notifications import SeverityLevel
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -41,18 +43,38 @@ SNOOZE_S = 3600.0
 AIM_S = 0.4
 """Who presses a key sooner has aimed at what was asked before."""
 EMPTY = "No sessions yet. n starts one in this folder."
-FOOT = "Enter attach  r reply  1-9 answer  s stop  R resume  n new  ? keys"
+FOOT = ("? keys", "Enter attach", "r reply", "1-9 answer", "n new", "s stop", "R resume")
 KEYS = """\
-Enter   attach: enter its terminal        r   reply: send a prompt
-1-9     answer what it asks               a   answer in words
-s       stop                              R   resume, or start again
-d       what it changed                   l   what it printed
-p       pin                               z   quiet for an hour
-x       mark as seen                      A   archive
-g       next that needs you               f   show all ended ones
-n       new session                       /   filter
-j k     down, up                          q   quit
+Enter   attach: enter its terminal    r   reply: send a prompt
+1-9     answer what it asks           a   answer in words
+s       stop                          R   resume, or start again
+d       what it changed               l   what it printed
+p       pin                           z   quiet for an hour
+x       mark as seen                  A   archive
+g       next that needs you           f   show all ended ones
+n       new session                   /   filter
+j k     down, up                      q   quit
 """
+
+
+class Foot(Static):
+    """How it stands, who says so, and as many keys as there is room for."""
+
+    stands, told_by = "", ""
+
+    def say(self, stands: str, told_by: str) -> None:
+        self.stands, self.told_by = stands, told_by
+        self.refresh()
+
+    def render(self) -> Text:
+        text = Text.assemble(
+            (f"{self.stands}  ", "bold"), (f"{self.told_by} ", "dim"), no_wrap=True, overflow="ellipsis"
+        )
+        for key in FOOT:
+            if text.cell_len + 2 + cell_len(key) > self.content_size.width:
+                break
+            text.append(f"  {key}", "dim")
+        return text
 
 
 class Dashboard(App[None]):
@@ -108,7 +130,6 @@ class Dashboard(App[None]):
         self.told_by = "…"
         self.unfolded = False
         self.wanted = ""
-        self.last_agent = "claude"
         self.preview = Preview(home, self._show_picture)
         self._following: Worker[None] | None = None
         self._followed: tuple[str, int, bool] | None = None
@@ -127,17 +148,17 @@ class Dashboard(App[None]):
                 with VerticalScroll(id="screen", can_focus=False):
                     yield Static(id="picture")
         yield Input(placeholder="filter", id="filter")
-        yield Static(id="foot")
+        yield Foot(id="foot")
 
     def on_mount(self) -> None:
         self.list.focus()
         self._say("")
         self.run_worker(self._listen(), name="sessions")
         self.set_interval(TICK_S, self._tick)
-        self.on_resize()
 
-    def on_resize(self) -> None:
-        self.screen_stack[0].set_class(self.size.width < NARROW, "narrow")
+    def on_resize(self, event: Resize) -> None:
+        """The app's own size is still the one before."""
+        self.screen_stack[0].set_class(event.size.width < NARROW, "narrow")
 
     async def on_unmount(self) -> None:
         if self._following is not None:
@@ -189,7 +210,7 @@ class Dashboard(App[None]):
                     self.list.replace_option_prompt(key, line)
         self._shown = lines
         self._ages = {key: rows.age(self.sessions[key]["since"], now) for key in lines if key in self.sessions}
-        self._say(rows.counts(found))
+        self._say(rows.counts(rows.sections(self.sessions.values()) if self.wanted else found))
         self._describe()
 
     def _relist(self, lines: dict[str, Text]) -> None:
@@ -206,10 +227,7 @@ class Dashboard(App[None]):
                 self.list.highlighted = 1
 
     def _say(self, counts: str) -> None:
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(f"{counts}  " if self.sessions else f"{EMPTY}  ", "bold")
-        text.append(f"{visible(self.told_by)}   {FOOT}", "dim")
-        self.query_one("#foot", Static).update(text)
+        self.query_one("#foot", Foot).say(counts if self.sessions else EMPTY, visible(self.told_by))
 
     # the one that is chosen ---------------------------------------------------------------------------------------
 
@@ -334,10 +352,9 @@ class Dashboard(App[None]):
     def action_new(self) -> None:
         def given(fields: dict[str, str] | None) -> None:
             if fields:
-                self.last_agent = fields["what"]
                 self._carry_out(partial(deeds.new, self.home, **fields))
 
-        self.push_screen(NewSession(self.last_agent), given)
+        self.push_screen(NewSession(deeds.usual_agent(self.sessions.values())), given)
 
     def action_filter(self) -> None:
         line = self.query_one("#filter", Input)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterable
 
 from hitchpost import settings
 from hitchpost.agents import catalog
@@ -17,12 +18,14 @@ from hitchpost.ops.sessions.restart import restart as begin_again
 from hitchpost.ops.sessions.resume import resume as go_on
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.stop import stop as end
+from hitchpost.ops.views import catalog as offered
 from hitchpost.ops.views.session_types import Session
 from hitchpost.store.home import session_folder
 from hitchpost.store.session import Session as StoredSession
 from hitchpost.text import visible
 
 ACTOR = "top"
+SHELL = "bash"
 
 
 def answer(home: str, session: Session, choice: str) -> str:
@@ -76,6 +79,14 @@ def snooze(home: str, session: Session, for_s: float) -> str:
 def see(home: str, session: Session) -> str:
     StoredSession(session_folder(home, session["id"]), actor=ACTOR).mark_seen()
     return f"{_name(session)} is seen"
+
+
+def usual_agent(sessions: Iterable[Session]) -> str:
+    """Of the agents that are installed: the one that was started last, else one that is more than a shell."""
+    installed = [agent.name for agent in offered.agents(os.environ, settings.load()) if agent.path]
+    newest_first = sorted(sessions, key=lambda session: session["created_at"] or "", reverse=True)
+    recent = [session["agent"] for session in newest_first if session["agent"] in installed]
+    return next(iter((*recent, *sorted(installed, key=SHELL.__eq__))), "")
 
 
 def new(home: str, *, what: str, text: str, branch: str, folder: str) -> str:

@@ -65,11 +65,11 @@ def title(section: str, count: int, hidden: int) -> Text:
 def row(session: Session, now: datetime | None = None) -> Text:
     """One line: sign, name, headline, since when, detail. It is cut where the list ends."""
     colour = COLOURS.get(session["colour"], "")
-    name = _cut(visible(session["name"]), NAME_WIDTH)
+    star = " ★" if session["pinned"] else ""
+    name = _cut(visible(session["name"]), NAME_WIDTH - width(star)) + star
     since = age(session["since"], now or datetime.now(UTC))
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(session["glyph"] + " " * (GLYPH_WIDTH - width(session["glyph"])), colour)
-    line.append("★ " if session["pinned"] else "")
     line.append(name + " " * (NAME_WIDTH - width(name) + 1), "bold")
     line.append(session["headline"], colour if session["section"] != ENDED else "dim")
     line.append(f" · {since}" if since else "", "dim")

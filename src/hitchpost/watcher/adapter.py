@@ -105,6 +105,12 @@ class Adapter:
             self.watching.conversation("", begun=True)
         self._was_at_prompt = self._was_at_prompt or verdict.state in AT_PROMPT
 
+    def on_keys(self) -> None:
+        """Somebody types in the terminal. What is on the screen then may be asked again, in the same words."""
+        asked = self.watching.evidence.get(SCREEN)
+        if asked is not None and asked.request:
+            self.watching.ask_anew(SCREEN)
+
     async def hear_hook(self, name: str, payload: str) -> str:
         """The agent's hook calls. What is returned is printed by the hook."""
         try:

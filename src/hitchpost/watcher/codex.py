@@ -135,7 +135,7 @@ class Codex(Adapter):
         elif method == "item/completed" and not self._thread.busy:
             self.watching.start(self._count(self._thread))
         elif method == "serverRequest/resolved":
-            self._asked.pop(str(told.get("requestId")), None)
+            self._asked = {name: asked for name, asked in self._asked.items() if asked.number != told.get("requestId")}
             self.on_verdict()
         elif number is not None:
             self._on_asked(method, told, number)
@@ -299,14 +299,15 @@ class Codex(Adapter):
             self._changes[str(item.get("id"))] = [str(change.get("path")) for change in changes]
 
     def _on_asked(self, method: str, told: Told, number: Any) -> None:
+        """Its server counts anew in each run, and may ask the same again when we come back: names are our own."""
         asked = words.asked(method, told, self._changes.get(str(told.get("itemId")), []), number)
         if asked is not None:
-            self._asked[str(number)] = asked
+            self._asked[self.watching.new_request()] = asked
             self._say_asked()
 
     def _say_asked(self) -> None:
-        number, asked = next(iter(self._asked.items()))
-        request = number if asked.answers else ""
+        name, asked = next(iter(self._asked.items()))
+        request = name if asked.answers else ""
         self._say(BLOCKED, asked.text, kind=asked.kind, request=request, options=tuple(asked.answers))
 
     async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
@@ -314,19 +315,19 @@ class Codex(Adapter):
         if self._server is None:
             return await super().answer(request, choice, message)
         shown = self.watching.verdict.request if self.watching.verdict is not None else ""
-        number = request or shown
-        asked = self._asked.get(number)
-        if asked is None or number != shown or asked.answered:
+        name = request or shown
+        asked = self._asked.get(name)
+        if asked is None or name != shown or asked.answered:
             return {"ok": False, "why": GONE}
         if choice not in asked.answers and not asked.takes_text:
             return {"ok": False, "why": f"expected {' or '.join(asked.answers)}, but got {choice}"}
         asked.answered = True
         await self._server.answer(asked.number, asked.result(choice))
         self.watching.delivered()
-        await self.until(lambda: number not in self._asked, RESOLVED_S)
+        await self.until(lambda: name not in self._asked, RESOLVED_S)
         if choice == words.DENY and message and self._thread is not None:
             await self._server.ask("turn/start", threadId=self._thread.id, input=words.input_of(message))
-        return {"ok": True, "request": number, "choice": choice}
+        return {"ok": True, "request": name, "choice": choice}
 
     # prompts ------------------------------------------------------------------------------------------------------
 

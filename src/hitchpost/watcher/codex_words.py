@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
 from hitchpost.errors import MALFORMED
-from hitchpost.model.attention import PERMISSION, QUESTION
+from hitchpost.model.attention import PERMISSION, QUESTION, plain
 
 ALLOW, ALWAYS, DENY = "yes", "always", "no"
 DECISIONS = {ALLOW: "accept", ALWAYS: "acceptForSession", DENY: "decline"}
@@ -97,10 +98,13 @@ def asked(method: str, told: dict[str, Any], changes: list[str], number: Any) ->
 
 
 def _command(told: dict[str, Any]) -> str:
-    """As the model has written it, without the shell that runs it."""
-    actions = [action.get("command") for action in told.get("commandActions") or () if isinstance(action, dict)]
-    found = [action for action in actions if isinstance(action, str)]
-    return " && ".join(found) if found else str(told.get("command") or "a command")
+    """As the model has written it, without the shell that runs it. Codex's own summary of it may leave parts out."""
+    command = str(told.get("command") or "a command")
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    return words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else command
 
 
 def _decisions(method: str, told: dict[str, Any]) -> dict[str, Any]:
@@ -122,7 +126,7 @@ def _question(told: dict[str, Any], number: Any) -> Asked:
         return Asked(number, QUESTION, text)
     name = str(questions[0].get("id") or "")
     labels = [str(option.get("label")) for option in questions[0].get("options") or () if isinstance(option, dict)]
-    return Asked(number, QUESTION, text, {label: _chosen(name, label) for label in labels}, question=name)
+    return Asked(number, QUESTION, text, {plain(label): _chosen(name, label) for label in labels}, question=name)
 
 
 def _chosen(question: str, answer: str) -> dict[str, Any]:

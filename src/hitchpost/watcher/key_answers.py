@@ -7,11 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from hitchpost.model.attention import BLOCKED, SCREEN, Evidence
+from hitchpost.watcher.link import OthersKeys
 from hitchpost.watcher.looks import LOOK_S, SHOWN_S
 
 if TYPE_CHECKING:
     from hitchpost.watcher.adapter import Adapter
 
+MOST_LINE_BYTES = 1000
 NOTHING_ASKED = "nothing is asked that can be answered here, or it was answered already"
 
 
@@ -24,28 +26,43 @@ class KeyAnswers:
         if not any(rule.can_be_answered for rule in self._adapter.rules.screen):
             title = self._adapter.agent.title
             return {"ok": False, "why": f"{title} cannot be answered from outside; attach to it instead"}
-        asked = self._asked()
-        found = self._adapter.match(await self._adapter.seen())
-        if asked is None or found is None or self._asked() is not asked or request not in ("", asked.request):
+        asked, pressed_at = self._asked(), 0.0
+        if asked is None or request not in ("", asked.request):
             return {"ok": False, "why": NOTHING_ASKED}
-        keys = dict(found.rule.options)
-        if choice not in keys and not found.rule.takes_text:
-            return {"ok": False, "why": f"expected one of {', '.join(keys)}, but got {choice}"}
-        if "\n" in choice or "\r" in choice:
-            return {"ok": False, "why": "it reads one line, and this text has several"}
-        pressed_at = time.monotonic()
-        if choice in keys:
-            await self._watching.link.press(keys[choice])
-        else:
-            await self._watching.link.type(choice, force=True)
+        while not pressed_at:
+            found = self._adapter.match(await self._adapter.seen())
+            if found is None or self._asked() is not asked:
+                return {"ok": False, "why": NOTHING_ASKED}
+            keys = dict(found.rule.options)
+            if choice not in keys and not found.rule.takes_text:
+                return {"ok": False, "why": f"expected one of {', '.join(keys)}, but got {choice}"}
+            if choice not in keys and (not choice.isprintable() or len(choice.encode()) > MOST_LINE_BYTES):
+                return {"ok": False, "why": f"expected one line of text, of {MOST_LINE_BYTES} bytes at most"}
+            pressed_at = await self._pressed(asked, keys.get(choice, f"{choice}\r"))
         deadline = time.monotonic() + SHOWN_S
-        while self._asked() is asked:
+        while (left := self._asked()) is not None and left.message == asked.message:
             if time.monotonic() > deadline:
                 return {"ok": False, "why": f"{choice} was typed, but the question is still shown"}
             await asyncio.sleep(LOOK_S)
             await self._adapter.seen()
         self._watching.delivered(pressed_at)
         return {"ok": True, "request": asked.request, "choice": choice}
+
+    async def _pressed(self, asked: Evidence, keys: str) -> float:
+        """Press keys. When that was; 0 if the screen may not show yet what somebody else has typed.
+
+        Whatever becomes of them, ``asked`` is answered: the same question has another name after that.
+        """
+        at = time.monotonic()
+        try:
+            await self._watching.link.press(keys, alone=True)
+        except OthersKeys as error:
+            at = 0.0
+            await asyncio.sleep(error.wait_s)
+        finally:
+            if at and self._asked() is asked:
+                self._watching.ask_anew(SCREEN)
+        return at
 
     def _asked(self) -> Evidence | None:
         """What the screen asks, when that is what the agent waits for."""

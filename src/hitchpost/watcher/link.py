@@ -18,6 +18,14 @@ class NotTyped(HitchpostError):
     """Raised when the keeper did not type a text, or the agent did not read it."""
 
 
+class OthersKeys(NotTyped):
+    """Raised when nothing was typed, because the screen may not show yet what somebody has just typed."""
+
+    def __init__(self, why: str, wait_s: float) -> None:
+        super().__init__(why)
+        self.wait_s = wait_s
+
+
 class KeeperLink:
     """Frames in both directions. When the keeper is gone, ``events`` ends."""
 
@@ -57,16 +65,13 @@ class KeeperLink:
     def follow(self, offset: int) -> None:
         self._writer.write(wire.follow(offset))
 
-    async def type(self, text: str, *, enter: bool = True, force: bool = False) -> int:
-        """Type a text and press Enter. The log's offset before it. Raises ``NotTyped``.
+    async def type(self, text: str, *, enter: bool = True) -> int:
+        """Type a text and press Enter. The log's offset before it. Raises ``NotTyped``."""
+        return await self._typed("type", text=text, enter=enter)
 
-        ``force``: also where a prompt would be refused, because the agent asks something.
-        """
-        return await self._typed("type", text=text, enter=enter, force=force)
-
-    async def press(self, keys: str) -> int:
-        """Press keys, just as they are. Raises ``NotTyped``."""
-        return await self._typed("press", keys=keys)
+    async def press(self, keys: str, *, alone: bool = False) -> int:
+        """Press keys, just as they are; ``alone``: only if nobody else's are on their way. Raises ``NotTyped``."""
+        return await self._typed("press", keys=keys, alone=alone)
 
     async def _typed(self, op: str, **fields: object) -> int:
         number, self._next = self._next, self._next + 1
@@ -79,6 +84,8 @@ class KeeperLink:
             raise NotTyped("the agent did not read all of the text; the rest is typed when it reads again") from None
         finally:
             self._replies.pop(number, None)
+        if "wait_s" in reply:
+            raise OthersKeys(str(reply.get("why")), float(reply["wait_s"]))
         if reply.get("ok") is not True:
             raise NotTyped(str(reply.get("why")))
         return int(reply["offset"])

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hitchpost.agents.opencode import PASSWORD, PORT, USER
-from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, QUESTION, UNKNOWN, WORKING
+from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, QUESTION, UNKNOWN, WORKING, plain
 from hitchpost.store import runfiles
 from hitchpost.store.session import Session
 from hitchpost.watcher.adapter import PROOF_S, READY_S, SCREEN, Adapter
@@ -318,7 +318,8 @@ class Opencode(Adapter):
         if asked is None or self.server is None:
             return {"ok": False, "why": "nothing is asked that can be answered here, or it was answered already"}
         if "questions" in asked:
-            path, body = f"/question/{number}/reply", {"answers": [[choice]]}
+            label = next((label for label in _answers(asked) if plain(label) == choice), choice)
+            path, body = f"/question/{number}/reply", {"answers": [[label]]}
             if len(asked["questions"]) != 1:
                 return {"ok": False, "why": "it asks several questions at once: hitch attach, and answer them"}
         elif choice in REPLIES:

@@ -24,6 +24,7 @@ class LogScreen:
         self._emulators: Emulators | None = None
         self._screen: RunScreen | None = None
         self._lock = asyncio.Lock()
+        self._over = False
         self.end = 0
 
     async def text(self) -> str:
@@ -32,7 +33,14 @@ class LogScreen:
         Raises ``NoScreen``.
         """
         async with self._lock:
-            return await asyncio.to_thread(self._text)
+            self._over = False
+            look = asyncio.create_task(asyncio.to_thread(self._text))
+            try:
+                return await asyncio.shield(look)
+            finally:
+                await asyncio.wait([look])  # also of one that nobody waits for any more
+                if self._over:
+                    self._give_back()
 
     def _text(self) -> str:
         if self._screen is None:
@@ -47,7 +55,13 @@ class LogScreen:
         return text
 
     def close(self) -> None:
-        """Give back what the last look took. The next look begins anew."""
+        """Give back what the last look took, when it is over. The next look begins anew."""
+        if self._lock.locked():
+            self._over = True
+        else:
+            self._give_back()
+
+    def _give_back(self) -> None:
         screen, emulators, self._screen, self._emulators = self._screen, self._emulators, None, None
         if screen is not None:
             screen.close()

@@ -14,7 +14,7 @@ from hitchpost.errors import FAILURES, HitchpostError
 from hitchpost.model import attention
 from hitchpost.model.attention import DELIVERED_S, LIMIT, WORKING, Evidence
 from hitchpost.store.session import Session
-from hitchpost.values import asdict
+from hitchpost.values import asdict, replace
 from hitchpost.watcher.adapter import OSC, Adapter
 from hitchpost.watcher.limits import ends_at
 from hitchpost.watcher.link import KeeperLink
@@ -24,6 +24,8 @@ from hitchpost.watcher.titles import LogTitle
 OUTPUT_EVERY_S = 0.1
 """How often an adapter hears of output that goes on and on."""
 MOST_NOTES = 20
+MOST_OPTIONS = 50
+"""More than that are not told: an agent that offers thousands would fill every report."""
 QUIET_S = 0.3
 """Output that pauses for so long has settled: the screen shows what the agent means to show."""
 
@@ -48,7 +50,7 @@ class Watching:
         self._told: Evidence | None = None
         self._asked: dict[int, asyncio.Task[None]] = {}
         self._one_at_a_time = {"send": asyncio.Lock(), "answer": asyncio.Lock()}
-        self._life, self._requests, self._notes = os.urandom(2).hex(), 0, 0
+        self._life, self._requests, self._notes = os.urandom(4).hex(), 0, 0
         self._writing = asyncio.Lock()
         self._tasks: asyncio.TaskGroup
         self._timer: asyncio.TimerHandle | None = None
@@ -81,6 +83,8 @@ class Watching:
         elif kind == "osc7501":
             self.seq = event["seq"]
             self.adapter.on_osc7501(event["report"])
+        elif kind == "keys":
+            self.adapter.on_keys()
         elif kind == "ping":
             self.link.tell("pong")
         elif kind == "asked":
@@ -114,6 +118,8 @@ class Watching:
         said: dict[str, Any] = {
             name: attention.plain(item) if isinstance(item, str) else item for name, item in more.items()
         }
+        if "options" in said:
+            said["options"] = tuple(attention.plain(option) for option in said["options"][:MOST_OPTIONS])
         if said.get("kind") == LIMIT and not said.get("until"):
             said["until"] = ends_at(said.get("message", ""))
         self.evidence[source] = Evidence(source, state, time.monotonic(), **said)
@@ -122,6 +128,12 @@ class Watching:
     def forget(self, source: str) -> None:
         if self.evidence.pop(source, None) is not None:
             self._judge()
+
+    def ask_anew(self, source: str) -> Evidence:
+        """What a source asks gets another name: an answer to the one before counts no more."""
+        self.evidence[source] = replace(self.evidence[source], request=self.new_request())
+        self._judge()
+        return self.evidence[source]
 
     def delivered(self, at: float | None = None) -> None:
         """A prompt or an answer has gone to the agent: it works, even if it has not said so since ``at``, or yet."""

@@ -18,7 +18,7 @@ export function BottomBar() {
         <Icon of={List} size={20} />
         List
       </button>
-      <button type="button" class={waiting > 0 ? "waits" : ""} onClick={nextThatNeedsMe}>
+      <button type="button" onClick={nextThatNeedsMe}>
         <Icon of={Hand} size={20} />
         Needs you{waiting > 0 ? <b>{waiting}</b> : null}
       </button>

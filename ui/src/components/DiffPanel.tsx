@@ -39,8 +39,13 @@ export function DiffPanel({ session }: { session: Session }) {
       <div class="diff-head">
         <Files files={value.files} patches={files} isViewed={isViewed} />
         <p class="quiet">
-          {files.filter(isViewed).length} of {files.length} viewed. n and p go to the next and the previous file
-          {owner.value ? "; click a line, or press Enter on it, to comment" : ""}.
+          {files.filter(isViewed).length} of {files.length} viewed.{" "}
+          <span class="by-keys">n and p go to the next and the previous file. </span>
+          {owner.value ? (
+            <>
+              Click a line<span class="by-keys">, or press Enter on it,</span> to comment.
+            </>
+          ) : null}
         </p>
         <FinishButton session={session} onClick={() => setFinishing(true)} />
       </div>

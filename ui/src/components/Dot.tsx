@@ -40,9 +40,9 @@ export function Dot({ session, sign = false }: { session: Session; sign?: boolea
   );
 }
 
-function Glyph({ of }: { of: string }) {
+export function Glyph({ of }: { of: string }) {
   const path = DRAWN[of];
-  if (!path) return <>{of}</>;
+  if (!path) return <>{`${of}\ufe0e`}</>;
   return (
     <svg viewBox="0 0 24 24" aria-hidden="true">
       <path d={path} />

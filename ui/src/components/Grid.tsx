@@ -1,12 +1,15 @@
 import "../style/grid.css";
 import { useEffect, useRef } from "preact/hooks";
+import { requestOf } from "../answers";
 import { Picture } from "../pictures";
 import { filter, listed } from "../rail";
 import { go } from "../router";
+import { NEEDS_YOU } from "../sections";
 import type { Session } from "../shapes";
 import { labelOf, tabs } from "../store";
 import { Dot } from "./Dot";
 import { HeadlineBar } from "./Headline";
+import { Since } from "./SessionRow";
 
 /** The screens of all that live, or of all that the filter finds, where they were the last time. A click opens one. */
 export function Grid() {
@@ -35,10 +38,14 @@ function Cell({ session }: { session: Session }) {
         >
           {session.name}
         </button>
-        <span class={`label ${session.colour}`}>{labelOf(session)}</span>
+        <span class={`label ${session.colour}`} title={labelOf(session)}>
+          {session.headline} <Since since={session.since} />
+        </span>
       </header>
       <Screen session={session} hasTab={tabs.value.includes(session.id)} />
-      {session.section === "needs-you" ? <HeadlineBar session={session} /> : null}
+      {session.section === NEEDS_YOU && (session.detail || requestOf(session)) ? (
+        <HeadlineBar session={session} />
+      ) : null}
     </section>
   );
 }

@@ -13,15 +13,20 @@ export function Headline({ session }: { session: Session }) {
   );
 }
 
-/** Above a terminal: the headline, and the way to answer. It stays while reports come, so that the terminal keeps its size. */
+/**
+ * Above a terminal: the headline, and the way to answer. It stays while reports come, so that the terminal keeps its size;
+ * what is asked can be read whole, over the terminal where it is long.
+ */
 export function HeadlineBar({ session, remark = false }: { session: Session; remark?: boolean }) {
   if (!session.report) return null;
   return (
     <div class="headline-bar">
-      <div role="status">
-        <Headline session={session} />
+      <div class="asked">
+        <div role="status">
+          <Headline session={session} />
+        </div>
+        <Answers session={session} remark={remark} />
       </div>
-      <Answers session={session} remark={remark} />
     </div>
   );
 }

@@ -9,7 +9,7 @@ import { MOST_PROJECTS } from "../wish";
 import { whereabouts } from "../words";
 import { Answers } from "./Answers";
 import { Dot } from "./Dot";
-import { Since } from "./SessionRow";
+import { Detail, Since } from "./SessionRow";
 
 const MOST_CARDS = 6;
 const MOST_FINISHED = 5;
@@ -76,7 +76,7 @@ function Card({ session }: { session: Session }) {
       </header>
       <p class="asks">
         <span class={`word ${session.colour}`}>{session.headline}</span>
-        {session.report?.message || session.detail ? <span>{session.report?.message ?? session.detail}</span> : null}
+        <Detail session={session} />
       </p>
       <footer>
         <span class="where" title={session.workspace.path}>
@@ -108,7 +108,7 @@ function Finished() {
               <button type="button" class="card-name" onClick={() => open(session.id)}>
                 {session.name}
               </button>
-              <span class="detail">{session.detail || session.description}</span>
+              <Detail session={session} />
               <span class="where">{whereabouts(session)}</span>
               <Since since={session.since} />
               {first?.name === "review" ? (

@@ -7,16 +7,16 @@ import { useModal } from "../modal";
 import { projects as allProjects } from "../rail";
 import { go, leaveDialog } from "../router";
 import type { Catalog, Folders, SessionWithNotes, NewSession as Wish } from "../shapes";
-import { creating, notify, owner, sessions } from "../store";
-import { fullPath, habitsOf, inWords, MOST_PROJECTS, slug, withHabit } from "../wish";
-import { argv } from "../words";
+import { creating, known as isKnown, notify, owner, sessions } from "../store";
+import { fullPath, habitsOf, inWords, MOST_PROJECTS, newestOf, slug, withHabit } from "../wish";
+import { argv, project } from "../words";
 import { About } from "./Field";
 import { NewSessionAgents } from "./NewSessionAgents";
 import { NewSessionMore } from "./NewSessionMore";
 import { NewSessionProject } from "./NewSessionProject";
 
 const NOTHING: Catalog = { agents: [], runtimes: [{ name: "local", available: true, missing: "" }] };
-const [AGENT, FOLDER, PROJECTS] = ["agent", "folder", "projects"];
+const [AGENT, FOLDER, PROJECTS, MADE] = ["agent", "folder", "projects", "made"];
 /** What is installed meanwhile is offered. */
 const CATALOG_MS = 10_000;
 const SOON_MS = 120;
@@ -47,14 +47,18 @@ function Form() {
   const [isMore, setIsMore] = useState(false);
   const { value: known, trouble: unknown } = useFetched<Catalog>("/api/catalog", "", CATALOG_MS);
   const projects = allProjects.value.slice(0, MOST_PROJECTS);
+  const newest = newestOf(sessions.value.values());
+  // what was begun elsewhere since is the last that was used
+  const elsewhere = newest && newest.id !== localStorage.getItem(MADE) ? newest : undefined;
   useEffect(() => {
-    if (!draft.value.folder) change({ folder: localStorage.getItem(FOLDER) ?? projects[0]?.path ?? "~/" });
-  }, []);
+    if (draft.value.folder || !isKnown.value) return;
+    change({ folder: (elsewhere && project(elsewhere)) || localStorage.getItem(FOLDER) || projects[0]?.path || "~/" });
+  }, [isKnown.value]);
   const { prompt, folder, command, name, runtime, image, model, permission_mode } = draft.value;
   const habits = habitsOf(localStorage.getItem(PROJECTS));
   const [home, setHome] = useState("");
   const habit = habits.get(fullPath(folder.trim(), home));
-  const last = localStorage.getItem(AGENT);
+  const last = elsewhere?.agent || localStorage.getItem(AGENT);
   const catalog = known ?? NOTHING;
   const tiles = useMemo(() => (known ? tilesOf(known, last) : []), [known, last]);
   const agent = chosenOf(tiles, draft.value.agent, habit?.agent, last);
@@ -110,6 +114,7 @@ function Form() {
     };
     const made = await ask<SessionWithNotes>("POST", "/api/sessions", wanted);
     localStorage.setItem(FOLDER, folder.trim());
+    localStorage.setItem(MADE, made.session.id);
     if (wanted.agent) localStorage.setItem(AGENT, wanted.agent);
     const kept = {
       agent: wanted.agent ?? habit?.agent ?? "",

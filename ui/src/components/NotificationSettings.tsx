@@ -230,7 +230,7 @@ const Trouble = ({ text }: { text: string }) => (
 function stateOfBrowser(): string {
   if (permission.value === "granted") return "Shows notifications while a page is open.";
   if (permission.value === "denied") return BLOCKED;
-  return permission.value === "unavailable" ? UNAVAILABLE : "Shows nothing yet.";
+  return permission.value === "unavailable" ? UNAVAILABLE : "Notifications are not allowed yet.";
 }
 
 const nameOf = (channel: string): string => CHANNELS[channel.split(":")[0] as Channel["name"]] ?? channel;

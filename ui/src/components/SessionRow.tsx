@@ -1,5 +1,6 @@
 import { useRef } from "preact/hooks";
 import { renaming } from "../actions";
+import { requestOf } from "../answers";
 import { menuOf, select, selectTo } from "../rail";
 import { NEWS, type Session } from "../shapes";
 import { labelOf, minute, now, open, owner } from "../store";
@@ -36,7 +37,7 @@ export function SessionRow({ session, chosen, picked, picking }: Props) {
   };
   return (
     <li
-      class={`row${chosen ? " chosen" : ""}${picked ? " picked" : ""}`}
+      class={`row${chosen ? " chosen" : ""}${picked ? " picked" : ""}${mine && requestOf(session) ? " asks" : ""}`}
       data-session={session.id}
       data-record={session.record}
       onContextMenu={showMenu}
@@ -75,9 +76,7 @@ export function SessionRow({ session, chosen, picked, picking }: Props) {
           title={[session.headline, session.report?.message ?? session.detail].filter(Boolean).join(": ")}
         >
           <span class={session.rank <= NEWS ? `word ${session.colour}` : "word"}>{session.headline}</span>{" "}
-          {session.detail || session.description ? (
-            <span class={session.detail ? "detail" : "detail task"}>{session.detail || session.description}</span>
-          ) : null}
+          <Detail session={session} />
         </span>
         <span class="where" title={session.workspace.path}>
           {whereabouts(session)}
@@ -91,6 +90,12 @@ export function SessionRow({ session, chosen, picked, picking }: Props) {
       <Answers session={session} />
     </li>
   );
+}
+
+/** What it says; else what it was told to do, which is no news and so is called by its name. */
+export function Detail({ session }: { session: Session }) {
+  if (session.detail) return <span class="detail">{session.detail}</span>;
+  return session.description ? <span class="detail task">Task: {session.description}</span> : null;
 }
 
 /** The status, as `hitch ps` has it, for those who hear the list. */

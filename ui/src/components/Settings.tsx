@@ -98,7 +98,7 @@ function FontSize() {
         <Icon of={Plus} />
       </button>
       <button type="button" disabled={fontSize.value === null} onClick={() => (fontSize.value = null)}>
-        Usual
+        Reset
       </button>
     </div>
   );

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Session } from "../shapes";
-import { owner } from "../store";
+import { link, owner } from "../store";
 import { viewOf } from "../views";
 import { takesInput } from "../words";
 
@@ -12,7 +12,8 @@ export function SizeNote({ session }: { session: Session }) {
   const { terminal } = viewOf(session.id);
   const size = terminal.foreign.value;
   const [shown, setShown] = useState(false);
-  const lasts = size !== null && session.live;
+  // without a hub nobody hears what fits here
+  const lasts = size !== null && session.live && link.value === "open";
   useEffect(() => {
     if (!lasts) return setShown(false);
     const timer = setTimeout(() => setShown(true), SETTLED_MS);

@@ -6,7 +6,7 @@ import { go } from "../router";
 import type { Session, StoryLine } from "../shapes";
 import { type RunSpan, spansOf } from "../spans";
 import { now } from "../store";
-import { evidence, headline, runOf, said } from "../story";
+import { content, evidence, headline, runOf } from "../story";
 import { duration } from "../words";
 
 /**
@@ -26,7 +26,7 @@ export function Timeline({ session }: { session: Session }) {
         {[...(value ?? [])].reverse().map((line, at) => (
           <li key={(value?.length ?? 0) - at} class={typeof line["to"] === "string" ? `to-${line["to"]}` : ""}>
             <Headline session={session} line={line} />
-            {said(line["reason"] ?? line["text"]) ? <p>{said(line["reason"] ?? line["text"])}</p> : null}
+            {content(line) ? <p>{content(line)}</p> : null}
             <p class="evidence">{evidence(line)}</p>
           </li>
         ))}

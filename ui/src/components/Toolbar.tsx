@@ -1,12 +1,14 @@
 import { ChevronLeft, CircleQuestionMark, Clock, Ellipsis, FileDiff, type IconNode } from "lucide";
 import { cancel, downloadRecording, renaming } from "../actions";
+import { requestOf } from "../answers";
 import { useSizeOfChanges } from "../changes";
 import { offersOf } from "../offers";
 import { go, type Panel } from "../router";
+import { QUIET, WORKING } from "../sections";
 import type { Session } from "../shapes";
 import { labelOf, now, owner, panel } from "../store";
 import { duration, secondsSince, whereabouts } from "../words";
-import { WORKS } from "./Dot";
+import { Glyph, WORKS } from "./Dot";
 import { Icon } from "./Icon";
 import { Menu } from "./Menu";
 
@@ -19,7 +21,8 @@ const PANELS: [Panel, string, IconNode][] = [
 /** A session's head: which one it is and what it is to do; how it stands; and what can be done now. */
 export function Toolbar({ session, onSearch }: { session: Session; onSearch: () => void }) {
   const offers = owner.value ? offersOf(session) : [];
-  const [first, ...rest] = offers;
+  const first = offers.find((_, at) => at === 0 && isOfNow(session));
+  const rest = first ? offers.slice(1) : offers;
   return (
     <header class="toolbar">
       <button
@@ -32,8 +35,7 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
       </button>
       <div class="title">
         <span class={`glyph ${session.colour}${session.glyph === WORKS ? " turning" : ""}`} aria-hidden="true">
-          {session.glyph}
-          {"\ufe0e"}
+          <Glyph of={session.glyph} />
         </span>
         <h2>{session.name}</h2>
         <span class="task" title={session.description}>
@@ -92,7 +94,7 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
             ))}
           {offers.some(({ name }) => name === "stop") && session.live ? (
             <button type="button" onClick={() => cancel(session)}>
-              Cancel…
+              Stop and archive…
             </button>
           ) : null}
           {owner.value ? (
@@ -112,10 +114,14 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
   );
 }
 
-/** How much it has changed, where that is known. */
+/** Whether its first action is what a person would do now. One that works is left to it; what is asked has its own buttons. */
+const isOfNow = (session: Session): boolean =>
+  session.section !== WORKING && session.section !== QUIET && !requestOf(session);
+
+/** How much it has changed, where that is known: in a folder that is not its own, others change something too. */
 function Size({ session }: { session: Session }) {
   const size = useSizeOfChanges(session);
-  if (!size) return null;
+  if (!size || session.workspace.id === null) return null;
   return (
     <span class="counts">
       <ins>+{size.added}</ins> <del>−{size.deleted}</del>

@@ -1,4 +1,6 @@
+import { SlidersHorizontal } from "lucide";
 import { compact, grouping, record, showArchived } from "../rail";
+import { Icon } from "./Icon";
 import { Menu } from "./Menu";
 
 const RECORDS = ["active", "suspended", "archived", "error"];
@@ -6,7 +8,7 @@ const RECORDS = ["active", "suspended", "archived", "error"];
 /** How the list is shown, and which records are in it. */
 export function ViewMenu() {
   return (
-    <Menu label="How to list" stays>
+    <Menu label="How to list" stays sign={<Icon of={SlidersHorizontal} />}>
       <fieldset class="choice">
         <legend>Sections</legend>
         {(["state", "project"] as const).map((by) => (

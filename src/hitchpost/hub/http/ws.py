@@ -46,6 +46,7 @@ class WebSockets:
             return
         connection = Connection(self.hub, websocket, self.metrics, websocket.state.grant)
         connection.key = "" if held is None else held.credential.key
+        connection.hears = websocket.query_params.get("hears", "") if held is None else held.credential.kind
         connection.full = partial(self._no_view_for, connection)
         self.open.add(connection)  # before anything is waited for, so that others count it
         self.metrics.clients = len(self.open)

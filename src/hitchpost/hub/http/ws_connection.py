@@ -56,6 +56,8 @@ class View:
 class Connection:
     """``key`` says whose connection it is; it is empty for the hub's own socket.
 
+    ``hears`` is the kind of notification that its client shows, if any.
+
     At most ``MOST_EVENTS`` events wait for the client. One that does not take them is cut off with 1013: it comes back
     and asks for everything. At most ``MOST_WAITING`` messages wait for a session; more are answered with ``busy``.
     When much waits in all, nothing more is read from the client.
@@ -63,7 +65,7 @@ class Connection:
 
     def __init__(self, hub: Hub, websocket: WebSocket, metrics: Metrics, grant: Grant) -> None:
         self.hub, self.websocket, self.metrics, self.grant = hub, websocket, metrics, grant
-        self.key = ""
+        self.key = self.hears = ""
         self.full: Callable[[], str] = str
         """Why the client may look at nothing more; empty when it may."""
         self.views: dict[str, View] = {}
@@ -115,13 +117,14 @@ class Connection:
 
     # sending ------------------------------------------------------------------------------------------------------
 
-    def _on_event(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> bool:
         if not self.grant.sees(event["sessionId"]):
-            return
+            return False
         try:
             self._events.put_nowait(event)
         except asyncio.QueueFull:
             self._too_slow = True
+        return not self._too_slow and event.get("to", "nobody") == self.hears
 
     async def _send_events(self) -> None:
         try:

@@ -106,7 +106,7 @@ class Pane:
             except OSError:
                 typed = b""
             if typed:
-                self.keeper.control.typed_by(self.client)
+                self.keeper.control.typed_by(self.client, typed)
                 self.keeper.type(typed)
                 return
         if events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):

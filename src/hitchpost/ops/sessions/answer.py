@@ -27,7 +27,7 @@ class NotTold(HitchpostError):
 
 
 def answer(home: str, session: str, choice: str, *, actor: str, request: str = "", message: str = "") -> Observation:
-    """Answer what the agent asks now, or just ``request``. Exactly once: what is gone or answered is ``Refused``.
+    """Answer ``request``, or what its report asks now. Exactly once: what is gone or answered is ``Refused``.
 
     ``message`` goes with a no. Raises ``NotTold`` when the answer was given, and the message did not arrive.
     """
@@ -35,6 +35,7 @@ def answer(home: str, session: str, choice: str, *, actor: str, request: str = "
         raise UsageError(f"a message goes with {NO}, and not with {choice}", field="message")
     seen = find(home, session)
     name, report = seen.record.name, seen.facts.report
+    request = request or (report.request if report is not None else None) or ""
     try:
         with Link.connect(seen.run_folder) as link:
             asked = {"choice": choice, "request": request, "message": message}
@@ -50,7 +51,8 @@ def answer(home: str, session: str, choice: str, *, actor: str, request: str = "
         raise Refused(f"not answered: {receipt.get('why')}", f"hitch attach {word} shows it" if is_asked else "")
     stored = Session(seen.folder, actor=actor)
     with stored.lock():
-        stored.tell("answered", run=seen.facts.run, choice=choice, question=report.message if report else None)
+        question = report.message if report is not None and report.request == receipt.get("request") else None
+        stored.tell("answered", run=seen.facts.run, choice=choice, question=question)
     if receipt.get("untold"):
         raise NotTold(name, seen.record.word, str(receipt["untold"]))
     return observe(home, seen.record.id)
