@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from playwright.sync_api import ViewportSize
 
 from tests.agents.conftest import agent_home, model
 from tests.agents.driving import Driven
@@ -25,7 +26,7 @@ LONG_MS = 60_000
 ESC = b"\x1b"
 NAME = "a<b>" + "-and-on" * 25
 IS_WHOLE = "one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight + 1"
-SIDEWAYS = {"width": 844, "height": 390}
+SIDEWAYS: ViewportSize = {"width": 844, "height": 390}
 
 
 def shot(window: Window, name: str) -> None:
