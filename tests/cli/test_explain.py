@@ -213,6 +213,9 @@ def test_hostile_texts_in_the_story_are_escaped(ground: Ground) -> None:
     ("facts", "end"),
     [
         (Facts(NOON, state="running", started_at=NOON), "silent for longer than 30s, which counts as idle"),
+        (Facts(NOON, state="running", report=Report("idle", "screen", NOON)), "its screen says: it is at its prompt"),
+        (Facts(NOON, state="running", report=Report("working", "hooks", NOON)), "its hooks say: it is working"),
+        (Facts(NOON, state="running", report=Report("working", "delivered", NOON)), "sent to it: it is working"),
         (Facts(NOON, state="running", process_stopped=True), "a signal has stopped it (it can still be ended)"),
         (Facts(NOON, state="running", keeper_stopped=True), "cannot hear or write anything until it gets SIGCONT"),
         (Facts(NOON, state="failed", exit=Exit(signal="SIGKILL")), "failed: the command was killed by SIGKILL"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -106,3 +107,13 @@ def test_the_hub_takes_it_tells_it_and_changes_it(ground: Ground, hub: HubProces
             assert client.patch("/api/sessions/dev", json={"idle_after_s": wrong}).status_code == 422
             assert client.post("/api/sessions", json={**wish, "idle_after_s": wrong}).status_code == 422
     ground.end(dev)
+
+
+def test_working_counts_from_the_end_of_the_silence(ground: Ground) -> None:
+    session = ground.begin_sh("echo begun; while read -r it; do echo $it; done", name="dev")
+    eventually(lambda: ground.ps(session)["headline"] == "Quiet", 60, what="its silence")
+    sent = datetime.now(UTC)
+    ground.hitch("send", "dev", "go")
+    working = eventually(lambda: found if (found := ground.ps(session))["headline"] == "Working" else None)
+    assert datetime.fromisoformat(working["since"]) >= sent
+    ground.end(session)

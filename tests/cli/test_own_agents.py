@@ -120,3 +120,148 @@ def test_a_file_that_became_wrong_ends_no_session(ground: Ground) -> None:
     ground.hitch("restart", "dev")
     assert json.loads((session.folder / "state.json").read_bytes())["run"] == 2
     ground.end(session)
+
+
+WRAPPED = """
+[rules]
+version = 1
+[[screen]]
+state = "blocked"
+kind = "permission"
+find = ['^Allow this\\?']
+message_from = '^Bash: (?P<text>.*)\\n+Allow this'
+rows = 2
+"""
+DANGEROUS = f"rm -rf /srv/{'old-' * 20} && rsync --delete /srv/new/ /srv/shop/ && systemctl restart shop"
+
+
+def test_a_question_is_read_whole_however_narrow_the_terminal_is(ground: Ground) -> None:
+    own_agent(ground.place, "mine", f"printf 'Bash: {DANGEROUS}\\nAllow this? '; exec sleep 1000", WRAPPED)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "blocked", 60, what="its question")
+    assert ground.ps(session)["detail"] == DANGEROUS
+    assert DANGEROUS in ground.hitch("rules", "test", "dev").out
+    ground.end(session)
+
+
+AT_PROMPT = """
+shows_prompt = true
+[rules]
+version = 1
+[[screen]]
+state = "idle"
+find = ['^ready> ?']
+"""
+
+
+def test_a_prompt_that_made_the_agent_end_was_typed(ground: Ground) -> None:
+    own_agent(ground.place, "mine", 'stty -echo; printf "ready> "; read -r code; exit "$code"', AT_PROMPT)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "waiting", 60, what="its prompt")
+    assert ground.hitch("send", "dev", "4").out == "typed into dev, not confirmed; the agent has ended\n"
+    assert session.ended() == "failed"
+    assert session.exit()["code"] == 4
+    assert [line["text"] for line in session.story() if line["event"] == "prompt"] == ["4"]
+
+
+TELLS = """
+shows_prompt = true
+[rules]
+version = 1
+[prompt]
+queues = false
+[[screen]]
+state = "blocked"
+kind = "permission"
+find = ['^Allow it\\?']
+options = { yes = "y", no = "n" }
+[[screen]]
+state = "working"
+find = ['gone on']
+[[screen]]
+state = "idle"
+find = ['^ready> ?']
+"""
+REFUSED = (
+    "stty -echo -icanon; printf 'Allow it? '; {{ head -c 1; echo; }} >key; printf '\\033[2J\\033[H{}'; exec cat >>got"
+)
+
+
+def test_why_not_is_the_next_prompt_of_an_agent_that_is_answered_by_keys(ground: Ground) -> None:
+    own_agent(ground.place, "mine", REFUSED.format("ready> "), TELLS)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "blocked", 60, what="its question")
+    assert "goes with no" in ground.hitch("answer", "dev", "yes", "--message", "use staging", check=2).err
+    assert ground.hitch("answer", "dev", "no", "--message", "use staging").out == "answered no to dev\n"
+    assert ground.said("key") == "n\n"
+    assert ground.said("got") == "use staging\n"
+    ground.end(session)
+
+
+def test_why_not_that_cannot_be_told_is_not_called_told(ground: Ground) -> None:
+    own_agent(ground.place, "mine", REFUSED.format("gone on"), TELLS)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "blocked", 60, what="its question")
+    said = ground.hitch("answer", "dev", "no", "--message", "use staging", check=1).err
+    assert "answered no to dev, but the message was not delivered" in said
+    assert ground.said("key") == "n\n"
+    assert [line["choice"] for line in session.story() if line["event"] == "answered"] == ["no"]
+    ground.end(session)
+
+
+FREE = """
+[rules]
+version = 1
+[[screen]]
+state = "blocked"
+kind = "question"
+find = ['^Which database\\?']
+message = "Which database?"
+takes_text = true
+"""
+READS = "stty -echo; printf 'Which database? '; read -r it; "
+READS += "printf '\\033[2J\\033[Hfine'; echo \"$it\" >got; exec sleep 1000"
+
+
+def test_a_question_that_reads_a_line_is_answered_in_words(ground: Ground) -> None:
+    own_agent(ground.place, "mine", READS, FREE)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "blocked", 60, what="its question")
+    assert "one line" in ground.hitch("answer", "dev", "Post\ngres", check=4).err
+    assert ground.hitch("answer", "dev", "Postgres 17").out == "answered Postgres 17 to dev\n"
+    assert ground.said("got") == "Postgres 17\n"
+    ground.end(session)
+
+
+TALKS = """
+[conversation]
+mints = true
+new = ["--session={id}"]
+resume = ["--resume={id}"]
+"""
+TALK = 'printf "%s" "$*" >>said; echo >>said; stty -echo; while :; do printf "ready> "; read -r it; echo "$it"; done'
+
+
+def test_a_conversation_that_had_a_turn_is_resumed(ground: Ground) -> None:
+    own_agent(ground.place, "mine", TALK, AT_PROMPT + TALKS)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    eventually(lambda: ground.ps(session)["attention"] == "waiting", 60, what="its prompt")
+    assert ground.ps(session)["supports_resume"] is False
+    ground.hitch("send", "dev", "hello")
+    eventually(lambda: ground.ps(session)["supports_resume"], 60, what="a conversation")
+    ground.hitch("stop", "--now", "dev")
+    ground.hitch("resume", "dev")
+    lines = eventually(lambda: found if len(found := ground.said("said").split()) == 2 else None, what="two runs")
+    assert lines[1].removeprefix("--resume=") == lines[0].removeprefix("--session=")
+    ground.hitch("stop", "--now", "dev")
+
+
+def test_it_is_said_what_a_prompt_waits_for(ground: Ground) -> None:
+    script = 'stty -echo; printf "ready> "; exec cat >>got'
+    own_agent(ground.place, "mine", script, AT_PROMPT)
+    words = ("--name", "dev", "--workspace", str(ground.place), "--prompt", "hello")
+    assert "dev: waiting until it shows that it has the prompt" in ground.hitch("run", "mine", *words).err
+    answer = ground.hitch("send", "dev", "more")
+    assert answer.out == "typed into dev, not confirmed\n"
+    assert answer.err == "dev: waiting until it shows that it has the prompt\n"
+    ground.hitch("stop", "--now", "dev")

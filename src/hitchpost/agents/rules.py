@@ -23,6 +23,7 @@ class Rule:
 
     ``message`` is a text, or a pattern whose group ``text`` is it; with ``message_lines``, of every line that has it:
     what is allowed may stand in any of them. ``adds``: see ``model.attention.Evidence``.
+    ``takes_text``: what it asks is answered with a line of text and Enter.
     The group ``text`` of ``background_from`` is how many tasks go on after the turn.
     For agents that read lines: ``reading`` says whether it must be reading one, and ``printed`` what it must have
     printed since it took the last one. Its group ``text`` is added to the message.
@@ -39,9 +40,14 @@ class Rule:
     until_from: re.Pattern[str] | None = None
     background_from: re.Pattern[str] | None = None
     options: tuple[tuple[str, str], ...] = ()
+    takes_text: bool = False
     adds: bool = False
     reading: bool | None = None
     printed: re.Pattern[str] | None = None
+
+    @property
+    def can_be_answered(self) -> bool:
+        return bool(self.options) or self.takes_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +144,7 @@ def _rule(item: dict[str, Any]) -> Rule:
         until_from=_pattern(item.get("until_from")),
         background_from=_pattern(item.get("background_from")),
         options=tuple(item.get("options", {}).items()),
+        takes_text=bool(item.get("takes_text", False)),
         adds=bool(item.get("adds", False)),
         reading=item.get("reading"),
         printed=_pattern(item.get("printed")),

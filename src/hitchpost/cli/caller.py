@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+A_MOMENT_S = 1.0
+
 
 def terminal_size() -> tuple[int, int]:
     """Columns and rows of the caller's terminal, else 80 by 24."""
@@ -40,6 +42,22 @@ def typed_in() -> str:
 def say(text: str) -> None:
     """A line for the person, on standard error: standard output is for what was asked for."""
     print(visible(text), file=sys.stderr, flush=True)
+
+
+class Delivering:
+    """Says what is waited for, when a prompt takes longer than a moment."""
+
+    def __init__(self, name: str) -> None:
+        from threading import Timer
+
+        self._timer = Timer(A_MOMENT_S, say, (f"{name}: waiting until it shows that it has the prompt",))
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
 
 
 def print_json(value: object) -> None:

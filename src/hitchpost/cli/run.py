@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from hitchpost.cli.caller import current_folder, print_json, progress, say, terminal_size, typed_in
+from hitchpost.cli.caller import Delivering, current_folder, print_json, progress, say, terminal_size, typed_in
 from hitchpost.cli.options import FLAG, MANY, NUMBER, Option, as_click, parse
 from hitchpost.errors import UsageError
 from hitchpost.runtimes import base, keepers
@@ -151,6 +151,7 @@ def run(options: RunOptions) -> int:
             caller=os.environ,
             progress=progress(options.branch or "workspace", "making it ready"),
             until_ready=not options.attach,
+            delivering=Delivering,
             new_id=lambda: session,
         )
     _show(seen, notes, as_json=options.as_json, attach=options.attach)

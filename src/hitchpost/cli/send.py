@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 import click
 
-from hitchpost.cli.caller import terminal_size, typed_in
+from hitchpost.cli.caller import Delivering, terminal_size, typed_in
 from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
 from hitchpost.cli.wait import words
 from hitchpost.errors import UsageError
+from hitchpost.model import run as runs
 from hitchpost.model.status import Status, status
 from hitchpost.ops.sessions.prompt import prompt
 from hitchpost.ops.sessions.send import Receipt
@@ -49,11 +50,12 @@ def command(
         text = typed_in()
         text = text if no_enter else text.removesuffix("\n")
     home = open_home(create=False)
-    found = find(home, session).record.id
+    record = find(home, session).record
     since = datetime.now(UTC)
     shown = status(find(home, session).facts, since) if force else None
     how = {"enter": not no_enter, "force": force}
-    done = prompt(home, found, text, actor="cli", caller=os.environ, size=terminal_size(), **how)
+    with Delivering(record.name):
+        done = prompt(home, record.id, text, actor="cli", caller=os.environ, size=terminal_size(), **how)
     seen = done.seen
     name = visible(seen.record.name)
     for note in done.notes:
@@ -61,7 +63,10 @@ def command(
     if not as_json and done.started:
         click.echo(f"{name} was started again (run {seen.facts.run})")
     if not as_json:
-        click.echo(_told(name, done.receipt, shown))
+        told = _told(name, done.receipt, shown)
+        if not done.receipt.proof and again(home, seen).facts.state in runs.TERMINAL:
+            told += "; the agent has ended"
+        click.echo(told)
     if until_done:
         seen = wait_for_turn(home, seen, since, timeout_s=timeout_s)
         if not as_json:

@@ -177,6 +177,8 @@ class Control:
         elif op in RELAYED and self.keeper.watcher.is_there and request.get("force") is not True:
             self.keeper.watcher.ask(client, request)
         elif op in ("send", "type"):
+            if client is self.keeper.watcher.client:
+                self.keeper.watcher.types(number)
             self._paste(client, number, request)
         elif op == "answer":
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": NOT_WATCHED})
@@ -256,6 +258,8 @@ class Control:
             self._pause_s = min(2 * self._pause_s, LONGEST_LOOK_S)
             return
         for client, receipt in self._receipts:
+            if client is self.keeper.watcher.client and isinstance(offset := receipt.get("offset"), int):
+                self.keeper.watcher.got_receipt(receipt["id"], offset)
             self.clients.send_json(client, wire.REPLY, receipt)
         self._receipts = []
         self._unread = False

@@ -109,6 +109,7 @@ def _write_exit(keeper: Keeper, effect: machine.WriteExit) -> None:
 def _tell_end(keeper: Keeper, effect: machine.TellEnd) -> None:
     keeper.done = True
     state, reason = effect.state, effect.reason
+    keeper.watcher.agent_ended()
     keeper.last_words = f"{state}: {reason}" if state == runs.FAILED else state
     keeper.control.clients.tell_all(
         {

@@ -33,6 +33,7 @@ PAUSES_S = (0.0, 0.5, 2.0, 10.0, 60.0)
 """Before each new start of a watcher that ended. After the last one there is none."""
 LIVED_LONG_S = 600.0
 NO_ANSWER = "the process that watches this agent has just ended; look at the session before you try again"
+ENDED = "the agent has ended before it was known to have this; look at the session before you try again"
 TOO_MANY = "too many requests wait for the agent"
 NOT_WATCHED = "nothing watches this agent, so it can only be answered in its terminal; attach to it"
 
@@ -51,6 +52,7 @@ class Watcher:
         self._asked: dict[int, tuple[Client, dict[str, object]]] = {}
         self._waiting: dict[int, bytes] = {}
         self._answers_pings = True
+        self._typing: tuple[object, int | None] = (None, None)
         self._told_of_keys = ""
         self._given_up = not keeper.spec.watcher.argv
 
@@ -198,11 +200,34 @@ class Watcher:
         if asked is None:
             return
         client, original = asked
+        if original["op"] == "send":
+            self._typing = (None, None)
         if isinstance(answer, dict):
             self.keeper.report.hurry()
             self.keeper.control.clients.send_json(client, wire.REPLY, {**answer, "id": original.get("id")})
         else:
             self._refuse(client, original, NO_ANSWER)
+
+    def types(self, number: object) -> None:
+        """It types a prompt: the oldest one that it was asked to send. It sends one at a time."""
+        self._typing = (number, None)
+
+    def got_receipt(self, number: object, offset: int) -> None:
+        """The agent has read what the watcher typed by this request."""
+        if number == self._typing[0]:
+            self._typing = (number, offset)
+
+    def agent_ended(self) -> None:
+        """Nothing more can be found out about what was asked. A prompt that the agent has read was typed, at least."""
+        typed = self._typing[1]
+        for client, request in self._asked.values():
+            if request["op"] == "send" and typed is not None:
+                receipt = {"id": request["id"], "ok": True, "offset": typed, "proof": ""}
+                self.keeper.control.clients.send_json(client, wire.REPLY, receipt)
+                typed = None
+            else:
+                self._refuse(client, request, ENDED)
+        self._asked.clear()
 
     def on_gone(self, client: Client) -> None:
         """A client has left: the watcher itself, or one that waits for it."""

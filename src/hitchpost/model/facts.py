@@ -74,6 +74,8 @@ class Facts:
     run: int = 1
     started_at: datetime | None = None
     last_activity_at: datetime | None = None
+    busy_since: datetime | None = None
+    """Of an agent that prints just now: when it began to, after a silence."""
     last_alive_at: datetime | None = None
     exit: Exit | None = None
     report: Report | None = None

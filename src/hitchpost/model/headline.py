@@ -181,8 +181,8 @@ def _running(facts: Facts, wants: str, since: datetime | None) -> Headline:
     report = facts.report
     if report is None or report.state not in REPORTED:
         words, look = GUESSED.get(wants, REPORTED[UNKNOWN])
-        quiet_since = facts.last_activity_at or facts.started_at if look is RESTS else since
-        return Headline(words, "", quiet_since, look)
+        since = facts.last_activity_at or facts.started_at if look is RESTS else facts.busy_since or since
+        return Headline(words, "", since, look)
     words, look = _reported(report.state, report.kind or "")
     if look is DONE_WELL and _seen(facts, report.at):
         look = replace(RESTS, glyph=DONE_WELL.glyph)

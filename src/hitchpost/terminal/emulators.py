@@ -198,8 +198,8 @@ class EmulatedScreen:
     def lines(self, left: int, top: int, cols: int, rows: int) -> list[bytes]:
         return frames.unpack_lines(self._ask(frames.LINES, frames.pack(left, top, cols, rows)))
 
-    def text(self) -> str:
-        return self._ask(frames.TEXT).decode("utf-8", "replace")
+    def text(self, *, unwrap: bool = False) -> str:
+        return self._ask(frames.TEXT, bytes([unwrap])).decode("utf-8", "replace")
 
     def cursor(self) -> tuple[int, int]:
         column, row = frames.unpack(self._ask(frames.CURSOR))

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+BLOCK_RECORDS = 64
 READ_BYTES = 1 << 18
 MOST_TIMES_BYTES = 64 << 20
 
@@ -185,6 +186,24 @@ def last_written(output_folder: str) -> float | None:
             continue
         if found.st_size:
             return found.st_mtime
+    return None
+
+
+def busy_since(output_folder: str, silence_s: float) -> float | None:
+    """When the output began that has not been silent for so long since; None when it never was."""
+    index, step = _times(output_folder), wire.TIME_RECORD_BYTES
+
+    def at_us(number: int) -> int:
+        return int.from_bytes(index[number * step + 1 : number * step + 9], "big")
+
+    last, silence_us = len(index) // step - 1, silence_s * 1_000_000
+    while last > 0:
+        first = max(0, last - BLOCK_RECORDS)
+        if at_us(last) - at_us(first) >= silence_us:  # else there is no room for a silence
+            for number in range(last, first, -1):
+                if at_us(number) - at_us(number - 1) >= silence_us:
+                    return at_us(number) / 1_000_000
+        last = first
     return None
 
 

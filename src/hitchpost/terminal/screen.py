@@ -46,8 +46,11 @@ class Screen(Protocol):
     def lines(self, left: int, top: int, cols: int, rows: int) -> list[bytes]:
         """A part of the screen, a line each, with colours."""
 
-    def text(self) -> str:
-        """What is on the screen, without history, colours and blank ends."""
+    def text(self, *, unwrap: bool = False) -> str:
+        """What is on the screen, without history, colours and blank ends.
+
+        ``unwrap``: a line that the terminal has broken at its edge is one line, as it was written.
+        """
 
     def cursor(self) -> tuple[int, int]: ...
 
@@ -126,8 +129,8 @@ class RunScreen:
     def lines(self, left: int, top: int, cols: int, rows: int) -> list[bytes]:
         return self._do(lambda screen: screen.lines(left, top, cols, rows))
 
-    def text(self) -> str:
-        return self._do(lambda screen: screen.text())
+    def text(self, *, unwrap: bool = False) -> str:
+        return self._do(lambda screen: screen.text(unwrap=unwrap))
 
     def cursor(self) -> tuple[int, int]:
         return self._do(lambda screen: screen.cursor())
@@ -230,7 +233,7 @@ class PlainScreen:
     def lines(self, left: int, top: int, cols: int, rows: int) -> list[bytes]:
         return [line[left : left + cols].encode() for line in self.text().splitlines()[top : top + rows]]
 
-    def text(self) -> str:
+    def text(self, *, unwrap: bool = False) -> str:
         plain = Plain()
         text = plain.feed(bytes(self._tail)) + plain.finish()
         lines = text.rstrip().split("\n")

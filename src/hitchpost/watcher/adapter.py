@@ -7,10 +7,25 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from hitchpost.agents import rules
+from hitchpost.agents.catalog import RULES
 from hitchpost.errors import MALFORMED
-from hitchpost.model.attention import BLOCKED, DONE, HOOKS, OSC, SCREEN, TITLE, UNKNOWN, WORKING, is_said
+from hitchpost.model.attention import (
+    AT_PROMPT,
+    BLOCKED,
+    DONE,
+    ERROR,
+    HOOKS,
+    OSC,
+    PERMISSION,
+    QUESTION,
+    SCREEN,
+    TITLE,
+    UNKNOWN,
+    WORKING,
+    is_said,
+)
 from hitchpost.watcher.key_answers import KeyAnswers
-from hitchpost.watcher.looks import RULES_S, Looks, NothingSeen
+from hitchpost.watcher.looks import RULES_S, SHOWN_S, Looks, NothingSeen
 from hitchpost.watcher.prompts import PROOF_S, READY_S, Prompts
 from hitchpost.watcher.time_limit import at_most
 from hitchpost.watcher.title_prompt import TitlePrompt
@@ -19,6 +34,8 @@ if TYPE_CHECKING:
     from hitchpost.watcher.watching import Watching
 
 __all__ = ["HOOKS", "OSC", "PROOF_S", "READY_S", "SCREEN", "TITLE", "Adapter"]
+
+HAD_TURN = (WORKING, DONE, ERROR)
 
 
 class Adapter:
@@ -34,6 +51,7 @@ class Adapter:
         self.typed = ""
         """The prompt that was typed last."""
         self._busy_at = (0.0, "")
+        self._was_at_prompt = self._has_turn = False
         self._looks = Looks(watching.start, self._take_look, self._after_looks)
         self._title = TitlePrompt(self)
         self._prompts = Prompts(self)
@@ -70,8 +88,22 @@ class Adapter:
         for said in self.watching.evidence.values():
             if said.state in (WORKING, BLOCKED) and said.at > self._busy_at[0]:
                 self._busy_at = (said.at, f"{said.source}: {said.state}")
+        self._note_turn()
         for waiting in self._waiting:
             waiting.set()
+
+    def _note_turn(self) -> None:
+        """An agent that was at its prompt, and then did something, has had a turn: its conversation can be resumed.
+
+        Adapters of single agents hear of that from the agent.
+        """
+        verdict = self.watching.verdict
+        if verdict is None or self._has_turn or self.agent.adapter != RULES:
+            return
+        if self._was_at_prompt and (verdict.state in HAD_TURN or verdict.kind in (PERMISSION, QUESTION)):
+            self._has_turn = True
+            self.watching.conversation("", begun=True)
+        self._was_at_prompt = self._was_at_prompt or verdict.state in AT_PROMPT
 
     def on_keys(self) -> None:
         """Somebody types in the terminal. What is on the screen then may be asked again, in the same words."""
@@ -158,7 +190,7 @@ class Adapter:
             not self._is_said(SCREEN, found.state, found.message)
             or self.watching.evidence[SCREEN].background != found.details["background"]
         ):
-            if found.rule.options:
+            if found.rule.can_be_answered:
                 found.details["request"] = self.watching.new_request()
             self.watching.put(SCREEN, found.state, **found.details)
         self._title.on_screen(text, found)
@@ -206,4 +238,13 @@ class Adapter:
 
     async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
         """Answer what the agent asks. Exactly once: a request that is gone is refused."""
-        return await self._key_answers.answer(request, choice)
+        answer = await self._key_answers.answer(request, choice)
+        if message and answer["ok"]:
+            answer["untold"] = await self._tell_why(message)
+        return answer
+
+    async def _tell_why(self, message: str) -> str:
+        """What goes with an answer that was a key is the next prompt. Why the agent has not got it, if so."""
+        await self.until(lambda: (verdict := self.watching.verdict) is not None and verdict.state in AT_PROMPT, SHOWN_S)
+        sent = await self.watching.send(message, enter=True)
+        return "" if sent["ok"] else str(sent["why"])

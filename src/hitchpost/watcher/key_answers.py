@@ -1,4 +1,4 @@
-"""Answering by a key that the screen's rules name: only if the screen shows that very question now."""
+"""Answering by a key that the screen's rules name, or by a line: only if the screen shows that very question now."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hitchpost.watcher.looks import LOOK_S, SHOWN_S
 if TYPE_CHECKING:
     from hitchpost.watcher.adapter import Adapter
 
+MOST_LINE_BYTES = 1000
 NOTHING_ASKED = "nothing is asked that can be answered here, or it was answered already"
 
 
@@ -22,7 +23,7 @@ class KeyAnswers:
 
     async def answer(self, request: str, choice: str) -> dict[str, Any]:
         """One at a time: the second finds what the first has changed."""
-        if not any(rule.options for rule in self._adapter.rules.screen):
+        if not any(rule.can_be_answered for rule in self._adapter.rules.screen):
             title = self._adapter.agent.title
             return {"ok": False, "why": f"{title} cannot be answered from outside; attach to it instead"}
         asked, pressed_at = self._asked(), 0.0
@@ -33,13 +34,15 @@ class KeyAnswers:
             if found is None or self._asked() is not asked:
                 return {"ok": False, "why": NOTHING_ASKED}
             keys = dict(found.rule.options)
-            if choice not in keys:
+            if choice not in keys and not found.rule.takes_text:
                 return {"ok": False, "why": f"expected one of {', '.join(keys)}, but got {choice}"}
-            pressed_at = await self._pressed(asked, keys[choice])
+            if choice not in keys and (not choice.isprintable() or len(choice.encode()) > MOST_LINE_BYTES):
+                return {"ok": False, "why": f"expected one line of text, of {MOST_LINE_BYTES} bytes at most"}
+            pressed_at = await self._pressed(asked, keys.get(choice, f"{choice}\r"))
         deadline = time.monotonic() + SHOWN_S
         while (left := self._asked()) is not None and left.message == asked.message:
             if time.monotonic() > deadline:
-                return {"ok": False, "why": f"the key for {choice} was pressed, but the question is still shown"}
+                return {"ok": False, "why": f"{choice} was typed, but the question is still shown"}
             await asyncio.sleep(LOOK_S)
             await self._adapter.seen()
         self._watching.delivered(pressed_at)

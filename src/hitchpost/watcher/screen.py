@@ -28,7 +28,10 @@ class LogScreen:
         self.end = 0
 
     async def text(self) -> str:
-        """What is on the screen now. Raises ``NoScreen``."""
+        """What is on the screen now, in lines as the agent wrote them: rules read the same at any width.
+
+        Raises ``NoScreen``.
+        """
         async with self._lock:
             self._over = False
             look = asyncio.create_task(asyncio.to_thread(self._text))
@@ -46,7 +49,7 @@ class LogScreen:
         end = output.bounds(self._folder)[1]
         self._screen.advance(end)
         self.end = end
-        text = self._screen.text()
+        text = self._screen.text(unwrap=True)
         if not self._screen.can_paint:
             raise NoScreen("the agent's screen cannot be drawn")
         return text

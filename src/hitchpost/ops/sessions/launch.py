@@ -20,6 +20,7 @@ from hitchpost.store.session import Session
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
     Progress = Callable[[float], None]
 
@@ -32,10 +33,12 @@ def launch(
     actor: str,
     progress: Progress = lambda waited_s: None,
     until_ready: bool = True,
+    delivering: Callable[[str], AbstractContextManager[None]] | None = None,
     new_id: Callable[[], str] = new_id,
 ) -> tuple[Observation, list[str]]:
     """The session, whose agent is ready, and notes for the person.
 
+    ``delivering`` is entered with the session's name while its first prompt is typed.
     A first prompt goes to the first run only. Raises what choosing, creating and starting raise, and ``NotDelivered``.
     """
     kind = spec.kind()
@@ -87,7 +90,11 @@ def launch(
         if kind.install and error.why.startswith("program not found") and not has_sandbox(record.runtime):
             raise StartFailed(record.name, f"{error.why}; to install it: {kind.install}") from None
         raise
-    first_prompt.deliver(begun.seen, prompt)
+    if delivering is None or prompt.typed is None:
+        first_prompt.deliver(begun.seen, prompt)
+    else:
+        with delivering(record.name):
+            first_prompt.deliver(begun.seen, prompt)
     from hitchpost.ops.views.neighbours import neighbours  # the agent has begun meanwhile
 
     return begun.seen, [*place.notes, *begun.notes, *neighbours(home, record.id, record.folder)]

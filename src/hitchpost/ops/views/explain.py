@@ -10,7 +10,7 @@ from datetime import datetime
 from hitchpost import wire
 from hitchpost.model import record as recs
 from hitchpost.model import run as runs
-from hitchpost.model.attention import BLOCKED_BY
+from hitchpost.model.attention import BLOCKED_BY, DONE, ERROR, HOOKS, IDLE, OSC, WORKING
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import Exit, Facts
 from hitchpost.model.headline import STALE
@@ -28,6 +28,14 @@ from hitchpost.terminal import output
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hitchpost.ops.views.session_types import Session as SessionJson
+
+SAYS = {OSC: "it says itself", HOOKS: "its hooks say", "delivered": "something was sent to it"}
+REPORTED = {
+    IDLE: "it is at its prompt",
+    WORKING: "it is working",
+    DONE: "its turn has ended",
+    ERROR: "its turn has ended with an error",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,9 @@ def _running(facts: Facts, words: Status) -> str:
     if words.attention == BLOCKED:
         kind = facts.report.kind if facts.report is not None else None
         return f", and {BLOCKED_BY.get(kind or '', 'it says that it is waiting for a permission')}"
+    if facts.report is not None and facts.report.state in REPORTED:
+        source = facts.report.source
+        return f", and {SAYS.get(source, f'its {source} says')}: {REPORTED[facts.report.state]}"
     if words.idle_s >= facts.idle_after_s:
         return f", and it has been silent for longer than {duration(facts.idle_after_s)}, which counts as idle"
     return ""

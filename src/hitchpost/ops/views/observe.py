@@ -79,7 +79,9 @@ def with_activity(seen: Observation) -> Observation:
     written = output.last_written(os.path.join(seen.run_folder, wire.OUTPUT))
     if written is None:
         return seen
-    return replace(seen, facts=replace(seen.facts, last_activity_at=moments.at(written)))
+    is_guess = seen.facts.report is None
+    busy_since = _busy_since(seen.run_folder, written, seen.facts.quiet_after_s) if is_guess else None
+    return replace(seen, facts=replace(seen.facts, last_activity_at=moments.at(written), busy_since=busy_since))
 
 
 def as_it_was(seen: Observation) -> bool:
@@ -117,6 +119,7 @@ def ended(seen: Observation, message: dict[str, object]) -> Observation | None:
             state=str(state),
             state_changed_at=changed_at,
             last_activity_at=last_activity_at,
+            busy_since=None,
             exit=exit_of(end),
             **OF_THE_LIVING,
         ),
@@ -129,6 +132,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         return Facts(created_at=created_at, record=record.record, runtime=record.runtime, probe_failed=True)
     where = run_folder(folder, state.run)
     run = runfiles.read_run(where)
+    written = output.last_written(os.path.join(where, wire.OUTPUT))
     known = Facts(
         created_at=created_at,
         state=state.state,
@@ -138,7 +142,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         runtime=record.runtime,
         run=state.run,
         started_at=None if run is None else moments.moment(run.started_at),
-        last_activity_at=_last_activity(where, state),
+        last_activity_at=moments.moment(state.last_activity_at) if written is None else moments.at(written),
         last_alive_at=_last_alive(where),
         supports_resume=record.supports_resume,
         idle_after_s=record.idle_after_s,
@@ -165,11 +169,13 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
     same_boot = None if run is None else run.same_boot
     exit = read_exit(where) or _seen_exit(where, health.exit) if alive is False else None
     unseen = alive is False and exit is None and health.session_alive is not True and same_boot is not False
+    report = read_report(where) if alive else None
     return replace(
         known,
         exit=exit,
         left=left_behind(record.runtime, folder, state.run).count if unseen else 0,
-        report=read_report(where) if alive else None,
+        report=report,
+        busy_since=_busy_since(where, written, record.quiet_after_s) if report is None else None,
         keeper_alive=alive,
         same_boot=same_boot,
         sandbox_alive=health.sandbox_alive,
@@ -300,9 +306,11 @@ def report_of(value: dict[str, object]) -> Report | None:
     )
 
 
-def _last_activity(where: str, state: State) -> datetime | None:
-    written = output.last_written(os.path.join(where, wire.OUTPUT))
-    return moments.moment(state.last_activity_at) if written is None else moments.at(written)
+def _busy_since(where: str, written: float | None, silence_s: float) -> datetime | None:
+    if written is None or time.time() - written > silence_s:
+        return None
+    since = output.busy_since(os.path.join(where, wire.OUTPUT), silence_s)
+    return None if since is None else moments.at(since)
 
 
 def _last_alive(where: str) -> datetime | None:

@@ -80,6 +80,7 @@ def seen_at(seen: Observation, story: Sequence[Line], at: datetime, now: datetim
         run=told.run,
         started_at=told.started_at,
         last_activity_at=activity[-1] if activity else None,
+        busy_since=None,
         last_alive_at=None,
         earlier_runs_s=told.earlier_runs_s,
         earlier_survivors=told.earlier_survivors,

@@ -142,7 +142,7 @@ def _looks(recorded: Recording, lines: ReadLines) -> Iterator[tuple[float, str, 
         try:
             for event in recorded.events:
                 if event.at - looked >= LOOK_S and event.code in (OUTPUT, RESIZE):
-                    yield last - begin.at, SCREEN, screen.text()
+                    yield last - begin.at, SCREEN, screen.text(unwrap=True)
                     looked = event.at
                 last = max(last, event.at)
                 if event.code == RESIZE:
@@ -154,7 +154,7 @@ def _looks(recorded: Recording, lines: ReadLines) -> Iterator[tuple[float, str, 
                     lines.feed(data)
                     for title in titles.feed(event.data):
                         yield last - begin.at, TITLE, title
-            yield last - begin.at, SCREEN, screen.text()
+            yield last - begin.at, SCREEN, screen.text(unwrap=True)
         finally:
             screen.close()
 

@@ -18,7 +18,7 @@ SMALLEST_SIDE = 2
 ANSWERS: dict[bytes, Callable[[GhosttyScreen, bytes], bytes]] = {
     frames.SNAPSHOT: lambda screen, asked: screen.snapshot(history=asked == b"\1"),
     frames.LINES: lambda screen, asked: frames.pack_lines(screen.lines(*frames.unpack(asked))),
-    frames.TEXT: lambda screen, _: screen.text().encode(),
+    frames.TEXT: lambda screen, asked: screen.text(unwrap=asked == b"\1").encode(),
     frames.CURSOR: lambda screen, _: frames.pack(*screen.cursor()),
     frames.ALTERNATE: lambda screen, _: bytes([screen.alternate()]),
     frames.INPUT_MODES: lambda screen, _: screen.input_modes(),

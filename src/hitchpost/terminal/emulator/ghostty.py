@@ -70,8 +70,9 @@ class GhosttyScreen:
     def on_reply(self, tell: Callable[[bytes], None] | None) -> None:
         self._terminal.on_reply(tell)
 
-    def text(self) -> str:
-        return str(self._terminal.text())
+    def text(self, *, unwrap: bool = False) -> str:
+        whole = self._select((0, 0), (self.cols - 1, self.rows - 1))
+        return str(self._terminal._format_sel(whole, unwrap=unwrap))
 
     def cursor(self) -> tuple[int, int]:
         return self._get("cursor_x"), self._get("cursor_y")
