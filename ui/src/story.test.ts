@@ -23,6 +23,9 @@ test("a report is told in plain words", () => {
     "seen on its screen · it takes yes, no",
   ]);
   expect(evidence({ at, event: "attention", state: "clear", headline: "Working" })).toBe("");
+  expect(evidence({ at, event: "attention", state: "working", source: "delivered" })).toBe(
+    "it was given a prompt or an answer",
+  );
 });
 
 test("whatever happened begins with a capital letter", () => {
