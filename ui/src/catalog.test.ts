@@ -36,7 +36,7 @@ test("what is not installed is not chosen by itself", () => {
   expect(chosenOf(tiles, "", null)).toBe("claude");
   expect(chosenOf(tiles, "", "claude")).toBe("claude");
   expect(chosenOf(tiles, "", "aider", "claude")).toBe("claude");
-  expect(chosenOf(tiles, "", undefined, "aider")).toBe("bash");
+  expect(chosenOf(tiles, "", undefined, "aider")).toBe("claude");
   expect(chosenOf(tiles, "aider", "claude")).toBe("aider");
   expect(chosenOf([], "", null)).toBe("");
 });
