@@ -62,7 +62,7 @@ DOUBT = Look(4, "!", "yellow", NEEDS_YOU)
 DONE_WELL = Look(5, "✓", "blue", FINISHED)
 WORKS = Look(6, "◐", "green", BUSY)
 CHANGES = Look(6, "◐", "blue", BUSY)
-RESTS = Look(7, "○", "grey", QUIET)
+RESTS = Look(7, "○", "green", QUIET)
 SNOOZED = Look(7, "☾", "grey", QUIET)
 OVER = Look(8, "▢", "grey", ENDED)
 
@@ -185,7 +185,7 @@ def _running(facts: Facts, wants: str, since: datetime | None) -> Headline:
         return Headline(words, "", since, look)
     words, look = _reported(report.state, report.kind or "")
     if look is DONE_WELL and _seen(facts, report.at):
-        look = replace(RESTS, glyph=DONE_WELL.glyph)
+        look = replace(RESTS, glyph=DONE_WELL.glyph, colour="grey")
     return Headline(words, _detail(report), report.at, look)
 
 

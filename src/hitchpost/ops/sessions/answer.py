@@ -22,8 +22,8 @@ class NotTold(HitchpostError):
     code = "not_delivered"
     field = "message"
 
-    def __init__(self, name: str, word: str, why: str) -> None:
-        super().__init__(f"answered no to {name}, but the message was not delivered: {why}", f"see hitch logs {word}")
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"answered no to {name}, but the message was not delivered: {why}")
 
 
 def answer(home: str, session: str, choice: str, *, actor: str, request: str = "", message: str = "") -> Observation:
@@ -54,5 +54,5 @@ def answer(home: str, session: str, choice: str, *, actor: str, request: str = "
         question = report.message if report is not None and report.request == receipt.get("request") else None
         stored.tell("answered", run=seen.facts.run, choice=choice, question=question)
     if receipt.get("untold"):
-        raise NotTold(name, seen.record.word, str(receipt["untold"]))
+        raise NotTold(name, str(receipt["untold"]))
     return observe(home, seen.record.id)
