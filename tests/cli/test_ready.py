@@ -162,6 +162,7 @@ def test_a_first_prompt_is_not_typed_into_an_agent_that_never_shows_its_own(
     answer = ground.hitch.here("run", "mine", *words, check=1)
     why = "it did not show its prompt within 3 s"
     assert answer.err == (
+        "dev: waiting until it shows that it has the prompt\n"
         f"hitch: dev was started, but its first prompt was not delivered: {why}; see hitch logs dev\n"
     )
     eventually(lambda: only(ground).output(), what="the agent's banner")

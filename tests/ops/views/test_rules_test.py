@@ -62,8 +62,8 @@ def test_a_title_counts_at_once_wherever_it_is_cut() -> None:
 
 
 def test_the_screen_has_the_size_that_the_recording_had() -> None:
-    wide = shown((0.0, RESIZE, "12x3"), (0.5, OUTPUT, "Allow to touch it?"))
-    rule = {**ASKS, "find": [r"^Allow to tou$"]}
+    wide = shown((0.0, RESIZE, "12x3"), (0.5, OUTPUT, "Allow to touch it?\x1b[99;1Hlast"))
+    rule = {**ASKS, "find": [r"^Allow to touch it\?\nlast$"]}
     assert len(stretches(wide, (made(screen=[rule]),))) == 1
 
 
