@@ -50,7 +50,7 @@ def test_one_of_three_crashes_and_is_restarted_with_a_click(
     # known, in red, in both places; the output stays, and what happened stands under it
     for place in (window.row("session-2"), window.tab("session-2")):
         expect(place.locator(".dot")).to_have_attribute("title", CRASHED)
-        assert colour(place.locator(".dot")) == RED
+        expect(place.locator(".dot")).to_have_css("background-color", RED)
     expect(page.locator(".end-bar")).to_have_text("Process exited with code 1. Click to restart.")
     window.expect_shown("<crash>")
     expect(window.label("session-2")).to_have_text("failed: command exited with code 1")
@@ -60,8 +60,8 @@ def test_one_of_three_crashes_and_is_restarted_with_a_click(
     expect(page).to_have_title("Hitchpost")
     window.type("typed into nothing")
     for name in ("session-1", "session-3"):
-        assert colour(window.row(name).locator(".dot")) == GREEN
-        assert colour(window.tab(name).locator(".dot")) == GREEN
+        expect(window.row(name).locator(".dot")).to_have_css("background-color", GREEN)
+        expect(window.tab(name).locator(".dot")).to_have_css("background-color", GREEN)
 
     # a click
     page.locator(".end-bar").click()
@@ -70,7 +70,7 @@ def test_one_of_three_crashes_and_is_restarted_with_a_click(
     expect(page.locator(".end-bar")).to_have_count(0)
     assert [message["sessionId"] for message in window.wires[-1].asked("session.resume", two.id)] == [two.id]
     for place in (window.row("session-2"), window.tab("session-2")):
-        assert colour(place.locator(".dot")) == GREEN
+        expect(place.locator(".dot")).to_have_css("background-color", GREEN)
     window.type("hello again")
     window.expect_shown("<hello again>")
     shown = [line for line in window.lines() if line]
