@@ -76,10 +76,10 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
         # what works turns, unless nothing is to move
         signs = (page.locator(".toolbar .glyph"), window.row(name).locator(".dot"))
         turns = "turn" if name == "busy" else "none"
-        assert {style(sign, "animation-name") for sign in signs} == {turns}
-        page.emulate_media(reduced_motion="reduce")
         assert {style(sign, "animation-name") for sign in signs} == {"none"}
         page.emulate_media(reduced_motion="no-preference")
+        assert {style(sign, "animation-name") for sign in signs} == {turns}
+        page.emulate_media(reduced_motion="reduce")
     page.locator(".tools .first").click()
     expect(page.locator(".pane .xterm-helper-textarea")).to_be_focused()
     window.tab("fixer").locator(".tab-name").click()

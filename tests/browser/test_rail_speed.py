@@ -1,6 +1,7 @@
 """Three hundred sessions: the list is there at once, a change is shown at once, and many changes hold up no frame.
 
-The best of a few rounds counts: a busy machine makes some of them slow, a slow page makes all of them slow.
+The best of a few rounds counts, beside what the least of its kind takes in the same moment: a busy machine makes both
+slow, a slow page only its own.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import json
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
+
+from playwright.sync_api import Page
 
 from bench.page import frames
 from bench.ps import write_sessions
@@ -23,6 +26,8 @@ CHANGING = 50
 LIVE = 10
 ROUNDS = 5
 STEP = 60
+CHANGE_TIMES = 6
+"""A change is two files written through to the disk, and a message; the bench has it in milliseconds."""
 TURNS = f"while :; do {say('working')}sleep 0.15; {say('blocked')}sleep 0.15; done"
 FIRST_ROWS = """
 const seen = new MutationObserver(() => {
@@ -49,6 +54,19 @@ NAMED = """
     done();
 })
 """
+LEAST = """
+async () => {
+    const began = performance.now();
+    await fetch("/");
+    await new Promise((painted) => {
+        const after = new MessageChannel();
+        requestAnimationFrame(() => after.port2.postMessage(0));
+        after.port1.onmessage = painted;
+    });
+    return performance.now() - began;
+}
+"""
+"""An answer of the hub, and a frame."""
 
 
 def fill(ground: Ground, hub: HubProcess) -> None:
@@ -64,6 +82,13 @@ def within(limit: float, measure: Callable[[], float]) -> list[float]:
     while len(took) < ROUNDS and (not took or took[-1] > limit):
         took.append(measure())
     return took
+
+
+def over(page: Page, measure: Callable[[], float]) -> float:
+    """What was measured, as so many times what the least takes right before and after it."""
+    before = page.evaluate(LEAST)
+    took = measure()
+    return took / max(before, page.evaluate(LEAST))
 
 
 def test_three_hundred_sessions_are_no_burden(ground: Ground, hub: HubProcess, windows: Callable[..., Window]) -> None:
@@ -100,9 +125,9 @@ def test_three_hundred_sessions_are_no_burden(ground: Ground, hub: HubProcess, w
         page.wait_for_function("() => window.shownAt")
         return page.evaluate("window.shownAt") - 1000 * began
 
-    took = within(100, change_ms)
-    print(f"a change painted after {min(took):.0f} ms, the hub's part included")
-    assert min(took) <= 100, took
+    times = within(CHANGE_TIMES, lambda: over(page, change_ms))
+    print(f"a change painted after {min(times):.1f} × an answer and a frame, the hub's part included")
+    assert min(times) <= CHANGE_TIMES, times
 
     # each of these is told of twice in a turn, and is then in another section
     live = [ground.begin_sh(TURNS, name=f"live-{number}") for number in range(LIVE)]
