@@ -44,8 +44,8 @@ def main() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     needs = {
-        "base.txt": [*project["dependencies"], *extras["tui"]],
-        "dev.txt": [*project["dependencies"], *extras["docker"], *extras["tui"], *extras["dev"]],
+        "base.txt": [*project["dependencies"], *extras["mcp"], *extras["tui"]],
+        "dev.txt": [*project["dependencies"], *extras["docker"], *extras["mcp"], *extras["tui"], *extras["dev"]],
     }
     locks = {name: locked(ROOT / "requirements" / name) for name in needs}
     locked(ROOT / "requirements/pip.txt")

@@ -56,6 +56,8 @@ class Settings:
     public_urls: tuple[str, ...] = ()
     notify: Mapping[str, object] = NO_TABLE
     """Only what the file has: ``notify.options`` knows what holds otherwise."""
+    mcp: Mapping[str, object] = NO_TABLE
+    """The same; ``mcp.limits`` knows."""
 
 
 YEAR_S, MANY = 366 * 86400, 1 << 30
@@ -293,17 +295,35 @@ NOTIFY_CHECKS: dict[str, Check] = {
 """The same for the table ``notify``."""
 
 
-def _notify(value: object) -> object:
+MCP_DEEDS = ("list", "read", "wait", "start", "prompt", "answer", "stop", "workspace")
+"""What an agent may ask for through ``hitch mcp``."""
+MCP_CHECKS: dict[str, Check] = {
+    "may": _words(*MCP_DEEDS),
+    "reach": _choice("own", "all"),
+    "sessions_max": _number((0, MANY), whole=True),
+    "agents": _list_of("agents, such as claude"),
+    "folders": _list_of("folders"),
+    "permission_modes": _list_of("permission modes, such as plan"),
+}
+"""The same for the table ``mcp``."""
+
+
+def _table(value: object, checks: Mapping[str, Check]) -> dict[str, object]:
     if not isinstance(value, dict):
         raise _Unexpected("a table")
     table = {}
     for key, item in value.items():
-        if key not in NOTIFY_CHECKS:
-            raise _Unexpected(f"one of {', '.join(sorted(NOTIFY_CHECKS))}", "KEY", key)
+        if key not in checks:
+            raise _Unexpected(f"one of {', '.join(sorted(checks))}", "KEY", key)
         try:
-            table[key] = NOTIFY_CHECKS[key](item)
+            table[key] = checks[key](item)
         except _Unexpected as expected:
             raise _Unexpected(str(expected), key, item) from None
+    return table
+
+
+def _notify(value: object) -> object:
+    table = _table(value, NOTIFY_CHECKS)
     if "webhook_url" in table and not table.get("webhook_secret"):
         raise _Unexpected("there, too: what is sent to webhook_url is signed with it", "webhook_secret")
     return table
@@ -328,6 +348,7 @@ CHECKS: dict[str, Check] = {
     "tls_key": _text,
     "public_urls": _list_of("URLs"),
     "notify": _notify,
+    "mcp": lambda value: _table(value, MCP_CHECKS),
 }
 """For every key of the file: what it has to be."""
 

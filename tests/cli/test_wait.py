@@ -178,3 +178,15 @@ def test_what_cannot_be_waited_for(ground: Ground, hitch: Hitch) -> None:
     new_session(ground.home, ground.place, name="fresh")
     assert "fresh has not been started" in hitch("wait", "fresh", check=4).err
     assert "'never' is not one of" in hitch("wait", "fresh", "--until", "never", check=2).err
+
+
+def test_the_first_of_several_is_told(ground: Ground, hitch: Hitch) -> None:
+    one = ground.begin_sh("exec cat", name="one")
+    two = ground.begin_sh("read -r line; exit 2", name="two")
+    assert "--any" in hitch("wait", "one", "two", check=2).err
+    hitch("send", "two", "go")
+    assert hitch("wait", "one", "two", "--any").out == "two: failed: command exited with code 2\n"
+    answer = hitch("wait", "one", "one", "--any", "--timeout", "0.01", check=1)
+    assert "one, one had not ended after 0.01 s" in answer.err
+    assert two.state == "failed"
+    ground.end(one)

@@ -23,14 +23,10 @@ from hitchpost.store import records
 from hitchpost.store.home import open_home, run_folder
 from hitchpost.terminal import output
 from hitchpost.terminal.plaintext import Plain
-from hitchpost.terminal.screen import pieces
-from hitchpost.terminal.shown import Shown
+from hitchpost.terminal.shown_output import last_lines, shown_pieces
 from hitchpost.text import visible
-from hitchpost.values import value
 
 ONE_LINE_S = 2.0
-TAIL_BYTES = 4 << 20
-"""The last lines are looked for in so much of a log first."""
 
 
 class NoMatch(HitchpostError):
@@ -133,55 +129,14 @@ def _tell_gap(lost: int) -> None:
     say(f"[… {output.gap_text(lost)} …]")
 
 
-@value
-class Piece:
-    """Text that is final, the offset that was read to for it, and how many bytes are missing before it."""
-
-    text: str
-    offset: int
-    lost: int = 0
-
-
-def _shown(folder: str, end: int, start: int = 0) -> Iterator[Piece]:
-    """What was shown between two offsets."""
-    sizes = [size for size in output.sizes(folder) if size[0] <= start] or output.sizes(folder)[:1]
-    shown = Shown(*(sizes[-1][1:] if sizes else ()))
-    with output.Reader(folder, start) as reader:
-        for piece in pieces(reader, end):
-            if not isinstance(piece, output.Chunk):
-                yield Piece(shown.resize(*piece), reader.offset)
-                continue
-            if piece.lost:
-                yield Piece(shown.finish(), piece.offset)
-            yield Piece(shown.feed(piece.data), piece.end, piece.lost)
-        yield Piece(shown.finish(), reader.offset)
-
-
-def _last_lines(folder: str, end: int, count: int) -> tuple[list[str], int]:
-    """The last lines that were shown, and the offset that was read to."""
-    first = output.bounds(folder)[0]
-    for start in dict.fromkeys((max(first, end - TAIL_BYTES), first)):
-        lines: deque[str] = deque(maxlen=count + 1)
-        rest, offset = "", start
-        for piece in _shown(folder, end, start):
-            offset = piece.offset
-            *whole, rest = (rest + piece.text).split("\n")
-            lines.extend(f"{line}\n" for line in whole)
-        if rest:
-            lines.append(rest)
-        if len(lines) > count:
-            break
-    return list(lines)[-count:] if count else [], offset
-
-
 def _print_shown(folder: str, end: int, tail: int | None) -> int:
     """Returns the offset that was reached."""
     if tail is not None:
-        lines, offset = _last_lines(folder, end, tail)
+        lines, offset = last_lines(folder, end, tail)
         sys.stdout.buffer.write("".join(lines).encode())
         return offset
     offset = 0
-    for piece in _shown(folder, end):
+    for piece in shown_pieces(folder, end):
         offset = piece.offset
         if piece.lost:
             sys.stdout.buffer.flush()
@@ -196,7 +151,7 @@ def _gathered(folder: str, end: int, tail: int | None) -> dict[str, object]:
     texts: list[str] = []
     gaps: list[int | None] = []
     offset = 0
-    for piece in _shown(folder, end):
+    for piece in shown_pieces(folder, end):
         offset = piece.offset
         texts.append(piece.text)
         gaps.append(output.counted(piece.lost))
@@ -244,7 +199,7 @@ def _outputs(home: str, session: str | None, run: int | None) -> Iterator[tuple[
 
 def _lines(folder: str) -> Iterator[str]:
     rest = ""
-    for piece in _shown(folder, output.bounds(folder)[1]):
+    for piece in shown_pieces(folder, output.bounds(folder)[1]):
         *whole, rest = (rest + piece.text).split("\n")
         yield from whole
     if rest:

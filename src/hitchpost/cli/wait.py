@@ -7,21 +7,23 @@ from datetime import UTC, datetime
 
 import click
 
-from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
+from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_json, sessions_argument
+from hitchpost.errors import UsageError
 from hitchpost.model.status import status
 from hitchpost.ops.views.find import find
 from hitchpost.ops.views.observe import Observation
-from hitchpost.ops.views.wait import ENDED_TOO, EXIT, UNTIL, has_ended, wait
+from hitchpost.ops.views.wait import ENDED_TOO, EXIT, UNTIL, has_ended, wait_for_any
 from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 
 @click.command("wait")
-@session_argument
+@sessions_argument
+@click.option("--any", "any_of", is_flag=True, help="Wait for the first of several sessions, and say which.")
 @click.option("--until", type=click.Choice(list(UNTIL)), default=EXIT, show_default=True, help="What to wait for.")
 @click.option("--timeout", "timeout_s", type=SECONDS, metavar="SECONDS", help="Give up after this time.")
 @json_option
-def command(session: str, until: str, timeout_s: float | None, as_json: bool) -> None:
+def command(sessions: tuple[str, ...], any_of: bool, until: str, timeout_s: float | None, as_json: bool) -> None:
     """Wait until a session is idle, waits for a prompt, is blocked on a permission, or has ended.
 
     A session that waits, is blocked or reports an error also counts as `idle`, because it is doing nothing. `your-turn`
@@ -29,8 +31,10 @@ def command(session: str, until: str, timeout_s: float | None, as_json: bool) ->
     the exit code is 0 whatever the agent's was; the label says how it ended. The exit code is 1 if the time runs out,
     or if the session ends while you wait for something else.
     """
+    if len(sessions) > 1 and not any_of:
+        raise UsageError("which of them? with --any, hitch wait ends with the first of several")
     home = open_home(create=False)
-    seen = wait(home, find(home, session), until, timeout_s=timeout_s)
+    seen = wait_for_any(home, [find(home, session) for session in sessions], until, timeout_s=timeout_s)
     in_vain = until not in ENDED_TOO and has_ended(seen)
     if as_json:
         print_json(session_json(seen))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 
 from hitchpost import lightjson
+from hitchpost.errors import NOT_READ
 from hitchpost.model import run as runs
 from hitchpost.store import files, statefile
 
+FIRST_BYTES = 16 << 10
 HEAD_BYTES, TAIL_BYTES = 1 << 20, 3 << 20
 """How much of a story is read: the record is told at its beginning, the state at its end."""
 
@@ -30,6 +32,16 @@ def read(folder: str) -> list[dict[str, object]]:
         if isinstance(value, dict) and isinstance(value.get("at"), str) and isinstance(value.get("event"), str):
             lines.append(value)
     return _carried_out(lines)
+
+
+def begun_by(folder: str) -> str:
+    """The actor of its first line: who has made the session. Empty when that cannot be known."""
+    try:
+        text = files.read_ends(os.path.join(folder, files.STORY), FIRST_BYTES, 0)
+        line = lightjson.loads(text.split(b"\n", 1)[0])
+    except NOT_READ:
+        return ""
+    return str(line.get("actor") or "") if isinstance(line, dict) else ""
 
 
 def _carried_out(lines: list[dict[str, object]]) -> list[dict[str, object]]:

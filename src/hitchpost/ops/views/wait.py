@@ -5,6 +5,7 @@ Nothing is asked again and again. Every wait follows one run: a run that is star
 
 from __future__ import annotations
 
+import select
 import time
 from datetime import UTC, datetime
 
@@ -18,6 +19,10 @@ from hitchpost.ops.views.find import again
 from hitchpost.ops.views.observe import Observation, read_exit
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, is_kept
 from hitchpost.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EXIT, YOUR_TURN = "exit", "your-turn"
 TURN_OVER = (*QUIET, "error")
@@ -37,7 +42,7 @@ A_LITTLE_MORE_S = 0.002
 
 
 class TimedOut(HitchpostError):
-    """Raised when a session did not become what was waited for in time."""
+    """Raised when no session became what was waited for in time."""
 
     def __init__(self, name: str, what: str, timeout_s: float, label: str) -> None:
         super().__init__(f"{name} {what} after {timeout_s:g} s (it is {label})")
@@ -48,14 +53,21 @@ def wait(home: str, seen: Observation, until: str, *, timeout_s: float | None = 
 
     Raises ``TimedOut``.
     """
+    return wait_for_any(home, (seen,), until, timeout_s=timeout_s)
+
+
+def wait_for_any(
+    home: str, sessions: Sequence[Observation], until: str, *, timeout_s: float | None = None
+) -> Observation:
+    """The same for several: the first one that is ``until``, or whose run has ended."""
     what = {EXIT: "had not ended", YOUR_TURN: "did not need anybody"}.get(until, f"was not {until}")
-    return _wait(home, seen, UNTIL[until], what, timeout_s, None)
+    return _wait(home, sessions, UNTIL[until], what, timeout_s)
 
 
 def wait_for_turn(home: str, seen: Observation, since: datetime, *, timeout_s: float | None = None) -> Observation:
     """Wait until the agent has dealt with what it was told at ``since``, or has ended. What it reported before does not
     count. Raises ``TimedOut``."""
-    return _wait(home, seen, TURN_OVER, "was not idle again", timeout_s, since)
+    return _wait(home, (seen,), TURN_OVER, "was not idle again", timeout_s, since)
 
 
 def has_ended(seen: Observation) -> bool:
@@ -80,37 +92,84 @@ def link_to(run_folder: str, name: str) -> Link | None:
 
 
 def _wait(
-    home: str, seen: Observation, wanted: tuple[str, ...], what: str, timeout_s: float | None, since: datetime | None
+    home: str,
+    sessions: Sequence[Observation],
+    wanted: tuple[str, ...],
+    what: str,
+    timeout_s: float | None,
+    since: datetime | None = None,
 ) -> Observation:
-    if seen.facts.state == runs.CREATED:
-        raise Refused(f"{seen.record.name} has not been started", way_on(seen))
+    """The first session that is what was wanted, or whose run is over."""
+    for seen in sessions:
+        if seen.facts.state == runs.CREATED:
+            raise Refused(f"{seen.record.name} has not been started", way_on(seen))
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    link: Link | None = None
+    followed = [_Followed(home, seen, wanted, since) for seen in sessions]
     try:
         while True:
-            if link is None or link.closed:
-                if link is not None:
-                    link.close()
-                # before the look: what changes after the look is told
-                link = None if _is_over(seen, ()) else link_to(seen.run_folder, seen.record.name)
-            seen = _same_run(home, seen)
-            now = datetime.now(UTC)
-            facts = _known_since(seen.facts, since)
-            if _is_over(seen, wanted) or attention(facts, now) in wanted:
-                return seen
-            pause_s = _until_quiet_s(facts, now) if IDLE in wanted else None
+            for one in followed:
+                if one.look():
+                    return one.seen
+            pauses = [one.pause_s for one in followed if one.pause_s is not None]
             if deadline is not None:
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
-                    raise TimedOut(seen.record.name, what, timeout_s or 0, status(seen.facts, now).label)
-                pause_s = left_s if pause_s is None else min(pause_s, left_s)
-            if link is None:
-                time.sleep(RETRY_S if pause_s is None else min(pause_s, RETRY_S))
-            else:
-                link.frames(pause_s)
+                    raise TimedOut(_names(followed), what, timeout_s or 0, _labels(followed))
+                pauses.append(left_s)
+            _until_told([one.link for one in followed], min(pauses, default=None))
     finally:
-        if link is not None:
-            link.close()
+        for one in followed:
+            one.close()
+
+
+class _Followed:
+    """One session that is waited for. ``pause_s``: after so long it is to be looked at, though nobody says anything."""
+
+    def __init__(self, home: str, seen: Observation, wanted: tuple[str, ...], since: datetime | None) -> None:
+        self.seen = seen
+        self.link: Link | None = None
+        self.pause_s: float | None = None
+        self._home, self._wanted, self._since = home, wanted, since
+
+    def look(self) -> bool:
+        """Whether it is what was wanted, or over."""
+        if self.link is None or self.link.closed:
+            self.close()
+            # before the look: what changes after the look is told
+            if not _is_over(self.seen, ()):
+                self.link = link_to(self.seen.run_folder, self.seen.record.name)
+        self.seen = _same_run(self._home, self.seen)
+        now = datetime.now(UTC)
+        facts = _known_since(self.seen.facts, self._since)
+        self.pause_s = _until_quiet_s(facts, now) if IDLE in self._wanted else None
+        return _is_over(self.seen, self._wanted) or attention(facts, now) in self._wanted
+
+    def close(self) -> None:
+        if self.link is not None:
+            self.link.close()
+            self.link = None
+
+
+def _until_told(links: list[Link | None], pause_s: float | None) -> None:
+    """Until a keeper says something, or the pause is over. Who has no keeper is looked at again soon."""
+    there = [link for link in links if link is not None]
+    if len(there) < len(links):
+        pause_s = RETRY_S if pause_s is None else min(pause_s, RETRY_S)
+    if len(links) == 1 and there:
+        there[0].frames(pause_s)
+        return
+    for link in select.select(there, [], [], pause_s)[0]:
+        link.frames(0)
+
+
+def _names(followed: list[_Followed]) -> str:
+    return ", ".join(one.seen.record.name for one in followed)
+
+
+def _labels(followed: list[_Followed]) -> str:
+    now = datetime.now(UTC)
+    labels = [status(one.seen.facts, now).label for one in followed]
+    return labels[0] if len(labels) == 1 else ", ".join(labels)
 
 
 def _is_over(seen: Observation, wanted: tuple[str, ...]) -> bool:
