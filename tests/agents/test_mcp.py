@@ -155,7 +155,7 @@ def test_a_coordinating_agent_starts_two_others_in_worktrees_and_waits_for_both(
 ) -> None:
     boss, worker = agent_home("claude"), agent_home("codex")
     ground.configure(f'pass_env = ["SCRIPTED_KEY"]\n[mcp]\nfolders = [{json.dumps(str(repo.path))}]\n')
-    where = {"agent": "codex", "folder": str(repo.path)}
+    where: dict[str, object] = {"agent": "codex", "folder": str(repo.path)}
     deeds: list[tuple[str, dict[str, object]]] = [
         *(
             ("start_session", {**where, "prompt": f"[[say part {name} is done]]", "name": name, "branch": name})

@@ -56,7 +56,7 @@ def test_a_session_is_started_waited_for_read_prompted_and_stopped(coordinator: 
     coordinator.prompt("dev", "and then")
     coordinator.wait(["dev"], timeout_s=60)
     assert coordinator.read("dev", 1)["text"].strip() == "<and then>"
-    assert [one["name"] for one in coordinator.list()["sessions"]] == ["dev"]
+    assert [one["name"] for one in coordinator.listed()["sessions"]] == ["dev"]
     stopped = coordinator.stop("dev")
     assert (stopped["live"], stopped["label"]) == (False, "stopped")
 
@@ -77,7 +77,7 @@ def test_sessions_of_others_are_seen_and_not_driven_unless_the_person_allows_it(
     ground: Ground, coordinator: Coordinator
 ) -> None:
     dev = ground.begin_sh("exec cat", name="dev")
-    (told,) = coordinator.list()["sessions"]
+    (told,) = coordinator.listed()["sessions"]
     assert (told["name"], told["own"]) == ("dev", False)
     for deed in (
         lambda: coordinator.prompt("dev", "hello"),
@@ -126,7 +126,7 @@ def test_no_more_is_started_than_the_person_allows(
 ) -> None:
     ground.configure(f"[mcp]\n{settings}\n")
     with pytest.raises(OverLimit, match=why) as error:
-        coordinator.start("echo", "x", **options)  # type: ignore[arg-type]
+        coordinator.start("echo", "x", **options)
     assert "[mcp] in config.toml" in str(error.value)
     assert ground.ids() == []
 

@@ -55,10 +55,9 @@ class Coordinator:
 
     # looking ------------------------------------------------------------------------------------------------------
 
-    def list(self) -> dict[str, Any]:
+    def listed(self) -> dict[str, Any]:
         self._allowed("list")
-        shapes = (row.shape for row in listing(self.home, shapes=True))
-        return {"sessions": [self._brief(shape) for shape in shapes]}
+        return {"sessions": [self._brief(shape) for shape in self._shapes()]}
 
     def read(self, session: str, lines: int | None = None) -> dict[str, Any]:
         """The screen as it is now, or the last lines that were shown."""
@@ -186,7 +185,7 @@ class Coordinator:
 
     def _brief(self, shape: SessionJson) -> dict[str, Any]:
         """What an agent needs of a session, in few words: they cost it."""
-        report = shape["report"] or {}
+        report: Mapping[str, Any] = shape["report"] or {}
         asked = {name: report[name] for name in ("request", "options") if report.get(name)}
         told = {
             name: shape[name] for name in ("id", "name", "agent", "label", "attention", "headline", "detail", "since")

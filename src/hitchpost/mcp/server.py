@@ -39,7 +39,7 @@ def made(coordinator: Coordinator) -> MCPServer[Any]:
     @tool
     def list_sessions() -> dict[str, Any]:
         """List the sessions: what each is doing, since when, what it asks, and whether you have started it (own)."""
-        return coordinator.list()
+        return coordinator.listed()
 
     @tool
     def start_session(
