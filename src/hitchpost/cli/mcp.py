@@ -17,7 +17,7 @@ class NoLibrary(HitchpostError):
     """Raised when the library that speaks MCP is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("hitch mcp needs the package mcp", "install hitchpost[mcp]")
+        super().__init__("the package that speaks MCP is not installed", "install hitchpost[mcp]")
 
 
 @click.command("mcp")

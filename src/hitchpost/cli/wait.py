@@ -32,7 +32,7 @@ def command(sessions: tuple[str, ...], any_of: bool, until: str, timeout_s: floa
     or if the session ends while you wait for something else.
     """
     if len(sessions) > 1 and not any_of:
-        raise UsageError("which of them? with --any, hitch wait ends with the first of several")
+        raise UsageError("expected one session, or several with --any: the first of them ends the wait")
     home = open_home(create=False)
     seen = wait_for_any(home, [find(home, session) for session in sessions], until, timeout_s=timeout_s)
     in_vain = until not in ENDED_TOO and has_ended(seen)
