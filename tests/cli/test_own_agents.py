@@ -155,7 +155,7 @@ find = ['^ready> ?']
 
 
 def test_a_prompt_that_made_the_agent_end_was_typed(ground: Ground) -> None:
-    own_agent(ground.place, "mine", 'stty -echo; printf "ready> "; read -r code; exit "$code"', AT_PROMPT)
+    own_agent(ground.place, "mine", 'printf "ready> "; read -r code; exit "$code"', AT_PROMPT)
     session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
     eventually(lambda: ground.ps(session)["attention"] == "waiting", 60, what="its prompt")
     assert ground.hitch("send", "dev", "4").out == "typed into dev, not confirmed; the agent has ended\n"

@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from websockets import ConnectionClosedOK
 
 from hitchpost import wire
 from hitchpost.terminal.emulators import Emulators
@@ -87,10 +88,11 @@ def take(master: int, into: bytearray) -> None:
 
 
 async def drain(client: Socket) -> None:
-    while True:
-        await client.read(3600)
-        client.frames.clear()
-        client.events.clear()
+    with suppress(ConnectionClosedOK):  # we have hung up
+        while True:
+            await client.read(3600)
+            client.frames.clear()
+            client.events.clear()
 
 
 async def play(stream: list[Piece], session: Truth, pipe: str, hub: HubProcess, seen: bytearray) -> int:

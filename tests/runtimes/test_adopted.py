@@ -140,3 +140,15 @@ def test_attach_enters_their_tmux(theirs: Theirs, ground: Ground) -> None:
         visit.press(b"\x02d")
         assert visit.code() == 0
     assert dev.state == "running"
+
+
+@pytest.mark.ids("S10")
+def test_S10_the_story_keeps_no_text_that_the_pane_hid(theirs: Theirs, ground: Ground) -> None:
+    theirs.begin("exec bash -c 'read -r name; read -rsp password: word; echo done; exec sleep 1000'")
+    dev = theirs.adopt()
+    ground.hitch("send", "--force", "dev", "ann")
+    eventually(lambda: b"password:" in dev.output())
+    ground.hitch("send", "--force", "dev", "canary")
+    eventually(lambda: b"done" in dev.output())
+    told = [(line.get("text"), line.get("letters")) for line in dev.story() if line["event"] == "prompt"]
+    assert told == [("ann", None), (None, 6)]

@@ -9,6 +9,7 @@ import os
 import re
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -77,6 +78,16 @@ def raw(hub: HubProcess, request: bytes, method: str = "GET") -> Reply:
             return Reply(answer.status, tuple(answer.getheaders()), text)
         finally:
             answer.close()
+
+
+def everything(hub: HubProcess, request: bytes) -> bytes:
+    """What the hub says to exactly these bytes until it hangs up."""
+    said = b""
+    with connected(hub) as sock, suppress(ConnectionResetError):
+        sock.sendall(request)
+        while part := sock.recv(1 << 16):
+            said += part
+    return said
 
 
 def ask(

@@ -15,6 +15,7 @@ from tests.security.attacks import (
     Headers,
     ask,
     bearer,
+    everything,
     host_of,
     raw,
     sign_in,
@@ -93,7 +94,9 @@ def test_S1_no_spelling_of_a_path_leads_around_the_gate(hub: HubProcess) -> None
     for target in SPELLINGS:
         for method in ("GET", "POST"):
             answer = ask(hub, method, target, [JSON])
-            assert answer.status in (401, 404), (target, answer)
+            # what seems to be a file of the page is looked for, and not found; everything else is asked who it is
+            is_file = method == "GET" and target.startswith("/assets/")
+            assert (method, target, answer.status) == (method, target, 404 if is_file else 401)
             assert answer.header("Location") is None
 
 
@@ -102,8 +105,9 @@ def test_S1_a_request_hidden_in_another_is_not_answered(hub: HubProcess) -> None
     hidden = f"GET /api/health HTTP/1.1\r\nHost: {host_of(hub)}\r\nAuthorization: {bearer(hub)[1]}\r\n\r\n"
     lengths = f"Content-Length: {len(hidden)}\r\nTransfer-Encoding: chunked\r\n"
     outer = f"POST /api/sign-in HTTP/1.1\r\nHost: {host_of(hub)}\r\nContent-Type: application/json\r\n{lengths}\r\n"
-    answer = raw(hub, f"{outer}0\r\n\r\n{hidden}".encode())
-    assert answer.status in (400, 413, 422), answer
+    said = everything(hub, f"{outer}0\r\n\r\n{hidden}".encode())
+    assert said.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 413 ")), said
+    assert said.count(b"HTTP/1.1 ") == 1, said
     doubled = f"GET /api/health HTTP/1.1\r\nHost: {host_of(hub)}\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello"
     assert raw(hub, doubled.encode()).status == 400
 

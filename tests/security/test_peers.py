@@ -84,7 +84,9 @@ def test_S3_root_may_speak_to_somebodys_keeper_but_not_from_a_container(ground: 
 
 @pytest.mark.ids("S3")
 def test_S3_all_may_live_in_a_namespace_together(ground: Ground):
-    script = "exec unshare --pid --fork --mount-proc --kill-child sh -c '$0 run --json -- sleep 1000 && $0 stop 1'"
+    # to send needs the keeper's answer; to stop does not
+    inside = "$0 run --json -- cat && $0 send --force 1 hello && $0 stop 1"
+    script = f"exec unshare --pid --fork --mount-proc --kill-child sh -c '{inside}'"
     done = subprocess.run(
         ["sh", "-c", script.replace("$0", f"{sys.executable} -m hitchpost")],
         cwd=ground.place,

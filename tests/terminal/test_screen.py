@@ -7,12 +7,12 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hitchpost import wire
 from hitchpost.terminal.emulator import ghostty
-from hitchpost.terminal.emulator.ghostty import LINK_WORK, MOST_LINK_WORK, GhosttyScreen
+from hitchpost.terminal.emulator.ghostty import LINK_WORK, MOST_LINK_WORK, NO_LINK, GhosttyScreen
 from hitchpost.terminal.emulators import Emulators
 from hitchpost.terminal.screen import Losses, PlainScreen, RunScreen, Screen
 
@@ -106,7 +106,13 @@ PIECES = st.one_of(
 )  # fmt: skip
 
 
+LINKED = b"\x1b]8;;http://x\x1b\\"
+
+
 @given(st.lists(PIECES, max_size=30).map(b"".join))
+@example(b"x" * 28 + "日".encode() + LINKED + b"linked: " + "日".encode())
+@example(b"x" * 29 + "日".encode() + LINKED + b"linked: " + "日".encode())
+@example(b"x" * 32 + LINKED + b"a link: " + NO_LINK)
 def test_any_stream_has_a_snapshot_that_shows_the_same(data: bytes) -> None:
     first = opened(data)
     shown = first.snapshot()

@@ -39,6 +39,7 @@ test("each change of what a session was begins a stretch, until the run has ende
     { at: at(14), event: "answered", run: 1, choice: "yes", question: "Write a.txt?" },
     attention(15, "Working", "green"),
     { at: at(18), event: "prompt", run: 1, text: "go on" },
+    { at: at(19), event: "prompt", run: 1, letters: 7, reason: "not kept" },
     attention(20, "Working", "green"),
     state(30, "completed", "blue"),
   ];
@@ -55,6 +56,7 @@ test("each change of what a session was begins a stretch, until the run has ende
       [
         [14, "answer", "yes: Write a.txt?"],
         [18, "prompt", "go on"],
+        [19, "prompt", "not kept"],
       ],
     ],
   ]);

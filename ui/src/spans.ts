@@ -64,7 +64,7 @@ function finish(span: RunSpan, at: number): undefined {
 }
 
 function pinOf(line: StoryLine, at: number): Pin | undefined {
-  if (line.event === "prompt") return { at, kind: "prompt", text: said(line["text"]) };
+  if (line.event === "prompt") return { at, kind: "prompt", text: said(line["text"] ?? line["reason"]) };
   if (line.event !== "answered") return undefined;
   const question = said(line["question"]);
   return { at, kind: "answer", text: question ? `${said(line["choice"])}: ${question}` : said(line["choice"]) };

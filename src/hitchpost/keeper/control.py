@@ -230,15 +230,23 @@ class Control:
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, **refused})
 
     def _type(self, client: Client, number: object, *items: bytes | float) -> str | None:
-        """Queue what is typed; the receipt comes when it was read. Why it cannot be queued, if so."""
-        offset = self.keeper.log.end
+        """Queue what is typed; the receipt comes when it was read. Why it cannot be queued, if so.
+
+        The receipt says ``hidden`` when the terminal hid any of it: that is looked at just before it is written.
+        """
+        receipt: dict[str, object] = {"id": number, "ok": True, "offset": self.keeper.log.end}
+
+        def look() -> None:
+            if self.keeper.source.hides_input():
+                receipt["hidden"] = True
 
         def typed() -> None:
-            self._receipts.append((client, {"id": number, "ok": True, "offset": offset}))
+            self._receipts.append((client, receipt))
             self._pause_s = FIRST_LOOK_S
             self.keeper.timers.at("receipts", time.monotonic() + HANDED_OVER_S, self.give_receipts)
 
-        return None if self.keeper.type(*items, typed) else UNREAD
+        looked_at = (part for item in items for part in (look, item))
+        return None if self.keeper.type(*looked_at, typed) else UNREAD
 
     def give_receipts(self, now: float, *, over: bool = False) -> None:
         """To those whose text the agent has read: what its terminal still holds for it was not delivered.
@@ -259,7 +267,7 @@ class Control:
             return
         for client, receipt in self._receipts:
             if client is self.keeper.watcher.client and isinstance(offset := receipt.get("offset"), int):
-                self.keeper.watcher.got_receipt(receipt["id"], offset)
+                self.keeper.watcher.got_receipt(receipt["id"], offset, hidden=receipt.get("hidden") is True)
             self.clients.send_json(client, wire.REPLY, receipt)
         self._receipts = []
         self._unread = False

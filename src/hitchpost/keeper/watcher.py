@@ -53,6 +53,7 @@ class Watcher:
         self._waiting: dict[int, bytes] = {}
         self._answers_pings = True
         self._typing: tuple[object, int | None] = (None, None)
+        self._typed_hidden = False
         self._told_of_keys = ""
         self._given_up = not keeper.spec.watcher.argv
 
@@ -132,6 +133,7 @@ class Watcher:
             self._refuse(client, request, NO_ANSWER)
         self._asked.clear()
         self._waiting.clear()
+        self._typed_hidden = False
         self.keeper.report.on_watcher_lost()
 
     def _give_up(self) -> None:
@@ -200,11 +202,13 @@ class Watcher:
         if asked is None:
             return
         client, original = asked
+        hidden: dict[str, object] = {}
         if original["op"] == "send":
-            self._typing = (None, None)
+            hidden = {"hidden": True} if self._typed_hidden else {}
+            self._typing, self._typed_hidden = (None, None), False
         if isinstance(answer, dict):
             self.keeper.report.hurry()
-            self.keeper.control.clients.send_json(client, wire.REPLY, {**answer, "id": original.get("id")})
+            self.keeper.control.clients.send_json(client, wire.REPLY, {**answer, **hidden, "id": original.get("id")})
         else:
             self._refuse(client, original, NO_ANSWER)
 
@@ -212,17 +216,19 @@ class Watcher:
         """It types a prompt: the oldest one that it was asked to send. It sends one at a time."""
         self._typing = (number, None)
 
-    def got_receipt(self, number: object, offset: int) -> None:
-        """The agent has read what the watcher typed by this request."""
+    def got_receipt(self, number: object, offset: int, *, hidden: bool) -> None:
+        """The agent has read what the watcher typed by this request; ``hidden``: its terminal did not show it."""
         if number == self._typing[0]:
             self._typing = (number, offset)
+            self._typed_hidden = self._typed_hidden or hidden
 
     def agent_ended(self) -> None:
         """Nothing more can be found out about what was asked. A prompt that the agent has read was typed, at least."""
         typed = self._typing[1]
         for client, request in self._asked.values():
             if request["op"] == "send" and typed is not None:
-                receipt = {"id": request["id"], "ok": True, "offset": typed, "proof": ""}
+                hidden = {"hidden": True} if self._typed_hidden else {}
+                receipt = {"id": request["id"], "ok": True, "offset": typed, "proof": "", **hidden}
                 self.keeper.control.clients.send_json(client, wire.REPLY, receipt)
                 typed = None
             else:

@@ -79,6 +79,12 @@ def parent(pid: int) -> int:
     return 0 if fields is None else int(fields[1])
 
 
+def terminal(pid: int) -> int:
+    """The device number of its controlling terminal; 0 when it has none, or there is no such process."""
+    fields = stat(pid)
+    return 0 if fields is None else int(fields[4])
+
+
 def is_alive(pid: int, start: int) -> bool:
     """Whether a process is the same one, and more than its entry in the table."""
     fields = stat(pid)

@@ -46,6 +46,11 @@ if TYPE_CHECKING:
         def reads_lines(self) -> bool:
             """Whether the agent gets its input line by line, which limits their length."""
 
+        def hides_input(self) -> bool:
+            """Whether it reads a line that its terminal does not show, as programs read passwords.
+
+            False where that cannot be known."""
+
         def unread_bytes(self) -> int:
             """What the terminal holds that the agent could read and has not; whole lines, where it reads by lines."""
 

@@ -232,6 +232,9 @@ class Container:
     def reads_lines(self) -> bool:
         return False
 
+    def hides_input(self) -> bool:
+        return False  # its terminal is inside
+
     def unread_bytes(self) -> int:
         return self._commands.unread_bytes()
 

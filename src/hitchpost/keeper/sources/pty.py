@@ -88,6 +88,9 @@ class Pty:
     def reads_lines(self) -> bool:
         return bool(termios.tcgetattr(self.input_fd)[3] & termios.ICANON)
 
+    def hides_input(self) -> bool:
+        return hides_input(self.input_fd)
+
     def unread_bytes(self) -> int:
         if self._slave < 0:
             return 0
@@ -143,6 +146,15 @@ open_source = Pty
 
 def set_size(fd: int, cols: int, rows: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, rows.to_bytes(2, "little") + cols.to_bytes(2, "little") + bytes(4))
+
+
+def hides_input(terminal: int) -> bool:
+    """Lines without echo. What takes the whole screen has no echo either, but reads every key."""
+    try:
+        modes = termios.tcgetattr(terminal)[3]
+    except termios.error:
+        return False
+    return bool(modes & termios.ICANON) and not modes & termios.ECHO
 
 
 def open_folder(spec: RunSpec) -> int:

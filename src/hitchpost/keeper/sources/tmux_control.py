@@ -12,6 +12,7 @@ from _signal import SIGKILL
 
 from hitchpost.keeper.sources import StartFailed
 from hitchpost.keeper.sources.commands import Commands
+from hitchpost.keeper.sources.pty import hides_input
 from hitchpost.keeper.tree import Tree
 from hitchpost.runspec import ControlSource
 from hitchpost.system import process
@@ -120,6 +121,18 @@ class TmuxControl:
 
     def reads_lines(self) -> bool:
         return False
+
+    def hides_input(self) -> bool:
+        """Its terminal is looked up each time, and not kept open: its end would be noticed too late."""
+        number = process.terminal(self.pid)
+        try:
+            terminal = os.open(f"/dev/pts/{os.minor(number)}", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            return os.fstat(terminal).st_rdev == number and hides_input(terminal)
+        finally:
+            os.close(terminal)
 
     def unread_bytes(self) -> int:
         return self._commands.unread_bytes()

@@ -15,6 +15,7 @@ from hitchpost.values import value
 
 MOST_TOLD = 200
 """Letters of a prompt in the session's story: enough to know it again."""
+NOT_KEPT = "not kept: the terminal hid what was typed, as for a password"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def prompt(
         seen, notes = _woken(home, seen, actor=actor, caller=caller, size=size)
     since = files.stamp()
     receipt = send(seen, text, enter=enter, force=force, fresh=notes is not None)
-    details: dict[str, object] = {"text": text[:MOST_TOLD], "since": since}
+    told = {"letters": len(text), "reason": NOT_KEPT} if receipt.hidden else {"text": text[:MOST_TOLD]}
+    details: dict[str, object] = {**told, "since": since}
     try:
         Session(seen.folder, actor=actor).mention("prompt", run=seen.facts.run, details=details)
     except OSError:

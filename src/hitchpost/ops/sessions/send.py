@@ -24,11 +24,12 @@ PROOF_TIMEOUT_S = 60.0
 @value
 class Receipt:
     """``offset`` is where the log was before the text. ``proof`` is what showed that the agent has it; empty where
-    nothing did. ``watched``: something could have."""
+    nothing did. ``watched``: something could have. ``hidden``: the terminal did not show what was typed."""
 
     offset: int
     proof: str = ""
     watched: bool = False
+    hidden: bool = False
 
 
 class NotNow(Refused):
@@ -102,7 +103,7 @@ def send(seen: Observation, text: str, *, enter: bool = True, force: bool = Fals
         raise NotNow(name, str(receipt.get("why")))
     if receipt.get("ok") is not True:
         raise Refused(f"not sent to {name}: {receipt.get('why')}", way_to_answer(_now(seen)))
-    return Receipt(int(receipt["offset"]), str(receipt.get("proof") or ""), watched)
+    return Receipt(int(receipt["offset"]), str(receipt.get("proof") or ""), watched, receipt.get("hidden") is True)
 
 
 def _is_ready(link: Link, seen: Observation) -> bool:

@@ -151,12 +151,18 @@ class GhosttyScreen:
         return b"".join(parts)
 
     def _link_changes(self, row: int, tag: str) -> Iterator[tuple[int, bytes]]:
-        """From which column on which link holds, or none."""
+        """From which column on which link holds, or none.
+
+        The last column is empty where a wide letter did not fit. Nothing shows whether it belongs to a link.
+        """
         size, buffer = ffi.new("size_t*"), ffi.new("uint8_t[]", LONGEST_LINK)
         cell, last = self._terminal.ref(0, row, tag), None
+        end = self.cols - 1
         for cell.x in range(self.cols):
             failed = lib.ghostty_grid_ref_hyperlink_uri(cell, buffer, LONGEST_LINK, size)
             raw = b"" if failed else ffi.unpack(ffi.cast("char*", buffer), size[0])
+            if cell.x == end and raw and self._wide_part(cell) == lib.GHOSTTY_CELL_WIDE_SPACER_HEAD:
+                raw = b""
             if raw != last:
                 yield cell.x, _safe_link(raw)
             last = raw
@@ -263,15 +269,22 @@ class GhosttyScreen:
         if not self._get("cursor_pending_wrap", "bool"):
             return place
         # only a letter in the last column makes the next one wrap
-        begin = column - 1 if column and self._is_wide_tail(column, row) else column
-        letter = self._format(self._select((begin, row), (column, row)))
-        return b"\x1b[%d;%dH%s" % (row - top + 1, begin - left + 1, letter or b" ")
+        is_tail = self._wide_part(self._terminal.ref(column, row)) == lib.GHOSTTY_CELL_WIDE_SPACER_TAIL
+        begin = column - 1 if column and is_tail else column
+        letter = self._format(self._select((begin, row), (column, row))) or b" "
+        link = next((link for start, link in reversed([*self._links(row)]) if start <= begin), b"")
+        return b"\x1b[%d;%dH%s" % (row - top + 1, begin - left + 1, LINK % link + letter + NO_LINK if link else letter)
 
-    def _is_wide_tail(self, column: int, row: int) -> bool:
+    def _links(self, row: int) -> Iterator[tuple[int, bytes]]:
+        if self._has_links and self._row_has(lib.GHOSTTY_ROW_DATA_HYPERLINK, row, "active"):
+            yield from self._link_changes(row, "active")
+
+    def _wide_part(self, place: Any) -> int:
+        """Which part of a wide letter a cell holds, if any."""
         cell, wide = ffi.new("GhosttyCell*"), ffi.new("GhosttyCellWide*")
-        check(lib.ghostty_grid_ref_cell(self._terminal.ref(column, row), cell), "grid_ref_cell")
+        check(lib.ghostty_grid_ref_cell(place, cell), "grid_ref_cell")
         check(lib.ghostty_cell_get(cell[0], lib.GHOSTTY_CELL_DATA_WIDE, wide), "cell_get")
-        return bool(wide[0] == lib.GHOSTTY_CELL_WIDE_SPACER_TAIL)
+        return int(wide[0])
 
     def _continuation(self) -> bytes:
         """The sequence that the stream is in the middle of."""
