@@ -89,3 +89,10 @@ async def looked(home: Path) -> list[tuple[str, list[str]]]:
 def test_where_nothing_can_be_read_what_was_known_stays(home: Path) -> None:
     made(home, runs.COMPLETED, name="dev")
     assert asyncio.run(looked(home)) == [("no hub", ["dev"]), ("cannot look", ["dev"]), ("no hub", ["dev"])]
+
+
+def test_the_head_says_how_much_was_changed() -> None:
+    changes = {"files": 2, "added": 7, "deleted": 0, "at": "2026-11-16T12:00:00Z"}
+    assert rows.head(session("dev", changes=changes)).plain.endswith("  +7 −0")
+    assert "+" not in rows.head(session("dev")).plain
+    assert "+" not in rows.head(session("dev", changes={**changes, "files": 0, "added": 0})).plain
