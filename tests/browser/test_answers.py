@@ -16,6 +16,7 @@ from tests.agents.homes import AgentHome
 from tests.browser.test_barriers import AXE, EVERY_RULE, ONLY_COLOURS, PHONE, barriers
 from tests.browser.windows import Window, expect
 from tests.browser.windows import box as box_of
+from tests.cli.own_agents import own_agent
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
@@ -197,3 +198,50 @@ def test_an_answer_that_comes_too_late_is_told(
     claude.becomes("done")
     assert (claude.home.place / "asked").exists()
     claude.end()
+
+
+FREE = """
+[rules]
+version = 1
+[[screen]]
+state = "blocked"
+kind = "question"
+find = ['^Which database\\?']
+message = "Which database?"
+takes_text = true
+"""
+READS = "stty -echo; printf 'Which database? '; read -r it; printf '\\033[2J\\033[Hfine'; "
+READS += 'echo "$it" >got; exec sleep 1000'
+
+
+def test_a_question_that_takes_text_has_a_field(
+    ground: Ground, hub: HubProcess, windows: Callable[..., Window]
+) -> None:
+    own_agent(ground.place, "mine", READS, FREE)
+    session = ground.made("run", "mine", "--json", "--name", "dev", "--workspace", str(ground.place))
+    window, phone = windows(), windows(**PHONE)
+    for everywhere in (window, phone):
+        everywhere.sign_in()
+        everywhere.page.evaluate(AXE.read_text())
+        expect(everywhere.row("dev").get_by_label("Your answer")).to_be_enabled(timeout=LONG_MS)
+    shot(phone, "text-phone-list")
+    window.open_session("dev")
+    field = window.page.locator(".headline-bar").get_by_label("Your answer")
+    expect(field).to_be_enabled()
+    expect(window.page.locator(".headline-bar").get_by_role("button", name="Answer")).to_be_disabled()
+    found = barriers(window.page, "a field for an answer", EVERY_RULE)
+    shot(window, "text-dark")
+    window.page.emulate_media(color_scheme="light")
+    found += barriers(window.page, "a field for an answer in light", ONLY_COLOURS)
+    shot(window, "text-light")
+    phone.open_session("dev")
+    expect(phone.page.locator(".headline-bar").get_by_label("Your answer")).to_be_enabled()
+    found += barriers(phone.page, "a field for an answer on a phone", EVERY_RULE)
+    shot(phone, "text-phone")
+    assert found == []
+    field.fill("Postgres 17 <b>")
+    field.press("Enter")
+    assert ground.said("got") == "Postgres 17 <b>\n"
+    for everywhere in (window, phone):
+        expect(everywhere.page.locator(".answers")).to_have_count(0)
+    ground.end(session)

@@ -29,6 +29,8 @@ WORDS = {
     "delete": "Delete…",
 }
 PANELS = ("review", "explain")
+IN_STEP = "document.getAnimations().every(one => one.animationName !== 'turn' || one.startTime === 0)"
+"""So most frames have nothing to draw."""
 
 
 def word(action: str, live: bool) -> str:
@@ -79,6 +81,7 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
         assert {style(sign, "animation-name") for sign in signs} == {"none"}
         page.emulate_media(reduced_motion="no-preference")
         assert {style(sign, "animation-name") for sign in signs} == {turns}
+        page.wait_for_function(IN_STEP)
         page.emulate_media(reduced_motion="reduce")
     page.locator(".tools .first").click()
     expect(page.locator(".pane .xterm-helper-textarea")).to_be_focused()
@@ -92,7 +95,8 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
     expect(page.locator(".toolbar .task")).to_have_text(TASK)
     expect(page.locator(".about .where")).to_contain_text("fix-auth")
     page.get_by_role("button", name="Diff").click()
-    expect(page.locator(".about .counts")).to_have_text("+2 −0")
+    for place in (page.locator(".about"), window.row("fixer")):
+        expect(place.locator(".counts")).to_have_text("+2 −0")
     page.get_by_role("button", name="Diff").click()
     page.locator(".tools .first").click()
     expect(page.get_by_label("Prompt for fixer")).to_be_focused()

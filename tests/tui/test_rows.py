@@ -89,3 +89,20 @@ async def looked(home: Path) -> list[tuple[str, list[str]]]:
 def test_where_nothing_can_be_read_what_was_known_stays(home: Path) -> None:
     made(home, runs.COMPLETED, name="dev")
     assert asyncio.run(looked(home)) == [("no hub", ["dev"]), ("cannot look", ["dev"]), ("no hub", ["dev"])]
+
+
+def test_the_head_says_how_much_was_changed() -> None:
+    changes = {"files": 2, "added": 7, "deleted": 0, "at": "2026-11-16T12:00:00Z"}
+    assert rows.head(session("dev", changes=changes)).plain.endswith("  +7 −0")
+    assert "+" not in rows.head(session("dev")).plain
+    assert "+" not in rows.head(session("dev", changes={**changes, "files": 0, "added": 0})).plain
+
+
+def test_a_silence_that_goes_on_is_no_news() -> None:
+    quiet = session("dev", label="running (idle 2m 15s)", quiet_since="2026-11-16T11:00:00Z")
+    later = {**quiet, "label": "running (idle 2m 16s)"}
+    assert source.is_same({"dev": later}, {"dev": quiet})
+    assert not source.is_same({"dev": later}, {"dev": {**quiet, "rank": 6}})
+    assert not source.is_same({}, {"dev": quiet})
+    failed = session("dev", label="failed: command exited with code 1")
+    assert not source.is_same({"dev": failed}, {"dev": {**failed, "label": "failed: command exited with code 2"}})

@@ -64,7 +64,7 @@ def test_sessions_are_in_their_sections_with_the_screen_of_the_chosen_one(ground
 
 
 def test_a_terminal_that_becomes_wide_shows_the_screen_beside_the_list(ground: Ground, open_tty: Terminals) -> None:
-    reporting(ground, "asks", "working", "only on its screen")
+    reporting(ground, "asks", "working", "only on its screen; echo the last line")
     tty = open_tty("top", cols=80, rows=30)
     tty.shows("asks")
     assert "only on its screen" not in tty.text()

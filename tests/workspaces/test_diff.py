@@ -36,6 +36,13 @@ def test_committed_uncommitted_and_untracked_work_is_in_one_difference(repo: Rep
     assert b"rename from old\nrename to renamed" in found.patch
     assert (found.base, found.head, found.branch) == (base, repo.head, "main")
     assert repo.git("status", "--porcelain") == status
+    assert found.counts == difference(repo.tree, base, stat=True).counts == (7, 5, 2)
+
+
+def test_nothing_changed_counts_as_nothing_and_a_cut_difference_is_not_counted(repo: Repo) -> None:
+    assert difference(repo.tree, repo.head).counts == (0, 0, 0)
+    assert difference(repo.tree, repo.head, stat=True).counts == (0, 0, 0)
+    assert replace(difference(repo.tree, repo.head), cut=True).counts is None
 
 
 def test_a_patch_can_be_applied(repo: Repo) -> None:

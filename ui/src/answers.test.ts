@@ -16,6 +16,7 @@ const asking = (fields: Partial<NonNullable<Session["report"]>> = {}): Session =
       message: "Bash: touch a",
       request: "7",
       options: ["yes", "no"],
+      takes_text: false,
       background: 0,
       until: null,
       source: "hooks",
@@ -34,6 +35,7 @@ test("only what is asked now, and takes an answer, can be answered", () => {
   expect(requestOf(asking())).toMatchObject({ request: "7", options: ["yes", "no"] });
   for (const other of [{ request: null }, { options: [] }, { state: "working" }])
     expect(requestOf(asking(other))).toBe(null);
+  expect(requestOf(asking({ options: [], takes_text: true }))).toMatchObject({ options: [], takesText: true });
   expect(requestOf({ ...asking(), live: false })).toBe(null);
   expect(requestOf(session({}))).toBe(null);
 });

@@ -10,6 +10,8 @@ export interface Request {
   key: string;
   request: string;
   options: string[];
+  /** Whether a line of text answers it, too. */
+  takesText: boolean;
 }
 
 /** For each session, what was answered here last. It stays answered, whatever became of it, until something else is asked. */
@@ -17,8 +19,10 @@ export const answered = signal<ReadonlyMap<string, string>>(new Map());
 
 /** What the agent asks and takes an answer for; null when there is nothing. */
 export function requestOf({ live, run, report }: Session): Request | null {
-  if (!live || report?.state !== "blocked" || !report.request || report.options.length === 0) return null;
-  return { key: `${run} ${report.request} ${report.at}`, request: report.request, options: report.options };
+  if (!live || report?.state !== "blocked" || !report.request) return null;
+  const { request, options, takes_text: takesText, at } = report;
+  if (options.length === 0 && !takesText) return null;
+  return { key: `${run} ${request} ${at}`, request, options, takesText };
 }
 
 export async function answer(

@@ -27,30 +27,12 @@ export function onChanged({ sessionId }: WorkspaceChanged): void {
   told.value = new Map(told.value).set(sessionId, (told.value.get(sessionId) ?? 0) + 1);
 }
 
-export interface SizeOfChanges {
-  added: number;
-  deleted: number;
-}
-
-/** How many lines each session has changed, as far as that was asked. */
-export const sizeOfChanges = signal<ReadonlyMap<string, SizeOfChanges>>(new Map());
-
-function countChanges(id: string, { files }: Difference): void {
-  const sum = (what: "added" | "deleted") => files.reduce((all, file) => all + (file[what] ?? 0), 0);
-  sizeOfChanges.value = new Map(sizeOfChanges.value).set(id, { added: sum("added"), deleted: sum("deleted") });
-}
-
-/** Have the changes of a session counted that has any to show, whenever something happened to it. */
-export function useSizeOfChanges({ id, since, actions }: Session): SizeOfChanges | undefined {
-  const asks = actions.includes("review");
+/** Have the changes of a session counted that nobody has counted yet: the hub then tells it to everybody. */
+export function useCounted({ id, changes, workspace, actions }: Session): void {
+  const asks = changes === null && workspace.id !== null && actions.includes("review");
   useEffect(() => {
-    if (!asks) return;
-    void ask<Difference>("GET", sessionPath(id, "diff")).then(
-      (found) => countChanges(id, found),
-      () => undefined,
-    );
-  }, [id, since, asks]);
-  return sizeOfChanges.value.get(id);
+    if (asks) ask("GET", sessionPath(id, "diff")).catch(() => undefined);
+  }, [id, asks]);
 }
 
 /** A session's difference, as new as it can be. */
@@ -63,9 +45,5 @@ export function useDifference(id: string, stamp: string): Fetched<Difference> {
       send({ type: "workspace.unwatch", sessionId: id });
     };
   }, [id]);
-  const found = useFetched<Difference>(sessionPath(id, "diff"), `${stamp} ${told.value.get(id) ?? 0}`, AGAIN_MS);
-  useEffect(() => {
-    if (found.value) countChanges(id, found.value);
-  }, [found.value]);
-  return found;
+  return useFetched<Difference>(sessionPath(id, "diff"), `${stamp} ${told.value.get(id) ?? 0}`, AGAIN_MS);
 }

@@ -16,9 +16,11 @@ import { begin } from "./hub";
 import { followHistory } from "./router";
 import { followSettings } from "./settings";
 import { listenForShortcuts } from "./shortcuts";
+import { turnInStep } from "./turning";
 import { showHidden } from "./visible";
 
 showHidden();
+turnInStep();
 followSettings();
 render(<App />, document.getElementById("app")!);
 followHistory();

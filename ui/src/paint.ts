@@ -6,6 +6,7 @@ import { terminalTheme } from "./themes";
 const FONT_PX = 13;
 /** Below this, what is drawn in its own colour cannot be told from its ground. */
 const LEAST_CONTRAST = 2.5;
+const TELL_MS = 1000;
 const BOLD = "bold ";
 const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"] as const;
 
@@ -32,6 +33,8 @@ export class Painter {
   private rows: string[] = [];
   private cell: IBufferCell | undefined;
   private shape = "";
+  private text = "";
+  private telling: ReturnType<typeof setTimeout> | undefined;
   /** Pixels of the picture for each of the terminal's own. */
   private across = 1;
   private down = 1;
@@ -57,8 +60,23 @@ export class Painter {
       this.rows[row] = look;
       this.row(row, runs, letters, term.cols);
     }
-    // what a canvas contains is for those who do not see it
-    this.canvas.textContent = text.join("\n").trimEnd();
+    this.tell(text.join("\n").trimEnd());
+  }
+
+  /** What a canvas contains is for those who do not see it, and need not follow every frame. */
+  private tell(text: string): void {
+    this.text = text;
+    if (this.telling !== undefined || this.canvas.textContent === text) return;
+    this.canvas.textContent = text;
+    this.telling = setTimeout(() => {
+      this.telling = undefined;
+      this.tell(this.text);
+    }, TELL_MS);
+  }
+
+  close(): void {
+    clearTimeout(this.telling);
+    this.canvas.remove();
   }
 
   /** Everything anew when the picture has another size or other colours. */

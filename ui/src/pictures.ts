@@ -70,7 +70,7 @@ export class Picture {
     inSight.unobserve(this.box);
     sizes.unobserve(this.box);
     this.source?.close();
-    this.painter.canvas.remove();
+    this.painter.close();
   }
 
   private begin(): void {

@@ -128,3 +128,11 @@ test("only what is listed elsewhere afterwards can be marked as seen", () => {
     false,
   ]);
 });
+
+test("signs turn as long as only a few do", () => {
+  const busy = (count: number) => [...Array(count).keys()].map((at) => named(`busy${at}`));
+  replaceAll(busy(12));
+  expect(rail.isCalm.value).toBe(false);
+  replaceAll(busy(13));
+  expect(rail.isCalm.value).toBe(true);
+});

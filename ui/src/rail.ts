@@ -47,6 +47,10 @@ export const usual = computed(() => [...sessions.value.values()].filter(isListed
 export const needYou = computed(() => usual.value.filter((session) => session.section === NEEDS_YOU));
 export const working = computed(() => usual.value.filter((session) => session.section === WORKING).length);
 
+/** So many signs may turn at once: each is a layer of its own, and the browser puts all of them together anew. */
+const MOST_TURNING = 12;
+export const isCalm = computed(() => working.value > MOST_TURNING);
+
 export const projects = computed(() => projectsOf(usual.value));
 
 export const listed = computed(() => {

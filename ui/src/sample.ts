@@ -25,6 +25,7 @@ export const session = (fields: Partial<Session>): Session => ({
   colour: "green",
   section: "working",
   actions: ["reply", "stop", "restart"],
+  changes: null,
   pinned: false,
   snoozed_until: null,
   seen_at: null,

@@ -500,6 +500,7 @@ export interface Report {
   message: string | null;
   request: string | null;
   options: string[];
+  takes_text: boolean;
   background: number;
   until: string | null;
   source: string;
@@ -577,6 +578,7 @@ export interface Session {
   colour: string;
   section: string;
   actions: string[];
+  changes: SizeOfChanges | null;
   pinned: boolean;
   snoozed_until: string | null;
   seen_at: string | null;
@@ -624,6 +626,14 @@ export interface Size {
   sessionId: string;
   cols: number;
   rows: number;
+}
+
+/** How much differs in its folder from where it began: files, and lines of those that are text. */
+export interface SizeOfChanges {
+  files: number;
+  added: number;
+  deleted: number;
+  at: string;
 }
 
 /** `counts` says how many agents are in which state; all are of the sessions that `hitch ps` lists. */

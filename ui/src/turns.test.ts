@@ -85,3 +85,14 @@ test("after all were taken there is a rest, and none while some wait", () => {
   frame();
   expect(taken.at(-1)).toEqual([4]);
 });
+
+test("after many the rest is longer", () => {
+  const { turns, frame, rests } = stage(2);
+  for (const number of numbers(50)) turns.ask(number);
+  while (frame());
+  turns.ask(1);
+  expect(rests).toEqual([600]);
+  frame();
+  turns.ask(1);
+  expect(rests).toEqual([600, 200]);
+});

@@ -186,6 +186,7 @@ def first_match(rules: tuple[Rule, ...], text: str, *, reading: bool | None = No
             message = " ".join(filter(None, found)) or rule.message
             details: dict[str, Any] = {"message": message, "kind": rule.kind, "adds": rule.adds}
             details |= {"until": _group(rule.until_from, shown), "options": tuple(name for name, _ in rule.options)}
+            details["takes_text"] = rule.takes_text
             details["background"] = int(_group(rule.background_from, shown) or 0)
             return Match(rule, rule.state, message, details)
     return None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import click
 
 from hitchpost.cli.common import json_option, print_json, say, session_argument
+from hitchpost.ops.sessions.count import note
 from hitchpost.ops.views.diff import changed, diff_shape
 from hitchpost.ops.views.find import find
 from hitchpost.store.home import open_home
@@ -26,6 +28,8 @@ def command(session: str, stat: bool, color: str, as_json: bool) -> None:
     home = open_home(create=False)
     record = find(home, session).record
     found = changed(home, record, stat=stat and not as_json)
+    with suppress(OSError):  # whoever may only read still sees the difference
+        note(home, record, found)
     if as_json:
         print_json(diff_shape(found))
         return

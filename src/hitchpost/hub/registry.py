@@ -15,9 +15,9 @@ from hitchpost.hub.session_table import SessionTable
 from hitchpost.hub.tasks import Tasks
 from hitchpost.store import files, records
 from hitchpost.store.home import is_id, sessions_folder
-from hitchpost.store.session import SEEN
+from hitchpost.store.session import CHANGES, SEEN
 
-WATCHED_FILES = (files.STATE, records.RECORD, SEEN)
+WATCHED_FILES = (files.STATE, records.RECORD, SEEN, CHANGES)
 
 
 class Registry(SessionTable):

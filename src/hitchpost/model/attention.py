@@ -32,7 +32,8 @@ LONGEST_MESSAGE = 500
 class Evidence:
     """What one source said, and when (by a clock that nobody sets). ``message`` is the agent's own text: untrusted.
 
-    ``request`` names what can be answered, and ``options`` how. ``background`` counts tasks that go on after the turn.
+    ``request`` names what can be answered, and ``options`` how; ``takes_text``: with a line of text, too.
+    ``background`` counts tasks that go on after the turn.
     ``until`` is when a limit ends, as the agent says it. ``adds``: better sources cannot say this, so it counts beside
     their "at the prompt".
     """
@@ -44,12 +45,13 @@ class Evidence:
     message: str = ""
     request: str = ""
     options: tuple[str, ...] = ()
+    takes_text: bool = False
     background: int = 0
     until: str = ""
     adds: bool = False
 
 
-DETAILS = ("kind", "message", "request", "options", "background", "until")
+DETAILS = ("kind", "message", "request", "options", "takes_text", "background", "until")
 
 
 def plain(text: str) -> str:

@@ -57,8 +57,19 @@ class Report:
     message: str | None = None
     request: str | None = None
     options: tuple[str, ...] = ()
+    takes_text: bool = False
     background: int = 0
     until: str | None = None
+
+
+@value
+class Changes:
+    """How much differs in the session's folder from where it began, as git counted it then."""
+
+    files: int
+    added: int
+    deleted: int
+    at: datetime
 
 
 @value
@@ -97,6 +108,10 @@ class Facts:
     quiet_after_s: float = 3.0
     earlier_runs_s: float = 0.0
     earlier_survivors: int = 0
+    last_line: str = ""
+    """What the run has printed last, where the agent says nothing better of itself. Untrusted, and one line."""
+    changes: Changes | None = None
+    """None where nobody has counted, or there is nothing to compare."""
     seen_at: datetime | None = None
     """When somebody last looked at the session: opened it, or was attached."""
     snoozed_until: datetime | None = None

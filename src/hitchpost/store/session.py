@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PROMPT = "prompt.json"
 SEEN = "seen.json"
+CHANGES = "changes.json"
 FAULTS = (OSError, locks.LockTimeout, files.CannotRead)
 
 
@@ -301,6 +302,21 @@ def seen_at(folder: str) -> str | None:
     except files.CannotRead:
         return None
     return at if isinstance(at, str) else None
+
+
+def read_changes(folder: str) -> dict[str, object]:
+    """What was counted last; empty when nobody has."""
+    try:
+        return files.read_object(f"{folder}/{CHANGES}")
+    except files.CannotRead:
+        return {}
+
+
+def write_changes(folder: str, counted: int, added: int, deleted: int) -> None:
+    """What git has counted in its folder just now. As ``mark_seen``: it needs no lock, the newest is right."""
+    counts = {"files": counted, "added": added, "deleted": deleted}
+    value = {"schema": files.SCHEMA, "at": files.stamp(), **counts}
+    files.write_object(f"{folder}/{CHANGES}", value, durable=False)
 
 
 def _read(folder: str) -> dict[str, object]:

@@ -40,6 +40,8 @@ TICK_S = 1.0
 SETTLE_S = 0.15
 """Who walks through the list wants to see the screen of where they stop."""
 SNOOZE_S = 3600.0
+SWITCH_S = 0.001
+"""A look at the files goes on beside the keys: it waits for them, and not they for it."""
 AIM_S = 0.4
 """Who presses a key sooner has aimed at what was asked before."""
 EMPTY = "No sessions yet. n starts one in this folder."
@@ -63,8 +65,9 @@ class Foot(Static):
     stands, told_by = "", ""
 
     def say(self, stands: str, told_by: str) -> None:
-        self.stands, self.told_by = stands, told_by
-        self.refresh()
+        if (stands, told_by) != (self.stands, self.told_by):
+            self.stands, self.told_by = stands, told_by
+            self.refresh()
 
     def render(self) -> Text:
         text = Text.assemble(
@@ -75,6 +78,20 @@ class Foot(Static):
                 break
             text.append(f"  {key}", "dim")
         return text
+
+
+class Rows(OptionList):
+    """Each has one line, so what changes in one moves no other."""
+
+    def replace_lines(self, lines: Mapping[str, Text]) -> None:
+        """Only these are drawn again, as far as they are in sight: the list's own way measures every row anew."""
+        for key, line in lines.items():
+            at = self.get_option_index(key)
+            self.get_option_at_index(at)._set_prompt(line)
+            if 0 <= at - self.scroll_offset.y < self.size.height:
+                self.refresh_line(at)
+        if lines:
+            self._option_render_cache.clear()
 
 
 class Dashboard(App[None]):
@@ -141,7 +158,7 @@ class Dashboard(App[None]):
 
     def compose(self) -> ComposeResult:
         with Horizontal():
-            yield OptionList(id="list", markup=False)
+            yield Rows(id="list", markup=False)
             with Vertical(id="right"):
                 yield Static(id="head")
                 yield Static(id="asks")
@@ -168,8 +185,8 @@ class Dashboard(App[None]):
         await asyncio.to_thread(self.preview.close)
 
     @property
-    def list(self) -> OptionList:
-        return self.query_one("#list", OptionList)
+    def list(self) -> Rows:
+        return self.query_one("#list", Rows)
 
     @property
     def chosen(self) -> Session | None:
@@ -186,12 +203,13 @@ class Dashboard(App[None]):
     def _tick(self) -> None:
         """Only the first minute counts seconds, so little of an old list is drawn again."""
         now = datetime.now(UTC)
+        older: dict[str, Text] = {}
         for key, old in self._ages.items():
             session = self.sessions.get(key)
-            if session is not None and rows.age(session["since"], now) != old:
-                self._shown[key] = rows.row(session, now)
-                self._ages[key] = rows.age(session["since"], now)
-                self.list.replace_option_prompt(key, self._shown[key])
+            if session is not None and (age := rows.age(session["since"], now)) != old:
+                older[key], self._ages[key] = rows.row(session, now), age
+        self._shown |= older
+        self.list.replace_lines(older)
 
     def _draw(self) -> None:
         found = rows.sections(self.sessions.values(), self.wanted)
@@ -205,9 +223,7 @@ class Dashboard(App[None]):
         if list(lines) != self._order:
             self._relist(lines)
         else:
-            for key, line in lines.items():
-                if self._shown[key] != line:
-                    self.list.replace_option_prompt(key, line)
+            self.list.replace_lines({key: line for key, line in lines.items() if self._shown[key] != line})
         self._shown = lines
         self._ages = {key: rows.age(self.sessions[key]["since"], now) for key in lines if key in self.sessions}
         self._say(rows.counts(rows.sections(self.sessions.values()) if self.wanted else found))
@@ -237,12 +253,13 @@ class Dashboard(App[None]):
     def _describe(self) -> None:
         session = self.chosen
         head, asks = self.query_one("#head", Static), self.query_one("#asks", Static)
-        head.update(Text() if session is None else rows.head(session))
+        self._put(head, Text() if session is None else rows.head(session), layout=False)
         text = "" if session is None else _question(session)
-        asks.update(Text(text))
+        self._put(asks, Text(text))
         if (asked := _request(session)) != self._asked:
             self._asked, self._asked_at = asked, time.monotonic()
-        asks.styles.display = "block" if text else "none"
+        if asks.display != bool(text):
+            asks.display = bool(text)
         followed = None if session is None else (session["id"], session["run"], session["live"])
         if followed != self._followed:
             self._followed = followed
@@ -259,9 +276,16 @@ class Dashboard(App[None]):
         except FAILURES as error:
             self._show_picture(Text(visible(str(error)), "dim"))
 
+    @staticmethod
+    def _put(place: Static, text: Text, *, layout: bool = True) -> bool:
+        """Whether it is another text than before: to arrange the screen takes longer than all the rest."""
+        if place.content == text:
+            return False
+        place.update(text, layout=layout)
+        return True
+
     def _show_picture(self, picture: Text) -> None:
-        self.query_one("#picture", Static).update(picture)
-        if picture:
+        if self._put(self.query_one("#picture", Static), picture) and picture:
             self.query_one("#screen", VerticalScroll).scroll_end(animate=False)
 
     # keys ---------------------------------------------------------------------------------------------------------
@@ -451,6 +475,7 @@ def _question(session: Session) -> str:
 
 
 def run(home: str) -> None:
+    sys.setswitchinterval(SWITCH_S)
     for stale in ("COLUMNS", "LINES"):  # the terminal itself knows its size
         os.environ.pop(stale, None)
     Dashboard(home).run()

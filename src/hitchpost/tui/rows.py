@@ -78,6 +78,12 @@ def row(session: Session, now: datetime | None = None) -> Text:
     return line
 
 
+def size(session: Session) -> str:
+    """How much it has changed; empty where nobody has counted, or nothing has."""
+    found = session["changes"]
+    return f"+{found['added']} −{found['deleted']}" if found is not None and found["files"] else ""
+
+
 def _cut(text: str, most: int) -> str:
     if width(text) <= most:
         return text
@@ -94,6 +100,8 @@ def head(session: Session) -> Text:
     line.append(f"{session['glyph']} {session['headline']}", COLOURS.get(session["colour"], ""))
     line.append(f"  {visible(session['name'])}", "bold")
     line.append(f"  {visible(session['agent'])} · {visible(where)}", "dim")
+    if changed := size(session):
+        line.append(f"  {changed}", COLOURS["green"])
     return line
 
 

@@ -47,7 +47,7 @@ async def sessions(home: str) -> AsyncGenerator[tuple[str, Sessions], None]:
             pause_s = max(LOOK_EVERY_S, REST * took_s)
         except FAILURES as error:
             known, words = last or {}, f"cannot look: {error}"
-        if (known, words) != (last, trouble):
+        if words != trouble or last is None or not is_same(known, last):
             last, trouble = known, words
             seldom = f"no hub, looks every {pause_s:.0f} s" if pause_s >= 2 * LOOK_EVERY_S else "no hub"
             yield words or seldom, known
@@ -93,6 +93,16 @@ def apply(known: dict[str, Session], message: dict[str, Any]) -> bool:
         return False
     known[session_id] = message["session"]
     return True
+
+
+def is_same(now: Sessions, before: Sessions) -> bool:
+    """Whether there is nothing new to show: a label that only counts the time of a silence is none."""
+    return now.keys() == before.keys() and all(_told(session) == _told(before[key]) for key, session in now.items())
+
+
+def _told(session: Session) -> dict[str, Any]:
+    counts = session["quiet_since"] is not None
+    return {**session, "label": ""} if counts else dict(session)
 
 
 def _look(home: str) -> tuple[dict[str, Session], float]:

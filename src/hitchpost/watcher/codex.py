@@ -108,7 +108,7 @@ class Codex(Adapter):
 
     def _say(self, state: str, message: str = "", **more: Any) -> None:
         said = self.watching.evidence.get(SERVER)
-        more = {"request": "", "options": (), "background": 0, **more}
+        more = {"request": "", "options": (), "takes_text": False, "background": 0, **more}
         known = said is not None and all(getattr(said, name) == item for name, item in more.items())
         if not known or not self._is_said(SERVER, state, message):
             self.watching.put(SERVER, state, message=message, **more)
@@ -307,8 +307,9 @@ class Codex(Adapter):
 
     def _say_asked(self) -> None:
         name, asked = next(iter(self._asked.items()))
-        request = name if asked.answers else ""
-        self._say(BLOCKED, asked.text, kind=asked.kind, request=request, options=tuple(asked.answers))
+        request = name if asked.answers or asked.takes_text else ""
+        how = {"options": tuple(asked.answers), "takes_text": asked.takes_text}
+        self._say(BLOCKED, asked.text, kind=asked.kind, request=request, **how)
 
     async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
         await self.until(lambda: self._alone or SERVER in self.watching.evidence, READY_S)  # we may be new here

@@ -222,6 +222,7 @@ class Opencode(Adapter):
                 message=_question(asked) if is_question else _permission(asked),
                 request=number,
                 options=_answers(asked) if is_question else tuple(REPLIES),
+                takes_text=is_question and _takes_text(asked),
             )
         elif any(not self._parents.get(session) for session in self._busy):
             retry = next((item for item in self._busy.values() if item.get("type") == "retry"), {})
@@ -377,3 +378,8 @@ def _question(asked: dict[str, Any]) -> str:
 def _answers(asked: dict[str, Any]) -> tuple[str, ...]:
     first = asked["questions"][0] if asked["questions"] else {}
     return tuple(str(option.get("label")) for option in first.get("options") or ())
+
+
+def _takes_text(asked: dict[str, Any]) -> bool:
+    """One question takes a person's own words, unless it says otherwise; several are answered in the terminal only."""
+    return len(asked["questions"]) == 1 and asked["questions"][0].get("custom") is not False

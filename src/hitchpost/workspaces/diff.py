@@ -20,6 +20,8 @@ from hitchpost.workspaces.view import View, containers_around, still_around
 SHOWING = ("--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "--src-prefix=a/", "--dst-prefix=b/")
 LISTING = ("--raw", "--no-abbrev", "-z")
 DIFF_S = 120.0
+SUMMARY = re.compile(rb"\n (\d+) files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?\s*\Z")
+"""The last line of ``--stat``."""
 MOST_BYTES = 8 << 20
 """Of a difference that is larger, only so much is shown."""
 
@@ -48,6 +50,20 @@ class Difference:
     patch: bytes
     stat: bytes
     cut: bool = False
+
+    @property
+    def counts(self) -> tuple[int, int, int] | None:
+        """Files, lines added and lines deleted; None when it is cut, so that nobody knows."""
+        if self.cut:
+            return None
+        if self.stat:
+            found = SUMMARY.search(self.stat)
+            return None if found is None else tuple(int(number or 0) for number in found.groups())  # type: ignore[return-value]
+        return (
+            len(self.files),
+            sum(file.added or 0 for file in self.files),
+            sum(file.deleted or 0 for file in self.files),
+        )
 
 
 def difference(tree: Tree, base: str | None, *, stat: bool = False) -> Difference:

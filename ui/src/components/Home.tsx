@@ -10,6 +10,7 @@ import { whereabouts } from "../words";
 import { Answers } from "./Answers";
 import { Dot } from "./Dot";
 import { Detail, Since } from "./SessionRow";
+import { Size } from "./Size";
 
 const MOST_CARDS = 6;
 const MOST_FINISHED = 5;
@@ -80,7 +81,7 @@ function Card({ session }: { session: Session }) {
       </p>
       <footer>
         <span class="where" title={session.workspace.path}>
-          {whereabouts(session)}
+          {whereabouts(session)} <Size session={session} />
         </span>
         <Answers session={session} />
         {requestOf(session) && owner.value ? null : (
@@ -109,7 +110,9 @@ function Finished() {
                 {session.name}
               </button>
               <Detail session={session} />
-              <span class="where">{whereabouts(session)}</span>
+              <span class="where">
+                {whereabouts(session)} <Size session={session} />
+              </span>
               <Since since={session.since} />
               {first?.name === "review" ? (
                 <button type="button" onClick={first.deed}>

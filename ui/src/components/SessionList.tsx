@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { canBeSeen, markAllSeen } from "../deeds";
 import {
   compact,
+  isCalm,
   filter,
   fold,
   hold,
@@ -92,7 +93,12 @@ export function SessionList() {
       </div>
       <Only />
       {/* biome-ignore lint/a11y/noStaticElementInteractions: what it hears comes from the rows in it */}
-      <div class={compact.value ? "rows compact" : "rows"} onKeyDown={walk} onPointerMove={hold} onPointerLeave={letGo}>
+      <div
+        class={`rows${compact.value ? " compact" : ""}${isCalm.value ? " calm" : ""}`}
+        onKeyDown={walk}
+        onPointerMove={hold}
+        onPointerLeave={letGo}
+      >
         {shown.map((part) => (
           <PartView key={part.key} part={part} />
         ))}

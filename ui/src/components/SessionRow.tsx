@@ -7,6 +7,7 @@ import { labelOf, minute, now, open, owner } from "../store";
 import { elapsed, secondsSince, whereabouts } from "../words";
 import { Answers } from "./Answers";
 import { Dot } from "./Dot";
+import { Size } from "./Size";
 
 interface Props {
   session: Session;
@@ -79,7 +80,7 @@ export function SessionRow({ session, chosen, picked, picking }: Props) {
           <Detail session={session} />
         </span>
         <span class="where" title={session.workspace.path}>
-          {whereabouts(session)}
+          {whereabouts(session)} <Size session={session} />
         </span>
       </button>
       {mine ? (

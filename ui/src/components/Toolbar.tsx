@@ -1,7 +1,7 @@
 import { ChevronLeft, CircleQuestionMark, Clock, Ellipsis, FileDiff, type IconNode } from "lucide";
 import { cancel, downloadRecording, renaming } from "../actions";
 import { requestOf } from "../answers";
-import { useSizeOfChanges } from "../changes";
+import { useCounted } from "../changes";
 import { offersOf } from "../offers";
 import { go, type Panel } from "../router";
 import { QUIET, WORKING } from "../sections";
@@ -11,6 +11,7 @@ import { duration, secondsSince, whereabouts } from "../words";
 import { Glyph, WORKS } from "./Dot";
 import { Icon } from "./Icon";
 import { Menu } from "./Menu";
+import { Size } from "./Size";
 
 const PANELS: [Panel, string, IconNode][] = [
   ["diff", "Diff", FileDiff],
@@ -20,6 +21,7 @@ const PANELS: [Panel, string, IconNode][] = [
 
 /** A session's head: which one it is and what it is to do; how it stands; and what can be done now. */
 export function Toolbar({ session, onSearch }: { session: Session; onSearch: () => void }) {
+  useCounted(session);
   const offers = owner.value ? offersOf(session) : [];
   const first = offers.find((_, at) => at === 0 && isOfNow(session));
   const rest = first ? offers.slice(1) : offers;
@@ -117,17 +119,6 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
 /** Whether its first action is what a person would do now. One that works is left to it; what is asked has its own buttons. */
 const isOfNow = (session: Session): boolean =>
   session.section !== WORKING && session.section !== QUIET && !requestOf(session);
-
-/** How much it has changed, where that is known: in a folder that is not its own, others change something too. */
-function Size({ session }: { session: Session }) {
-  const size = useSizeOfChanges(session);
-  if (!size || session.workspace.id === null) return null;
-  return (
-    <span class="counts">
-      <ins>+{size.added}</ins> <del>−{size.deleted}</del>
-    </span>
-  );
-}
 
 /** How long its run has gone on. */
 function Elapsed({ session }: { session: Session }) {

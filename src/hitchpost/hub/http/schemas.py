@@ -65,6 +65,7 @@ EXAMPLE: dict[str, Any] = {
     "colour": "red",
     "section": "needs-you",
     "actions": ["restart", "review", "archive", "delete"],
+    "changes": None,
     "pinned": False,
     "snoozed_until": None,
     "seen_at": None,

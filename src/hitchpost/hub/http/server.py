@@ -18,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from hitchpost import settings as config
 from hitchpost.errors import FAILURES, HitchpostError, Refused
 from hitchpost.hub.address import Address
+from hitchpost.hub.change_counts import ChangeCounts
 from hitchpost.hub.client import FILE, LOCK, SOCKET
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.app import build
@@ -115,6 +116,7 @@ async def serve(home: str, address: Address) -> int:
     await hub.open()
     settings = await hub.do(config.load)
     app.state.notifier = notifier = await opened(hub, settings, sign_in.url)
+    counts = ChangeCounts(hub)
     janitor = Janitor(hub, settings)
     janitor.start()
     local = _listen_locally(home)
@@ -135,6 +137,7 @@ async def serve(home: str, address: Address) -> int:
         log.info("hub is leaving")
         files.discard(os.path.join(home, FILE))
         files.discard(os.path.join(home, SOCKET))
+        await counts.close()
         await notifier.close()
         await janitor.shut_down()
         if tls is not None:

@@ -195,6 +195,7 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> SessionJson:
         "colour": DOUBT.colour,
         "section": DOUBT.section,
         "actions": [],
+        "changes": None,
         "pinned": False,
         "snoozed_until": None,
         "seen_at": None,

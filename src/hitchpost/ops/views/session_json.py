@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hitchpost.ops.views.session_types import Exit as ExitJson
     from hitchpost.ops.views.session_types import Report as ReportJson
     from hitchpost.ops.views.session_types import Session as SessionJson
+    from hitchpost.ops.views.session_types import SizeOfChanges
 
 
 def to_json(seen: Observation, now: datetime, words: Status | None = None) -> SessionJson:
@@ -52,6 +53,7 @@ def to_json(seen: Observation, now: datetime, words: Status | None = None) -> Se
         "colour": words.colour,
         "section": words.section,
         "actions": list(words.actions),
+        "changes": changes_shape(facts),
         "pinned": record.pinned,
         "snoozed_until": rfc3339(facts.snoozed_until),
         "seen_at": rfc3339(facts.seen_at),
@@ -103,11 +105,19 @@ def report_shape(facts: Facts) -> ReportJson | None:
         "message": None if report.message is None else readable(report.message),
         "request": report.request,
         "options": list(report.options),
+        "takes_text": report.takes_text,
         "background": report.background,
         "until": report.until,
         "source": report.source,
         "at": utc_text(report.at),
     }
+
+
+def changes_shape(facts: Facts) -> SizeOfChanges | None:
+    found = facts.changes
+    if found is None:
+        return None
+    return {"files": found.files, "added": found.added, "deleted": found.deleted, "at": utc_text(found.at)}
 
 
 def exit_shape(facts: Facts) -> ExitJson | None:

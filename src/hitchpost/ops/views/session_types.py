@@ -16,6 +16,16 @@ class Workspace(TypedDict):
     """The folder of the repository that it works for, also where its worktree is elsewhere; null outside git."""
 
 
+class SizeOfChanges(TypedDict):
+    """How much differs in its folder from where it began: files, and lines of those that are text."""
+
+    files: int
+    added: int
+    deleted: int
+    at: str
+    """When that was counted: after a turn or a run, or when somebody last asked for the difference."""
+
+
 class Exit(TypedDict):
     code: int | None
     signal: str | None
@@ -34,6 +44,8 @@ class Report(TypedDict):
     message: str | None
     request: str | None
     options: list[str]
+    takes_text: bool
+    """Whether a line of text answers the request, too."""
     background: int
     until: str | None
     source: str
@@ -77,6 +89,8 @@ class Session(TypedDict):
     """The part of a list that it is in: needs-you, finished, working, quiet or ended."""
     actions: list[str]
     """What can be done with it now, the most useful first."""
+    changes: SizeOfChanges | None
+    """Null where nobody has counted yet, and in a folder that is not its own."""
     pinned: bool
     snoozed_until: str | None
     """Until then it is quiet, whatever it wants."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from hitchpost.hub.http import schemas
 from hitchpost.hub.http.depends import PathSession, TheHub
 from hitchpost.hub.http.permissions import SESSION
 from hitchpost.model.headline import told
+from hitchpost.ops.sessions.count import note
 from hitchpost.ops.views.diff import changed, diff_shape
 from hitchpost.ops.views.explain import explain
 from hitchpost.ops.views.find import output_of
@@ -79,7 +81,14 @@ async def get_recording(hub: TheHub, session: PathSession, run: int | None = Non
 @router.get(f"{SESSION}/diff", response_model=schemas.Difference)
 async def get_diff(hub: TheHub, session: PathSession) -> dict[str, Any]:
     record = session.observation.record
-    return await hub.look_at_files_of(record.id, lambda: diff_shape(changed(hub.home, record)))
+
+    def look() -> dict[str, Any]:
+        found = changed(hub.home, record)
+        with suppress(OSError):
+            note(hub.home, record, found)
+        return diff_shape(found)
+
+    return await hub.look_at_files_of(record.id, look)
 
 
 @router.get(f"{SESSION}/explain", response_model=schemas.Explanation)
