@@ -101,6 +101,17 @@ def test_a_prompt_waits_for_a_screen_that_is_not_known_yet(ground: Ground):
     ground.end(session)
 
 
+def test_a_turn_that_is_over_at_the_next_look_proves_its_prompt(ground: Ground):
+    known = "".join(f"\n[[screen]]\nstate = \"{state}\"\nfind = ['^{state}$']\n" for state in ("idle", "done", "error"))
+    turns = ("idle", "done", "error", "error")
+    session = begin(ground, "".join(f"clear; echo {word}; read line\n" for word in turns), more=known)
+    eventually(lambda: report(session).get("state") == "idle", 30)
+    with link(session) as asking:
+        send = partial(asking.request, "send", text="hello", enter=True, force=False, timeout_s=60)
+        assert [send()["proof"] for _ in range(3)] == ["screen: done", "screen: error", ""]
+    ground.end(session)
+
+
 def test_a_command_that_goose_asks_for_cannot_look_like_another_call(ground: Ground):
     """As it was recorded, in a wide terminal, with a command that has lines of its own."""
     rule, dim, plain = "─" * 40, "\x1b[2m", "\x1b[0m"
