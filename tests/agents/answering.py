@@ -163,7 +163,7 @@ class Handler(BaseHTTPRequestHandler):
         if body.get("stream") or path.endswith(":streamGenerateContent"):
             self._stream(writer, due)
         else:
-            self._send(200, writer.whole(self._text(conversation, body, due), due.call))
+            self._send(200, writer.whole(self._text(conversation, body, due), due.calls))
 
     def _stream(self, writer: Writer, due: Round) -> None:
         self.send_response(200)
@@ -187,8 +187,8 @@ class Handler(BaseHTTPRequestHandler):
                     self.server.model.pause(TRICKLE_PAUSE_S)
             else:
                 yield from writer.text(step.text)
-        if due.call:
-            yield from writer.call(due.call)
+        for call in due.calls:
+            yield from writer.call(call)
         yield from writer.end()
 
     def _text(self, conversation: Conversation, body: Mapping[str, Any], due: Round) -> str:

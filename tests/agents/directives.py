@@ -12,9 +12,10 @@
 | ``[[write PATH|TEXT]]`` | calls the agent's tool that writes files |
 | ``[[question TEXT|A|B]]`` | calls the agent's tool that asks the user |
 | ``[[call TOOL|JSON]]`` | calls this tool |
+| ``[[also TOOL|JSON]]`` | the same, in one answer with the call before it |
 
 A model stops after a call and is asked again with its result. So each call ends a round: the request that brings n
-results plays the (n+1)th round of the newest prompt.
+results plays the round of the newest prompt that comes after n calls.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Schema = Mapping[str, Any]
 """The JSON schema of a tool's arguments."""
 
 SPOKEN = ("say", "trickle", "hold", "error", "usage-limit")
-CALLED = ("bash", "ask", "background", "write", "question", "call")
+CALLED = ("bash", "ask", "background", "write", "question", "call", "also")
 _START = re.compile(rf"\[\[({'|'.join((*SPOKEN, *CALLED))})(?: |(?=\]\]))")
 
 SHELLS = ("Bash", "bash", "run_shell_command", "exec_command", "shell_command", "shell", "developer__shell")
@@ -59,7 +60,7 @@ class Round:
     """What the model does in one answer."""
 
     steps: tuple[Step, ...] = ()
-    call: Call | None = None
+    calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def directives(prompt: str) -> list[Step]:
     at = 0
     while start := _START.search(prompt, at):
         kind, at = start[1], start.end()
-        if kind == "call" and (bar := prompt.find("|", at)) != -1 and prompt[bar + 1 :].lstrip()[:1] == "{":
+        if kind in ("call", "also") and (bar := prompt.find("|", at)) != -1 and prompt[bar + 1 :].lstrip()[:1] == "{":
             opened = prompt.index("{", bar)
             try:
                 _, end = json.JSONDecoder().raw_decode(prompt, opened)
@@ -101,25 +102,29 @@ def play(conversation: Conversation) -> Round:
     """The round that is due. Raises ``BadDirective``."""
     if conversation.side or not conversation.prompts:
         return Round((Step("say", "A title"),))
-    passed, steps = 0, []
+    passed, steps, calls = 0, [], []
     for step in directives(conversation.prompts[-1]):
-        if step.kind not in CALLED:
+        if calls and step.kind != "also":
+            break
+        if calls:
+            calls.append(call(step, conversation.tools))
+        elif step.kind not in CALLED:
             steps.append(step)
         elif step.kind == "write" and not conversation.tools:  # aider takes whole files out of the text
             path, _, text = step.text.partition("|")
             steps.append(Step("say", f"\n{path}\n```\n{text}\n```\n"))
         elif passed == conversation.results:
-            return Round(tuple(steps), call(step, conversation.tools))
+            calls.append(call(step, conversation.tools))
         else:
             passed, steps = passed + 1, []
-    if not any(step.kind in ("say", "trickle", "error", "usage-limit") for step in steps):
+    if not calls and not any(step.kind in ("say", "trickle", "error", "usage-limit") for step in steps):
         steps.append(Step("say", "Done."))
-    return Round(tuple(steps))
+    return Round(tuple(steps), tuple(calls))
 
 
 def call(step: Step, tools: Mapping[str, Schema]) -> Call:
     """The call of the tool that this agent has for the step. Raises ``BadDirective`` when it has none."""
-    if step.kind == "call":
+    if step.kind in ("call", "also"):
         tool, _, arguments = step.text.partition("|")
         return Call(tool.strip(), json.loads(arguments or "{}"))
     if step.kind == "write":

@@ -216,12 +216,12 @@ class Everywhere:
             assert time.time() - last.at <= self.listener.soon_s(last.at), f"{what}: not told alike: {differ}"
 
     def _is_in_story(self, report: dict[str, Any]) -> bool:
-        """With its evidence: who said it, and what."""
+        """With its evidence: who said it, and what. What was said before, and again at once, is in it once."""
         wanted = {name: item for name, item in report.items() if item and name != "at"}
         lines = [line for line in self.driven.truth.story() if line["event"] == "attention"]
         return any(
             all(line.get(name) == item for name, item in wanted.items())
-            and _seconds(line["at"]) >= _seconds(report["at"]) - 0.001
+            and (line is lines[-1] or _seconds(line["at"]) >= _seconds(report["at"]) - 0.001)
             for line in lines[-5:]
         )
 

@@ -73,13 +73,13 @@ class Walk:
         self.told.keys(keys[-1])
 
     def press_until_ended(self, key: bytes) -> None:
-        """A command that is being completed takes another Enter."""
+        """A command that is being completed takes another Enter, and what wants a key twice wants it soon."""
         for _ in range(3):
             with suppress(AssertionError):
                 eventually(lambda: not self.told.driven.shown()["live"], 8)
                 return
             with suppress(OSError, HitchpostError):  # it has just ended
-                self.told.keys(key)
+                self.told.keys(key, key, apart_s=TWICE_S)
 
     def interrupt(self, *keys: bytes) -> None:
         """Again, until it is heard: two keys may come too late one after the other, or at once."""

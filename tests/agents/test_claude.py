@@ -159,6 +159,17 @@ def test_answers_count_once_and_conversations_come_back(ground: Ground, agent_ho
         assert (place / "key").exists()
         assert "nothing is asked" in claude.answer("no", "--request", str(request), check=4).err
 
+        # asked at once: one after the other is told, with the name of its own
+        urls = ("https://one.example/", "https://two.example/")
+        calls = [f'WebFetch|{{"url": "{url}", "prompt": "x"}}' for url in urls]
+        told.send(f"both [[call {calls[0]}]] [[also {calls[1]}]]")
+        for url in urls:
+            request = told.becomes("blocked", "permission", message=f"WebFetch: {url}", options=["yes", "no"])[
+                "request"
+            ]
+            told.answer("no", request=request)
+        told.becomes("done")
+
         # killed in the middle of a stream, at a permission, and in a tool: the same conversation goes on
         conversation = claude.shown()["conversation"]
         told.send("fourth [[hold stream]]")
@@ -192,7 +203,7 @@ def test_answers_count_once_and_conversations_come_back(ground: Ground, agent_ho
         told.send("last [[say here]]")
         told.becomes("done")
         history = [prompt.split()[0] for prompt in model.history()]
-        assert history == ["first", "second", "third", "fourth", "fifth", "tool0", "tool1", "tool2", "last"]
+        assert history == ["first", "second", "third", "both", "fourth", "fifth", "tool0", "tool1", "tool2", "last"]
         assert [prompt.text.split()[0] for prompt in model.prompts()].count("first") == 1
         assert not (place / "never").exists()
         assert claude.shown()["conversation"] == conversation

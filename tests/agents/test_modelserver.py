@@ -215,6 +215,14 @@ def test_each_call_ends_a_round_and_its_result_begins_the_next(model: ModelServe
     assert [seen.text for seen in model.prompts()] == [prompt]
 
 
+def test_calls_can_be_made_in_one_answer(model: ModelServer, speaker: Speaker):
+    prompt = '[[call one|{"a": 1}]] [[also two|{"b": 2}]] [[also three]] [[say last]]'
+    found = json.dumps(streamed(model, speaker, speaker.ask([prompt], True)))
+    whole = post(model, speaker.path, speaker.ask([prompt], False))
+    for text in (found, whole):
+        assert [name for name in ("one", "two", "three") if f'"name": "{name}"' in text] == ["one", "two", "three"]
+
+
 def test_a_call_without_a_result_is_refused(model: ModelServer, speaker: Speaker):
     code, text = refused(model, speaker, speaker.with_call("[[say hi]]", "make", False))
     assert code == 400

@@ -33,7 +33,7 @@ class Writer(Protocol):
     def text(self, text: str) -> Iterator[Event]: ...
     def call(self, call: Call) -> Iterator[Event]: ...
     def end(self) -> Iterator[Event]: ...
-    def whole(self, text: str, call: Call | None) -> Mapping[str, Any]: ...
+    def whole(self, text: str, calls: tuple[Call, ...]) -> Mapping[str, Any]: ...
     @staticmethod
     def refusal(status: int, text: str) -> Refusal: ...
     @staticmethod
@@ -79,9 +79,9 @@ class Anthropic:
         yield "message_delta", {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 20}}
         yield "message_stop", {"type": "message_stop"}
 
-    def whole(self, text: str, call: Call | None) -> Mapping[str, Any]:
+    def whole(self, text: str, calls: tuple[Call, ...]) -> Mapping[str, Any]:
         content: list[Mapping[str, Any]] = [{"type": "text", "text": text}] if text else []
-        return self._message([*content, *([self._block(call)] if call else [])], "tool_use" if call else "end_turn")
+        return self._message([*content, *map(self._block, calls)], "tool_use" if calls else "end_turn")
 
     @staticmethod
     def refusal(status: int, text: str) -> Refusal:
@@ -170,13 +170,12 @@ class Responses:
         yield from self._close_text()
         yield self._event("response.completed", response=self._response("completed"))
 
-    def whole(self, text: str, call: Call | None) -> Mapping[str, Any]:
+    def whole(self, text: str, calls: tuple[Call, ...]) -> Mapping[str, Any]:
         for _ in self.text(text) if text else ():
             pass
         for _ in self._close_text():
             pass
-        if call:
-            self.output.append(self._call_item(call))
+        self.output.extend(map(self._call_item, calls))
         return self._response("completed")
 
     @staticmethod
@@ -250,7 +249,7 @@ class Chat:
     def __init__(self, model: str) -> None:
         self.model = model
         self.id = f"chatcmpl-{uuid4().hex}"
-        self.called = False
+        self.called = 0
 
     def begin(self) -> Iterator[Event]:
         yield self._chunk({"role": "assistant", "content": ""})
@@ -259,18 +258,18 @@ class Chat:
         yield self._chunk({"content": text})
 
     def call(self, call: Call) -> Iterator[Event]:
-        self.called = True
-        yield self._chunk({"tool_calls": [{"index": 0, **self._function(call)}]})
+        self.called += 1
+        yield self._chunk({"tool_calls": [{"index": self.called - 1, **self._function(call)}]})
 
     def end(self) -> Iterator[Event]:
         yield self._chunk({}, "tool_calls" if self.called else "stop", usage=self.USAGE)
         yield "", "[DONE]"
 
-    def whole(self, text: str, call: Call | None) -> Mapping[str, Any]:
+    def whole(self, text: str, calls: tuple[Call, ...]) -> Mapping[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": text or None}
-        if call:
-            message["tool_calls"] = [self._function(call)]
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if call else "stop"}
+        if calls:
+            message["tool_calls"] = [self._function(call) for call in calls]
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
         return {**self._head("chat.completion"), "choices": [choice], "usage": self.USAGE}
 
     @staticmethod
@@ -314,9 +313,9 @@ class Gemini:
     def end(self) -> Iterator[Event]:
         yield "", self._answer([{"text": ""}], "STOP")
 
-    def whole(self, text: str, call: Call | None) -> Mapping[str, Any]:
+    def whole(self, text: str, calls: tuple[Call, ...]) -> Mapping[str, Any]:
         spoken: list[Mapping[str, Any]] = [{"text": text}] if text else []
-        return self._answer([*spoken, *([self._part(call)] if call else [])], "STOP")
+        return self._answer([*spoken, *map(self._part, calls)], "STOP")
 
     @staticmethod
     def refusal(status: int, text: str) -> Refusal:

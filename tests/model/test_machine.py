@@ -187,6 +187,20 @@ def test_what_a_killed_agent_has_started_is_ended_with_it_where_that_is_wished()
         assert effects == [CountEnd()]
 
 
+def test_what_a_killed_agent_has_started_is_ended_before_its_terminal_closes() -> None:
+    """It may be what holds the terminal open."""
+    watched = replace(RUNNING, ends_orphans=True)
+    life, effects = fed(watched, AgentExited(5.0, killed=True), TreeSeen(1, 5.0))
+    assert (effects, life.force_at) == ([AskTree()], 5.0 + ORPHANS_S)
+    assert fed(life, DeadlinePassed(5.0 + ORPHANS_S))[1] == [Force()]
+    assert fed(life, TerminalClosed(5.1, killed=True), TreeSeen(1, 5.1), TreeSeen(0, 5.2))[1] == [
+        LookAtTree(),
+        CountEnd(),
+    ]
+    for run_before in (RUNNING, fed(watched, STOP)[0], fed(watched, AgentExited())[0]):
+        assert fed(run_before, AgentExited(5.0, killed=True))[1] == []
+
+
 def test_a_deleted_workspace_is_told_once_and_ends_nothing() -> None:
     life, effects = fed(RUNNING, WorkspaceGone(), WorkspaceGone())
     assert effects == [WriteState(run.ORPHANED, run.WORKSPACE_GONE)]

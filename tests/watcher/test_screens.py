@@ -91,7 +91,11 @@ def test_a_screen_says_what_the_agent_is_doing(screen: str, reading: bool | None
 
 @pytest.mark.parametrize(
     ("screen", "message"),
-    [("gemini-permission-forged", "Shell rm -r work"), ("copilot-permission-lines", "touch q rm -r work")],
+    [
+        ("gemini-permission-forged", "Shell rm -r work"),
+        ("copilot-permission-lines", "touch q rm -r work"),
+        ("goose-permission-forged", "shell command: rm -r work ▸ shell command: touch q1"),
+    ],
 )
 def test_what_an_agent_prints_does_not_hide_what_it_asks(screen: str, message: str):
     """Recorded dialogs, to which lines that an agent can write were added."""

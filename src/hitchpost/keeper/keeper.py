@@ -258,15 +258,17 @@ class Keeper:
         """The agent's first process has ended."""
         self.control.give_receipts(time.monotonic())
         self.died, self.ended_at = time.monotonic(), self.missed_end or files.stamp()
-        self.feed(machine.AgentExited())
+        self.feed(machine.AgentExited(self.died, self._was_killed()))
 
     def output_closed(self) -> None:
         """The agent has ended, and all of its output has been told."""
         self.checks.end()
         self.timers.cancel("activity")
+        self.feed(machine.TerminalClosed(time.monotonic(), self._was_killed()))
+
+    def _was_killed(self) -> bool:
         status = self.source.wait_status
-        killed = status is not None and os.WIFSIGNALED(status)
-        self.feed(machine.TerminalClosed(time.monotonic(), killed))
+        return status is not None and os.WIFSIGNALED(status)
 
     def lost(self, grace_s: float) -> None:
         """The agent has lost what it ran in."""

@@ -108,7 +108,10 @@ class SourceLost(Event):
 
 @value
 class AgentExited(Event):
-    """The agent's first process has ended."""
+    """The agent's first process has ended. ``killed``: by a signal, at ``now``."""
+
+    now: float = 0.0
+    killed: bool = False
 
 
 @value
@@ -282,7 +285,12 @@ def _on_lost(run: Run, event: SourceLost) -> tuple[Run, Effects]:
 
 
 def _on_exited(run: Run, event: AgentExited) -> tuple[Run, Effects]:
-    return replace(run, exited=True), ()
+    """What a killed agent has started may hold its terminal open: it is ended at once, and so the terminal closes."""
+    if run.exited or not event.killed or not run.ends_orphans or run.intent is not None:
+        return replace(run, exited=True), ()
+    force_at = event.now + min(run.grace_s, ORPHANS_S)
+    ended = replace(run, exited=True, ends_survivors=True, look_at=event.now + ROUND_S, force_at=force_at)
+    return ended, (AskTree(),)
 
 
 def _on_closed(run: Run, event: TerminalClosed) -> tuple[Run, Effects]:

@@ -45,10 +45,19 @@ class ReadLines:
 
     def printed(self) -> str:
         """What it has printed since it took the last line, as plain text; of much, the end."""
-        text = self._printed.decode("utf-8", "replace")
-        return "\n".join(line.rstrip() for line in _BACK.sub("\n", _CODES.sub("", text)).split("\n"))
+        return plain(bytes(self._printed))
+
+    def printed_bytes(self) -> bytes:
+        """The same, as it was printed."""
+        return bytes(self._printed)
 
     def forget(self) -> None:
         """Some output is missing: nothing is known any more."""
         self.reading, self._rest = None, b""
         self._printed.clear()
+
+
+def plain(data: bytes) -> str:
+    """Output as plain text, without what a terminal obeys."""
+    text = data.decode("utf-8", "replace")
+    return "\n".join(line.rstrip() for line in _BACK.sub("\n", _CODES.sub("", text)).split("\n"))

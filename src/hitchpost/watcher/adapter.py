@@ -50,6 +50,8 @@ class Adapter:
         self._proof: tuple[str, str] | None = None
         self.typed = ""
         """The prompt that was typed last."""
+        self._typed_at_prompt = ""
+        """What the agent was then, if it was at its prompt."""
         self._busy_at = (0.0, "")
         self._was_at_prompt = self._has_turn = False
         self._looks = Looks(watching.start, self._take_look, self._after_looks)
@@ -86,11 +88,16 @@ class Adapter:
     def on_verdict(self) -> None:
         """What is known has changed: wake those who wait for it."""
         for said in self.watching.evidence.values():
-            if said.state in (WORKING, BLOCKED) and said.at > self._busy_at[0]:
+            if self._has_begun(said.state) and said.at > self._busy_at[0]:
                 self._busy_at = (said.at, f"{said.source}: {said.state}")
         self._note_turn()
         for waiting in self._waiting:
             waiting.set()
+
+    def _has_begun(self, state: str) -> bool:
+        """Whether an agent that says this has begun with the prompt. A short turn may be over when it is looked at."""
+        is_over = state in (DONE, ERROR) and self._typed_at_prompt not in ("", state)
+        return state in (WORKING, BLOCKED) or is_over
 
     def _note_turn(self) -> None:
         """An agent that was at its prompt, and then did something, has had a turn: its conversation can be resumed.
@@ -227,6 +234,8 @@ class Adapter:
     def forget_proof(self, text: str) -> None:
         """``text`` is typed next: what was proven before counts no more."""
         self._proof, self.typed = None, text
+        verdict = self.watching.verdict
+        self._typed_at_prompt = verdict.state if verdict is not None and verdict.state in AT_PROMPT else ""
 
     def proof_since(self, began: float) -> str | None:
         """What shows that the agent has the prompt: its own word, else that it began to work just then."""

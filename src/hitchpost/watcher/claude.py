@@ -6,10 +6,24 @@ import asyncio
 import json
 import os
 import re
+import time
+from dataclasses import dataclass
 from typing import Any
 
 from hitchpost.errors import NOT_READ
-from hitchpost.model.attention import AT_PROMPT, BLOCKED, DIALOG, DONE, ERROR, LIMIT, PERMISSION, QUESTION, WORKING
+from hitchpost.model.attention import (
+    AT_PROMPT,
+    BLOCKED,
+    DIALOG,
+    DONE,
+    ERROR,
+    LIMIT,
+    PERMISSION,
+    QUESTION,
+    WORKING,
+    plain,
+)
+from hitchpost.values import replace
 from hitchpost.watcher.adapter import HOOKS, OSC, SCREEN, Adapter
 
 FILE = "session file"
@@ -22,12 +36,27 @@ CHANGED = "but not byte for byte"
 LIMIT_WORDS = ("usage limit", "limit reached", "rate limit", "rate_limit", "out of extra usage")
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A permission that a hook waits for. ``about``: the end of what its dialog is reported with."""
+
+    text: str
+    about: str
+    decision: asyncio.Future[dict[str, Any] | None]
+
+
 class Claude(Adapter):
+    """Several permissions can be asked at once. Its dialogs come one after the other, its hooks in any order.
+
+    ``_requests`` has those whose hooks wait, ``_shown`` the name of the one whose dialog is open, as far as known.
+    """
+
     sources = (OSC, HOOKS, FILE, SCREEN)
 
     def __init__(self, watching: Any) -> None:
         super().__init__(watching)
-        self._requests: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
+        self._requests: dict[str, Asked] = {}
+        self._dialog, self._shown = "", ""
         self._again: asyncio.TimerHandle | None = None
         self._has_worked = False
         self._over = 0
@@ -67,22 +96,62 @@ class Claude(Adapter):
         if tool == "AskUserQuestion":
             self.watching.put(HOOKS, BLOCKED, kind=QUESTION, message=_question(wanted))
             return None
-        number = self.watching.new_request()
-        answered = self._requests[number] = asyncio.get_running_loop().create_future()
-        self.watching.put(
-            HOOKS, BLOCKED, kind=PERMISSION, message=asked(tool, wanted), request=number, options=(ALLOW, DENY)
-        )
+        number, text = self.watching.new_request(), asked(tool, wanted)
+        about = plain(text).removeprefix(f"{tool}: ")
+        request = self._requests[number] = Asked(text, about, asyncio.get_running_loop().create_future())
+        self._tell_asked()
         try:
-            decision = await answered
+            decision = await request.decision
         finally:
             self._requests.pop(number, None)
+            if self._is_open():
+                self._tell_asked(now=True)
         if decision is None:
             return None
         return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
 
+    def _is_open(self) -> bool:
+        """Whether its own report is that it asks for a permission."""
+        said = self.watching.evidence.get(OSC)
+        return said is not None and (said.state, said.kind) == (BLOCKED, PERMISSION)
+
+    def _tell_asked(self, *, now: bool = False) -> bool:
+        """What is told is what an answer counts for: the text of the very request, whatever its report says.
+
+        ``now``: the one before was answered, and so the next is asked. False when there is none.
+        """
+        waiting = self._waits()
+        if not waiting:
+            return False
+        self._shown = self._request_shown() or self._shown
+        name = self._shown if self._shown in waiting else next(iter(waiting))
+        if self._is_open():
+            said = self.watching.evidence[OSC]
+            self.watching.evidence[OSC] = replace(said, message="", at=time.monotonic() if now else said.at)
+        options = (ALLOW, DENY)
+        self.watching.put(HOOKS, BLOCKED, kind=PERMISSION, message=waiting[name].text, request=name, options=options)
+        return True
+
+    def _on_dialog(self, report: dict[str, Any]) -> dict[str, Any]:
+        """A dialog is open. If it is another than before, that one was answered. The report, as it is to be told."""
+        self._dialog = str(report.get("message") or "")
+        if (shown := self._request_shown()) != self._shown and (before := self._requests.get(self._shown)) is not None:
+            _end(before)
+        self._shown = shown
+        return {**report, "message": ""} if self._tell_asked() else report
+
+    def _request_shown(self) -> str:
+        """Which of those that wait has its dialog open; empty when that is not known."""
+        return next((name for name, request in self._waits().items() if _is_about(self._dialog, request)), "")
+
+    def _waits(self) -> dict[str, Asked]:
+        return {name: request for name, request in self._requests.items() if not request.decision.done()}
+
     def on_osc7501(self, report: dict[str, Any] | None) -> None:
         if report is not None and report["state"] == BLOCKED and not report.get("kind"):
             report = {**report, "kind": DIALOG}  # "dialog open"
+        if report is not None and (report["state"], report.get("kind")) == (BLOCKED, PERMISSION):
+            report = self._on_dialog(report)
         self._has_worked = self._has_worked or (report is not None and report["state"] == WORKING)
         before = self.watching.evidence.get(OSC)
         super().on_osc7501(report)
@@ -93,20 +162,20 @@ class Claude(Adapter):
 
     def _let_go(self) -> None:
         """The agent goes on: nothing is asked any more, and hooks that still wait may end."""
-        for waiting in self._requests.values():
-            if not waiting.done():
-                waiting.set_result(None)
+        self._dialog, self._shown = "", ""
+        for request in self._requests.values():
+            _end(request)
 
     async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
-        asked = self.watching.verdict.request if self.watching.verdict is not None else ""
-        number = request or asked
+        verdict = self.watching.verdict
+        number = request or (verdict.request if verdict is not None else "")
         waiting = self._requests.get(number)
-        if waiting is None or waiting.done() or number != asked:
+        if waiting is None or waiting.decision.done() or verdict is None or verdict.state != BLOCKED:
             return {"ok": False, "why": "nothing is asked that can be answered here, or it was answered already"}
         if choice not in (ALLOW, DENY):
             return {"ok": False, "why": f"expected {ALLOW} or {DENY}, but got {choice}"}
         deny = {"behavior": "deny", "message": message or "The user said no."}
-        waiting.set_result({"behavior": "allow"} if choice == ALLOW else deny)
+        waiting.decision.set_result({"behavior": "allow"} if choice == ALLOW else deny)
         self.watching.delivered()
         return {"ok": True, "request": number, "choice": choice}
 
@@ -171,6 +240,17 @@ def asked(tool: str, wanted: object) -> str:
         if isinstance(wanted.get(name), str):
             return f"{tool}: {wanted[name]}"
     return f"{tool}: {json.dumps(wanted, ensure_ascii=False)}" if wanted else tool
+
+
+def _is_about(dialog: str, request: Asked) -> bool:
+    """Whether a dialog, as it is reported ("approve Bash: touch q"), is that of the request."""
+    return bool(request.about) and plain(dialog).endswith(f": {request.about}")
+
+
+def _end(request: Asked) -> None:
+    """Nothing is answered: the hook ends, and its dialog, if it is open, stays."""
+    if not request.decision.done():
+        request.decision.set_result(None)
 
 
 def _objects(found: object) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from hitchpost.agents.opencode import PASSWORD, PORT, USER
 from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, QUESTION, UNKNOWN, WORKING, plain
 from hitchpost.store import runfiles
 from hitchpost.store.session import Session
-from hitchpost.watcher.adapter import PROOF_S, READY_S, SCREEN, Adapter
+from hitchpost.watcher.adapter import PROOF_S, SCREEN, Adapter
 from hitchpost.watcher.http import LocalServer, ServerSilent
 from hitchpost.watcher.looks import LOOK_S, NothingSeen
 from hitchpost.watcher.prompts import NOT_READY
@@ -23,6 +23,8 @@ SERVER = "server"
 REPLIES = {"yes": "once", "no": "reject", "always": "always"}
 PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 """Between two tries to reach the server: it takes seconds to start."""
+LISTENS_S = 40.0
+"""How long a prompt waits for its server, which takes ten seconds to answer on a machine that does nothing else."""
 LONG_RETRY_S = 60.0
 """It tries again by itself. When that is later than this, a person should know that it waits."""
 LOST = "its own server does not answer"
@@ -31,7 +33,7 @@ PROMPT, FIRST_PAGE = re.compile(r"\b(?:commands|interrupt)\b|Ask anything"), re.
 DRAWN_S, SHOWN_S = 60.0, 8.0
 """How long its screen may take to be drawn, and to show another conversation; it may be one that we do not know."""
 SELECT_EVERY_S = 1.0
-COPIED_S = 60.0
+COPIED_S = 180.0
 """How long a copy of a conversation may take: its server looks at the whole folder of the other one first."""
 MOVE = "/experimental/control-plane/move-session"
 SENT = "sent"
@@ -282,9 +284,9 @@ class Opencode(Adapter):
 
     async def refusal(self) -> str | None:
         """Its server takes a prompt before its screen is drawn, but a fork has none before it has its conversation."""
-        await self.until(lambda: self._is_listening or self.watching.verdict is not None, READY_S)
+        await self.until(lambda: self._is_listening or self.watching.verdict is not None, LISTENS_S)
         if self.watching.verdict is None:
-            return None if self._is_listening else NOT_READY.format(READY_S)
+            return None if self._is_listening else NOT_READY.format(LISTENS_S)
         return await super().refusal()
 
     @property

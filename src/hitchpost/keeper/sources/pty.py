@@ -111,8 +111,8 @@ class Pty:
             if pid == 0:
                 return
             if pid == self.pid and self.wait_status is None:
-                self.keeper.agent_exited()
                 self.wait_status, self.usage = status, usage
+                self.keeper.agent_exited()
                 os.close(self._slave)
                 self._slave = -1
                 self.keeper.timers.at("drain", time.monotonic() + DRAIN_S, self._drained)
