@@ -99,10 +99,12 @@ def test_the_head_says_how_much_was_changed() -> None:
 
 
 def test_a_silence_that_goes_on_is_no_news() -> None:
-    quiet = session("dev", label="running (idle 2m 15s)", quiet_since="2026-11-16T11:00:00Z")
-    later = {**quiet, "label": "running (idle 2m 16s)"}
-    assert source.is_same({"dev": later}, {"dev": quiet})
-    assert not source.is_same({"dev": later}, {"dev": {**quiet, "rank": 6}})
-    assert not source.is_same({}, {"dev": quiet})
-    failed = session("dev", label="failed: command exited with code 1")
-    assert not source.is_same({"dev": failed}, {"dev": {**failed, "label": "failed: command exited with code 2"}})
+    def dev(label: str, **changes: Any) -> source.Sessions:
+        return {"dev": session("dev", label=label, **changes)}
+
+    quiet = {"quiet_since": "2026-11-16T11:00:00Z"}
+    before, later = dev("running (idle 2m 15s)", **quiet), dev("running (idle 2m 16s)", **quiet)
+    assert source.is_same(later, before)
+    assert not source.is_same(dev("running (idle 2m 16s)", **quiet, rank=6), before)
+    assert not source.is_same({}, before)
+    assert not source.is_same(dev("failed: command exited with code 1"), dev("failed: command exited with code 2"))

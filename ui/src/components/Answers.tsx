@@ -12,7 +12,14 @@ const LONGEST = 1000;
 export function Answers({ session, remark = false }: { session: Session; remark?: boolean }) {
   const asked = requestOf(session);
   if (!asked || !owner.value) return null;
-  return <Buttons key={asked.key} session={session} asked={asked} remark={remark && !asked.takesText && asked.options.includes(NO)} />;
+  return (
+    <Buttons
+      key={asked.key}
+      session={session}
+      asked={asked}
+      remark={remark && !asked.takesText && asked.options.includes(NO)}
+    />
+  );
 }
 
 function Buttons({ session, asked, remark }: { session: Session; asked: Request; remark: boolean }) {

@@ -2,10 +2,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { canBeSeen, markAllSeen } from "../deeds";
 import {
   compact,
-  isCalm,
   filter,
   fold,
   hold,
+  isCalm,
   isFolded,
   letGo,
   listed,
