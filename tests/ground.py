@@ -135,10 +135,10 @@ class Ground:
         words = ("run", "--json", "--workspace", str(place or self.place), *named, "--", *argv)
         return self.made(*words, env=env)
 
-    def made(self, *words: str, env: Mapping[str, str] | None = None) -> Truth:
+    def made(self, *words: str, env: Mapping[str, str] | None = None, timeout_s: float = 60) -> Truth:
         """The session that ``hitch run --json …`` made. One whose program has ended at once is a session, too."""
         before = set(self.ids())
-        answer = self.hitch(*words, env=env, check=False)
+        answer = self.hitch(*words, env=env, check=False, timeout_s=timeout_s)
         if answer.code == 1 and "ended at once" in answer.err:
             (made,) = set(self.ids()) - before
             return Truth(self.home, made)

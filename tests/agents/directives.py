@@ -102,7 +102,9 @@ def play(conversation: Conversation) -> Round:
     """The round that is due. Raises ``BadDirective``."""
     if conversation.side or not conversation.prompts:
         return Round((Step("say", "A title"),))
-    passed, steps, calls = 0, [], []
+    passed = 0
+    steps: list[Step] = []
+    calls: list[Call] = []
     for step in directives(conversation.prompts[-1]):
         if calls and step.kind != "also":
             break

@@ -34,7 +34,7 @@ class Driven:
         """``hitch run AGENT``, in the agent's own folder and environment."""
         words = ("run", home.name, "--json", "--workspace", str(home.place), *options)
         tail = ("--", *home.argv, *extra) if home.argv or extra else ()
-        return cls(ground, home, ground.made(*words, *tail, env=home.env))
+        return cls(ground, home, ground.made(*words, *tail, env=home.env, timeout_s=120))
 
     def hitch(self, *words: str, check: bool | int = True) -> Answer:
         return self.ground.hitch(*words, env=self.home.env, check=check, timeout_s=120)

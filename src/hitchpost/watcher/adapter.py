@@ -53,7 +53,7 @@ class Adapter:
         self._typed_at_prompt = ""
         """What the agent was then, if it was at its prompt."""
         self._busy_at = (0.0, "")
-        self._was_at_prompt = self._has_turn = False
+        self.was_at_prompt = self._has_turn = False
         self._looks = Looks(watching.start, self._take_look, self._after_looks)
         self._title = TitlePrompt(self)
         self._prompts = Prompts(self)
@@ -88,13 +88,15 @@ class Adapter:
     def on_verdict(self) -> None:
         """What is known has changed: wake those who wait for it."""
         for said in self.watching.evidence.values():
-            if self._has_begun(said.state) and said.at > self._busy_at[0]:
+            if self._is_of_turn(said.state) and said.at > self._busy_at[0]:
                 self._busy_at = (said.at, f"{said.source}: {said.state}")
         self._note_turn()
+        verdict = self.watching.verdict
+        self.was_at_prompt = self.was_at_prompt or (verdict is not None and verdict.state in AT_PROMPT)
         for waiting in self._waiting:
             waiting.set()
 
-    def _has_begun(self, state: str) -> bool:
+    def _is_of_turn(self, state: str) -> bool:
         """Whether an agent that says this has begun with the prompt. A short turn may be over when it is looked at."""
         is_over = state in (DONE, ERROR) and self._typed_at_prompt not in ("", state)
         return state in (WORKING, BLOCKED) or is_over
@@ -107,10 +109,9 @@ class Adapter:
         verdict = self.watching.verdict
         if verdict is None or self._has_turn or self.agent.adapter != RULES:
             return
-        if self._was_at_prompt and (verdict.state in HAD_TURN or verdict.kind in (PERMISSION, QUESTION)):
+        if self.was_at_prompt and (verdict.state in HAD_TURN or verdict.kind in (PERMISSION, QUESTION)):
             self._has_turn = True
             self.watching.conversation("", begun=True)
-        self._was_at_prompt = self._was_at_prompt or verdict.state in AT_PROMPT
 
     def on_keys(self) -> None:
         """Somebody types in the terminal. What is on the screen then may be asked again, in the same words."""

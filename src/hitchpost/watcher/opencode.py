@@ -17,14 +17,12 @@ from hitchpost.store.session import Session
 from hitchpost.watcher.adapter import PROOF_S, SCREEN, Adapter
 from hitchpost.watcher.http import LocalServer, ServerSilent
 from hitchpost.watcher.looks import LOOK_S, NothingSeen
-from hitchpost.watcher.prompts import NOT_READY
+from hitchpost.watcher.prompts import NOT_READY, START_S
 
 SERVER = "server"
 REPLIES = {"yes": "once", "no": "reject", "always": "always"}
 PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 """Between two tries to reach the server: it takes seconds to start."""
-LISTENS_S = 40.0
-"""How long a prompt waits for its server, which takes ten seconds to answer on a machine that does nothing else."""
 LONG_RETRY_S = 60.0
 """It tries again by itself. When that is later than this, a person should know that it waits."""
 LOST = "its own server does not answer"
@@ -283,9 +281,9 @@ class Opencode(Adapter):
 
     async def refusal(self) -> str | None:
         """Its server takes a prompt before its screen is drawn, but a fork has none before it has its conversation."""
-        await self.until(lambda: self._is_listening or self.watching.verdict is not None, LISTENS_S)
+        await self.until(lambda: self._is_listening or self.watching.verdict is not None, START_S)
         if self.watching.verdict is None:
-            return None if self._is_listening else NOT_READY.format(LISTENS_S)
+            return None if self._is_listening else NOT_READY.format(START_S)
         return await super().refusal()
 
     @property

@@ -16,7 +16,9 @@ from hitchpost.watcher.title_prompt import NO_PROMPT
 if TYPE_CHECKING:
     from hitchpost.watcher.adapter import Adapter
 
-READY_S = 20.0
+READY_S, START_S = 20.0, 40.0
+"""How long a prompt waits until the agent is known to be at its own, and how long for one that has not been there yet:
+where much else runs, some take that long to start."""
 PROOF_S = 10.0
 """How long an agent may take to show that it has a prompt. Then the prompt counts as typed, and not confirmed."""
 ENTERS, TAKEN_S = 3, 2.0
@@ -46,9 +48,10 @@ class Prompts:
 
     async def refusal(self) -> str | None:
         watching = self._watching
-        await self._adapter.until(lambda: watching.verdict is not None and watching.verdict.state != UNKNOWN, READY_S)
+        ready_s = READY_S if self._adapter.was_at_prompt else START_S
+        await self._adapter.until(lambda: watching.verdict is not None and watching.verdict.state != UNKNOWN, ready_s)
         if watching.verdict is None:
-            return NOT_READY.format(READY_S)
+            return NOT_READY.format(ready_s)
         if (why := self._blocked()) is not None:
             return why
         return await self._adapter.unsent()

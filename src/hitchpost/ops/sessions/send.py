@@ -17,7 +17,7 @@ from hitchpost.values import value
 
 RECEIPT_TIMEOUT_S = 15.0
 PROMPT_S = 20.0
-PROOF_TIMEOUT_S = 60.0
+PROOF_TIMEOUT_S = 90.0
 """For an agent that is watched: it gets ready, reads the text, and shows that it has it."""
 
 
