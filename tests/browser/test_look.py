@@ -52,7 +52,7 @@ def test_what_is_set_has_an_address_and_outlives_a_reload(ground: Ground, window
     assert "settings=1" in page.url
     assert barriers(page, "settings", EVERY_RULE) == []
     settings.get_by_label("Light").check()
-    assert page.evaluate(GROUND) == LIGHT
+    expect(page.locator("body")).to_have_css("background-color", LIGHT)
     assert barriers(page, "settings in light", EVERY_RULE) == []
     tall = box(page.locator(".toolbar"))["height"]
     settings.get_by_label("Compact").check()

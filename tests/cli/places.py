@@ -15,6 +15,7 @@ from hitchpost.store.home import new_id
 from tests.support import Hitch
 
 SHAPE = {
+    "changes",
     "id",
     "index",
     "name",

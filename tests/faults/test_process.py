@@ -75,6 +75,7 @@ def shape(ground: Ground, session: Truth, **words: Any) -> dict[str, Any]:
         "live": False,
         "detail": words["label"].partition(": ")[2],
         "pinned": False,
+        "changes": None,
         "snoozed_until": None,
         "seen_at": None,
         "refusal": None,

@@ -56,7 +56,6 @@ def test_of_a_new_session_nothing_is_known_but_what_everyone_begins_with() -> No
         "quiet_after_s": 3,
         "earlier_runs_s": 0,
         "earlier_survivors": 0,
-        "last_line": "",
         "changes": None,
         "seen_at": None,
         "snoozed_until": None,

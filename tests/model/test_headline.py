@@ -173,26 +173,12 @@ def test_a_line_of_the_story_has_the_words_and_the_colour_of_what_the_session_be
     assert told(line) == look
 
 
-# The last line, and how much was changed
-
-
-def test_where_the_agent_says_nothing_the_detail_is_the_last_line_that_it_printed() -> None:
-    line = {"last_line": "12 passed"}
-    assert said(running(**line)) == ("Working", "12 passed")
-    assert said(running(quiet_after_s=0.5, **line)) == ("Quiet", "12 passed")
-    assert said(ended(run.COMPLETED, Exit(code=0), **line)) == ("Finished", "12 passed")
-    assert said(ended(run.FAILED, Exit(code=1), **line)) == ("Failed", "command exited with code 1 · 12 passed")
-    assert said(ended(run.STOPPED, Exit(code=0, intent="user"), **line))[1] != "12 passed"
-    assert said(replace(after("working"), **line)) == ("Working", "12 passed")
-    assert said(replace(after("done"), **line)) == ("Finished", "12 passed")
-    assert said(replace(after("done", message="All done."), **line)) == ("Finished", "All done.")
-    assert said(replace(after("blocked", kind="permission"), **line)) == ("Needs permission", "")
-    assert said(replace(after("idle"), **line)) == ("Your turn", "")
+# How much was changed
 
 
 def test_what_is_finished_says_how_much_it_has_changed() -> None:
     changed = {"changes": Changes(2, 12, 3, ago(1))}
     assert said(replace(after("done", message="All done."), **changed)) == ("Finished", "All done. · +12 −3")
-    assert said(ended(run.COMPLETED, Exit(code=0), last_line="bye", **changed)) == ("Finished", "bye · +12 −3")
+    assert said(ended(run.COMPLETED, Exit(code=0), **changed)) == ("Finished", "+12 −3")
     assert said(running(**changed)) == ("Working", "")
     assert said(replace(after("done"), changes=Changes(0, 0, 0, ago(1)))) == ("Finished", "")

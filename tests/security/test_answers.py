@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from hitchpost import wire
-from hitchpost.errors import Refused
 from hitchpost.ops.sessions.answer import answer
 from hitchpost.runtimes.link import Link
 from hitchpost.system.shortpath import ShortPath
@@ -157,7 +156,7 @@ def test_a_command_answers_what_it_has_read_and_nothing_that_was_asked_since(
 ):
     session = begin(ground, say("blocked") + "cat\n", adapter="claude")
     connect = Link.connect
-    with closing(permission(session, "touch q")):
+    with closing(permission(session, "touch q")) as first:
         asked(session, "Bash: touch q")
         session.kill_keeper(signal.SIGSTOP)
         with closing(permission(session, "rm -r /")) as second:
@@ -167,14 +166,14 @@ def test_a_command_answers_what_it_has_read_and_nothing_that_was_asked_since(
                 return connect(folder)
 
             monkeypatch.setattr(Link, "connect", connected)
-            with pytest.raises(Refused):
-                answer(str(ground.home), session.id, "yes", actor="test")
+            answer(str(ground.home), session.id, "yes", actor="test")
             monkeypatch.setattr(Link, "connect", connect)
+            eventually(lambda: b"allow" in first.recv(65536), 60)
             asked(session, "Bash: rm -r /")
             answer(str(ground.home), session.id, "no", actor="test")
             eventually(lambda: b"deny" in second.recv(65536), 60)
     told = [(line["choice"], line["question"]) for line in session.story() if line["event"] == "answered"]
-    assert told == [("no", "Bash: rm -r /")]
+    assert told == [("yes", "Bash: touch q"), ("no", "Bash: rm -r /")]
     ground.end(session)
 
 

@@ -108,8 +108,6 @@ class Facts:
     quiet_after_s: float = 3.0
     earlier_runs_s: float = 0.0
     earlier_survivors: int = 0
-    last_line: str = ""
-    """What the run has printed last, where the agent says nothing better of itself. Untrusted, and one line."""
     changes: Changes | None = None
     """None where nobody has counted, or there is nothing to compare."""
     seen_at: datetime | None = None

@@ -84,9 +84,6 @@ LOOKS: dict[str, Look] = {
 SEEN: dict[str, Look] = {run.COMPLETED: OVER, run.FAILED: replace(CRASHED, rank=OVER.rank, section=ENDED)}
 """The same once somebody has looked since."""
 
-WITH_LAST_LINE = (run.COMPLETED, run.FAILED)
-"""What the run has printed last says more about such an end."""
-
 OF_STATUS: dict[str, str] = {
     run.CREATED: "Not started",
     run.COMPLETED: "Finished",
@@ -173,8 +170,8 @@ def _other(facts: Facts, word: str, why: str, since: datetime | None) -> Headlin
     if _seen(facts, since):
         look = SEEN.get(word, look)
     why = DETAILS.get(word, why)
-    if word in WITH_LAST_LINE:
-        why = _joined(why, facts.last_line, _size(facts) if word == run.COMPLETED else "")
+    if word == run.COMPLETED:
+        why = _joined(why, _size(facts))
     if word == record.SUSPENDED and facts.exit is not None and facts.exit.error is not None:
         return Headline(facts.exit.error.capitalize(), "", since, look)
     return Headline(OF_STATUS.get(word, word.capitalize()), why or facts.doubt, since, look)
@@ -187,7 +184,7 @@ def _running(facts: Facts, wants: str, since: datetime | None) -> Headline:
     if report is None or report.state not in REPORTED:
         words, look = GUESSED.get(wants, REPORTED[UNKNOWN])
         since = facts.last_activity_at or facts.started_at if look is RESTS else facts.busy_since or since
-        return Headline(words, facts.last_line if look is not DOUBT else "", since, look)
+        return Headline(words, "", since, look)
     words, look = _reported(report.state, report.kind or "")
     if look is DONE_WELL and _seen(facts, report.at):
         look = replace(RESTS, glyph=DONE_WELL.glyph, colour="grey")
@@ -229,10 +226,7 @@ def no_prompt(facts: Facts) -> str | None:
 
 
 def _detail(report: Report, facts: Facts) -> str:
-    """What the agent says, else the last line that it has printed."""
     message = " ".join((report.message or "").split())
-    if not message and report.state in (WORKING, DONE):
-        message = facts.last_line
     until = f"until {report.until}" if report.until else ""
     tasks = f"{report.background} in the background" if report.background else ""
     return _joined(message, until, tasks, _size(facts) if report.state == DONE else "")

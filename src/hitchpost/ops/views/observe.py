@@ -7,7 +7,6 @@ import time
 
 from hitchpost import wire
 from hitchpost.model import run as runs
-from hitchpost.model.attention import DONE, WORKING
 from hitchpost.model.facts import Changes, Exit, Facts, Report
 from hitchpost.ops.views import moments
 from hitchpost.runtimes import base
@@ -16,7 +15,6 @@ from hitchpost.store.home import run_folder, session_folder
 from hitchpost.store.records import Record
 from hitchpost.store.session import State, read_changes, read_state, seen_at
 from hitchpost.terminal import output
-from hitchpost.terminal.last_line import last_line
 from hitchpost.values import fields, replace, value
 
 TYPE_CHECKING = False
@@ -81,8 +79,6 @@ def with_activity(seen: Observation) -> Observation:
     written = output.last_written(os.path.join(seen.run_folder, wire.OUTPUT))
     if written is None:
         return seen
-    if moments.at(written) != seen.facts.last_activity_at:
-        seen = replace(seen, facts=replace(seen.facts, last_line=_last_line(seen.run_folder, seen.facts.report)))
     is_guess = seen.facts.report is None
     busy_since = _busy_since(seen.run_folder, written, seen.facts.quiet_after_s) if is_guess else None
     return replace(seen, facts=replace(seen.facts, last_activity_at=moments.at(written), busy_since=busy_since))
@@ -160,7 +156,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         has_workspace=record.workspace_id is not None and record.branch is not None,
     )
     if state.state in runs.TERMINAL and state.state != runs.ORPHANED:
-        ended = replace(known, exit=read_exit(where), keeper_alive=False, last_line=_last_line(where))
+        ended = replace(known, exit=read_exit(where), keeper_alive=False)
         if not known.has_sandbox:
             return ended
         health = base.load(record.runtime).health(folder, state.run, session=record.id)
@@ -180,7 +176,6 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         exit=exit,
         left=left_behind(record.runtime, folder, state.run).count if unseen else 0,
         report=report,
-        last_line=_last_line(where, report),
         busy_since=_busy_since(where, written, record.quiet_after_s) if report is None else None,
         keeper_alive=alive,
         same_boot=same_boot,
@@ -318,12 +313,6 @@ def changes_of(value: dict[str, object]) -> Changes | None:
     at, counts = moments.moment(value.get("at")), [value.get(key) for key in ("files", "added", "deleted")]
     files, added, deleted = (count if isinstance(count, int) else 0 for count in counts)
     return None if at is None else Changes(files, added, deleted, at)
-
-
-def _last_line(where: str, report: Report | None = None) -> str:
-    """Read only where it would be shown."""
-    says_nothing = report is None or (report.state in (WORKING, DONE) and not report.message)
-    return last_line(os.path.join(where, wire.OUTPUT)) if says_nothing else ""
 
 
 def _busy_since(where: str, written: float | None, silence_s: float) -> datetime | None:
