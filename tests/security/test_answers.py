@@ -154,7 +154,7 @@ def test_of_two_answers_to_one_request_the_second_does_not_count_for_the_same_qu
 def test_a_command_answers_what_it_has_read_and_nothing_that_was_asked_since(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ):
-    session = begin(ground, say("blocked") + "cat\n", adapter="claude")
+    session = begin(ground, say("blocked", ":kind=permission") + "cat\n", adapter="claude")
     connect = Link.connect
     with closing(permission(session, "touch q")) as first:
         asked(session, "Bash: touch q")
