@@ -1,6 +1,7 @@
 """What an agent can ask for: each deed is an operation that the command line has too, within the person's limits.
 
-A session belongs to who has started it: its story begins with the actor. Nothing here knows MCP.
+A session belongs to who has started it: its story begins with the actor. Nothing here knows MCP; the docstrings of the
+deeds are what the agent reads about them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from hitchpost.terminal.shown_output import last_lines
 from hitchpost.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from hitchpost.mcp.limits import Limits
     from hitchpost.ops.views.observe import Observation
@@ -56,11 +57,12 @@ class Coordinator:
     # looking ------------------------------------------------------------------------------------------------------
 
     def listed(self) -> dict[str, Any]:
+        """List the sessions: what each is doing, since when, what it asks, and whether you have started it (own)."""
         self._allowed("list")
         return {"sessions": [self._brief(shape) for shape in self._shapes()]}
 
     def read(self, session: str, lines: int | None = None) -> dict[str, Any]:
-        """The screen as it is now, or the last lines that were shown."""
+        """Read a session's screen as it is now; with lines, the last lines that it has shown."""
         self._allowed("read")
         seen = find(self.home, session)
         _, folder = output_of(seen, None)
@@ -75,8 +77,12 @@ class Coordinator:
                 text = screen.text().rstrip()
         return {**self._told(seen), "text": visible(text, keep_newlines=True)}
 
-    def wait(self, sessions: Sequence[str], until: str = YOUR_TURN, timeout_s: float = 50) -> dict[str, Any]:
-        """The first of the sessions that is ``until``, or has ended; none when the time is over."""
+    def wait(self, sessions: list[str], until: str = YOUR_TURN, timeout_s: float = 50) -> dict[str, Any]:
+        """Wait for the first of the sessions that needs you or has ended, and say which and why.
+
+        until is your-turn (it has finished, waits, asks, or reports an error), idle, waiting, blocked or exit. When the
+        time is over, timed_out is true: call again. At most 600 seconds.
+        """
         self._allowed("wait")
         if until not in UNTIL:
             raise UsageError(f"expected until to be one of {', '.join(UNTIL)}, but got {until!r}")
@@ -99,7 +105,6 @@ class Coordinator:
         self,
         agent: str,
         prompt: str,
-        *,
         name: str | None = None,
         branch: str | None = None,
         folder: str | None = None,
@@ -107,6 +112,11 @@ class Coordinator:
         permission_mode: str = "",
         runtime: str = "local",
     ) -> dict[str, Any]:
+        """Start an agent (such as claude, codex or opencode) with a task, as a session in the background.
+
+        With branch it works in its own git worktree on that branch, so that several do not disturb each other. The
+        folder is relative to yours.
+        """
         limits, settings = self._allowed("start"), config.load()
         kind = catalog.load(agent)
         limits.check_agent(kind.name)
@@ -129,6 +139,7 @@ class Coordinator:
         return {**self._told(seen), "notes": notes}
 
     def prompt(self, session: str, text: str) -> dict[str, Any]:
+        """Give a session its next prompt. Refused while it asks something; confirmed says whether the agent has it."""
         settings, seen = config.load(), self._driven("prompt", session)
         kept = (*settings.pass_env, *self._env_read(seen.record.agent))
         caller = environment.of_hub(self.caller, kept)
@@ -136,15 +147,21 @@ class Coordinator:
         proof = {"proof": done.receipt.proof, "confirmed": bool(done.receipt.proof)}
         return {**self._told(done.seen), **proof, "started_again": done.started, "notes": list(done.notes)}
 
-    def answer(self, session: str, choice: str, *, request: str = "", message: str = "") -> dict[str, Any]:
+    def answer(self, session: str, choice: str, request: str = "", message: str = "") -> dict[str, Any]:
+        """Answer what a session asks: yes, no, always, one of its options, or a text. It counts once.
+
+        request is the id of what is asked, so that nothing else is answered; message says why not.
+        """
         seen = self._driven("answer", session)
         return self._told(answer(self.home, seen.record.id, choice, actor=self.actor, request=request, message=message))
 
     def stop(self, session: str) -> dict[str, Any]:
+        """End a session and everything that it has started. Its files and its history stay."""
         seen = self._driven("stop", session)
         return self._told(stop(self.home, seen.record.id, actor=self.actor))
 
     def make_workspace(self, branch: str, folder: str | None = None) -> dict[str, Any]:
+        """Make a git worktree on a branch, for you or for a session that is started with that branch."""
         limits = self._allowed("workspace")
         place = os.path.join(self.folder, folder or "")
         limits.check_folder(place, self.folder)
