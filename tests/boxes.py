@@ -129,6 +129,16 @@ class Engine:
             raise AssertionError(f"docker {' '.join(words)}: {done.stderr}")
         return done
 
+    def pause(self, container: str) -> None:
+        """A kernel that is busy says now and then that it cannot freeze a group, and can a moment later."""
+
+        def paused() -> bool:
+            done = self.docker("pause", container, check=False)
+            assert done.returncode == 0 or "unable to freeze" in done.stderr, done.stderr
+            return done.returncode == 0
+
+        eventually(paused, what=f"a paused {container}")
+
     def containers(self) -> list[str]:
         return self.docker("ps", "-aq", "--no-trunc").stdout.split()
 

@@ -362,6 +362,7 @@ def test_a_session_whose_prompt_was_not_delivered_is_not_started_twice(
     dialog.start.click()
     expect(window.page.locator(".notice")).to_contain_text("was started, but its first prompt was not delivered")
     expect(dialog.box).to_have_count(0)
+    expect(window.row("sleep-place")).to_be_visible()
     assert window.names() == ["sleep-place"]
     dialog.open()
     expect(dialog.prompt).to_have_value("")

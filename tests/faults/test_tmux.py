@@ -190,8 +190,9 @@ def test_a_tmux_session_started_inside_a_session_survives_the_outer_stop(panes: 
 
 @pytest.mark.ids("F15")
 def test_F15_attach_enters_the_pane_and_detaching_changes_nothing(panes: Panes, ground: Ground) -> None:
-    dev = panes.sh("while read line; do echo got:$line; done", name="dev")
+    dev = panes.sh("echo ready; while read line; do echo got:$line; done", name="dev")
     with live("attach", "dev", terminal=(80, 24)) as visit:
+        visit.shows(b"ready")  # tmux throws away what was typed before it has the terminal
         visit.press(b"hello\r")
         visit.shows(b"got:hello")
         visit.press(b"\x02d")

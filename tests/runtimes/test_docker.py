@@ -101,7 +101,7 @@ def test_awkward_words_reach_the_agent_as_they_are(boxed: Boxed):
 def test_a_long_paste_arrives_whole(boxed: Boxed):
     dev = boxed.run("sh", "-c", "stty -echo; echo ready; while read -r line; do printf '%s\\n' \"$line\" >> all; done")
     eventually(lambda: b"ready" in dev.output(), what="the agent")
-    lines = [f"{number}: " + "word " * 150 + "end" for number in range(150)]
+    lines = [f"{number}: " + "word " * 150 + "end" for number in range(40)]
     boxed.ground.hitch("send", "dev", "\n".join(lines))
     wanted = "".join(f"{line}\n" for line in lines)
     file = boxed.ground.place / "all"
@@ -131,7 +131,7 @@ def test_a_container_removed_by_hand_is_stopped(boxed: Boxed, before: str):
 @pytest.mark.ids("F61")
 def test_a_paused_container_is_running_and_not_stale(boxed: Boxed):
     dev = boxed.run("sh", "-c", ECHO)
-    boxed.engine.docker("pause", boxed.container(dev))
+    boxed.engine.pause(boxed.container(dev))
     assert boxed.label(dev) == "running (paused)"
     boxed.engine.docker("unpause", boxed.container(dev))
     assert boxed.label(dev) == "running"
@@ -140,7 +140,7 @@ def test_a_paused_container_is_running_and_not_stale(boxed: Boxed):
 @pytest.mark.ids("F61")
 def test_a_paused_session_can_be_stopped(boxed: Boxed):
     dev = boxed.run("sh", "-c", ECHO)
-    boxed.engine.docker("pause", boxed.container(dev))
+    boxed.engine.pause(boxed.container(dev))
     boxed.ground.hitch("stop", "dev")
     assert dev.state == "stopped"
     assert boxed.engine.containers() == []

@@ -75,7 +75,7 @@ def test_the_hub_hears_what_is_done_to_containers_by_hand(boxed: Boxed, hub: Hub
         return hub.ask("GET", f"/api/sessions/{session.id}")["label"]
 
     eventually(lambda: (label(dev), label(idle)) == ("running", STALE), what="both")
-    boxed.engine.docker("pause", boxed.container(dev))
+    boxed.engine.pause(boxed.container(dev))
     eventually(lambda: label(dev) == "running (paused)", 60, "paused")
     boxed.engine.docker("unpause", boxed.container(dev))
     eventually(lambda: label(dev) == "running", 60, "running")
@@ -91,7 +91,7 @@ def test_a_hub_that_starts_finds_live_stale_paused_and_removed_containers(boxed:
     hub.kill()
     boxed.ground.hitch("send", "stale", "leave")
     stale.ended()
-    boxed.engine.docker("pause", boxed.container(paused))
+    boxed.engine.pause(boxed.container(paused))
     boxed.engine.docker("rm", "-f", boxed.container(gone))
     gone.ended()
     hub.start()

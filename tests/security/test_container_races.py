@@ -216,7 +216,7 @@ def test_S12_a_container_is_held_still_and_goes_on(race: Race) -> None:
 @pytest.mark.ids("S12")
 def test_S12_what_a_person_has_paused_stays_paused(race: Race) -> None:
     dev = race.begin("echo work > work")
-    race.boxed.engine.docker("pause", race.boxed.container(dev))
+    race.boxed.engine.pause(race.boxed.container(dev))
     assert snapshot.take(race.home, race.workspace, "for this test") is not None
     assert race.is_paused(dev)
     assert race.boxed.label(dev) == "running (paused)"
