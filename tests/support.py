@@ -366,7 +366,7 @@ class LeakWatch:
         What is just about to go has ``patience_s`` to do so.
         """
         deadline = time.monotonic() + patience_s
-        while (left := self.processes() or self.temp_files()) and time.monotonic() < deadline:
+        while (left := self.processes() or self.temp_files() or self.descriptors()) and time.monotonic() < deadline:
             time.sleep(0.01)
         processes = self.processes() if left else []
         end(processes, grace_s=1)

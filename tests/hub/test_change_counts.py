@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,21 @@ from tests.repos import Repo
 from tests.support import eventually
 from tests.watched import say
 
-WAIT = 'read -r _ <"$1"\n'
-TURNS = f"printf 'a\\nb\\n' >new\n{say('working')}{WAIT}{say('done')}"
-TURNS += f"{WAIT}{say('working')}{WAIT}echo c >>new\n{say('done')}exec sleep 1000"
+WAIT = 'read -r _ <"$1.{}"\n'
+TURNS = f"printf 'a\\nb\\n' >new\n{say('working')}{WAIT.format(1)}{say('done')}"
+TURNS += f"{WAIT.format(2)}{say('working')}{WAIT.format(3)}echo c >>new\n{say('done')}exec sleep 1000"
 
 
-def begun(ground: Ground, repo: Repo, script: str) -> tuple[Truth, Path]:
-    """A session in a worktree of its own, and what it reads a line from to go on."""
+def begun(ground: Ground, repo: Repo, script: str) -> tuple[Truth, Callable[[int], object]]:
+    """A session in a worktree of its own, and what lets it go on, wait by wait. Each has a pipe of its own: a line for
+    the next wait could still reach the one before."""
     go_on = ground.place / "go-on"
-    os.mkfifo(go_on)
+    for number in (1, 2, 3):
+        os.mkfifo(f"{go_on}.{number}")
     words = ("run", "--json", "--name", "dev", "--branch", "work", "--", "sh", "-c", script, "agent", str(go_on))
-    return Truth(ground.home, ground.hitch(*words, cwd=repo.path).json()["id"]), go_on
+    return Truth(ground.home, ground.hitch(*words, cwd=repo.path).json()["id"]), lambda number: Path(
+        f"{go_on}.{number}"
+    ).write_text("\n")
 
 
 def counted(session: dict[str, Any]) -> tuple[int, int, int] | None:
@@ -39,13 +44,13 @@ def test_changes_are_counted_when_a_turn_ends(ground: Ground, hub: HubProcess, r
 
     eventually(lambda: shape()["attention"] == "working")
     assert counted(shape()) is None
-    go_on.write_text("\n")
+    go_on(1)
     eventually(lambda: counted(shape()) == (1, 2, 0), what="the first count")
     assert shape()["detail"] == "+2 −0"
     assert counted(ground.ps(dev)) == (1, 2, 0), "it is written down, for whoever reads the files"
-    go_on.write_text("\n")
+    go_on(2)
     eventually(lambda: shape()["attention"] == "working")
-    go_on.write_text("\n")
+    go_on(3)
     eventually(lambda: counted(shape()) == (1, 3, 0), what="the second count")
     ground.end(dev)
 
@@ -53,8 +58,8 @@ def test_changes_are_counted_when_a_turn_ends(ground: Ground, hub: HubProcess, r
 def test_changes_are_counted_when_a_run_ends_and_when_somebody_asks(
     ground: Ground, hub: HubProcess, repo: Repo
 ) -> None:
-    dev, go_on = begun(ground, repo, f"echo text >new; {WAIT}")
-    go_on.write_text("\n")
+    dev, go_on = begun(ground, repo, f"echo text >new; {WAIT.format(1)}")
+    go_on(1)
     dev.ended()
     eventually(lambda: counted(hub.ask("GET", "/api/sessions/dev")) == (1, 1, 0))
     shown = hub.ask("GET", "/api/sessions/dev")

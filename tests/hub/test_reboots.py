@@ -37,7 +37,8 @@ def talking(ground: Ground, name: str) -> Truth:
     place = ground.place / name
     place.mkdir()
     session = ground.made("run", "mine", "--json", "--name", name, "--workspace", str(place))
-    eventually(lambda: (place / "said").exists() and (place / "said").read_text().endswith("\n"), what="its first words")
+    said = place / "said"
+    eventually(lambda: said.exists() and said.read_text().endswith("\n"), what="its first words")
     path = session.folder / "session.json"
     record = {**json.loads(path.read_bytes()), "conversation_begun": True, "supports_resume": True}
     path.with_name("new").write_text(json.dumps(record))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.text import Text
 
 from hitchpost.hub.http.schemas import EXAMPLE
 from hitchpost.tui.app import AIM_S, KEYS, Dashboard
@@ -151,6 +152,20 @@ async def pressed_at_once_and_later(home: str) -> tuple[list[object], list[objec
 
 def test_a_key_that_was_aimed_at_something_else_answers_nothing(ground: Ground) -> None:
     assert asyncio.run(pressed_at_once_and_later(str(ground.home))) == ([], ["no"])
+
+
+async def told_while_left(home: str) -> None:
+    app = Deaf(home)
+    async with app.run_test():
+        app.know(name="auth")
+        await app.screen.remove_children()
+        app.know(name="auth again")
+        app._tick()
+        app._show_picture(Text("a picture that comes late"))
+
+
+def test_what_comes_while_it_is_left_is_no_error(ground: Ground) -> None:
+    asyncio.run(told_while_left(str(ground.home)))
 
 
 async def shown_after(home: str, *keys: str, cols: int = 150, **changes: object) -> str:

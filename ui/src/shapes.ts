@@ -677,6 +677,25 @@ export interface Ticket {
   ticket: string;
 }
 
+export interface Usage {
+  by: string;
+  since: string;
+  sums: UsageSum[];
+  total: UsageSum;
+}
+
+/** Tokens of some turns. `cost_usd` is null when no agent has told it; `key` is a day, an agent … */
+export interface UsageSum {
+  key: string;
+  turns: number;
+  input: number;
+  cached: number;
+  cache_write: number;
+  output: number;
+  cost_usd: number | null;
+  total: number;
+}
+
 /** Tell when files of the session's worktree change, or stop telling. */
 export interface Watch {
   sessionId: string;

@@ -22,7 +22,7 @@ SHAPES = (
     (("argv", "prompt_args", "env_read", "env_watched"), list, "a list of texts"),
     (("quit", "env_flags", "options", "conversation", "cannot"), dict, "a table"),
     (("ready_after_s",), (int, float), "a number"),
-    (("shows_prompt",), bool, "true or false"),
+    (("shows_prompt", "tells_usage"), bool, "true or false"),
 )
 # fmt: off
 COMPILERS = (
@@ -43,7 +43,8 @@ class Agent:
     with (``resume``) or branch off (``fork``) a conversation; ``mints``: its id is ours to choose. ``cannot`` says why
     one of these is missing. ``options`` are the arguments for what a session chooses, such as the model.
     It is ready when it has printed something, or is alive ``ready_after_s`` after its start. One that ``shows_prompt``
-    turns bracketed paste on, or reports that it is idle, when it reads prompts.
+    turns bracketed paste on, or reports that it is idle, when it reads prompts. One that ``tells_usage`` says how many
+    tokens a turn has used.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Agent:
     prompt_args: tuple[str, ...] = ()
     ready_after_s: float = 0.05
     shows_prompt: bool = False
+    tells_usage: bool = False
     install: str = ""
     env_flags: tuple[tuple[str, str], ...] = ()
     env_read: tuple[str, ...] = ()
@@ -155,6 +157,7 @@ def load(name: str) -> Agent:
             prompt_args=tuple(found.get("prompt_args", ())),
             ready_after_s=float(found.get("ready_after_s", 3)),
             shows_prompt=found.get("shows_prompt", False),
+            tells_usage=found.get("tells_usage", False),
             install=found.get("install", ""),
             env_flags=tuple(found.get("env_flags", {}).items()),
             env_read=tuple(found.get("env_read", ())),

@@ -29,6 +29,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "explain": "Show why a session has its status, with the evidence.",
         "replay": "Play a session's recording, or export it.",
         "wait": "Wait until a session is idle, needs something, or has ended.",
+        "usage": "Show the tokens that agents have used, by day, agent, project or session.",
     },
     "Act": {
         "attach": "Enter a session's terminal; Ctrl-B D leaves it running.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from hitchpost.cli.caller import Delivering, current_folder, print_json, progress, say, terminal_size, typed_in
 from hitchpost.cli.options import FLAG, MANY, NUMBER, Option, as_click, parse
@@ -29,6 +30,11 @@ HELP = """Start AGENT (see `hitch agents`), or any program after `--`, as a sess
 hitch run claude --name auth --prompt "Fix the login test"
 hitch run claude --branch fix-auth
 hitch run -- make -j8
+hitch run claude --wait --json --prompt "Is there a test for login?"
+
+\b
+With --wait the exit code says what became of it: 0 finished, 10 it asks something,
+11 a usage limit, 12 it failed, 1 the time is up. The session stays as it is.
 """
 
 
@@ -84,6 +90,8 @@ OPTIONS = (
         metavar="FILE",
     ),
     Option("--attach", "Enter the session's terminal at once.", FLAG),
+    Option("--wait", "Wait until the prompt is dealt with, or a program has ended, and print the answer.", FLAG),
+    Option("--timeout", "With --wait: give up after this time; the session goes on.", metavar="DURATION"),
     Option("--json", "Print JSON.", FLAG, "as_json"),
 )
 
@@ -116,6 +124,8 @@ class RunOptions:
     prompt: str | None
     prompt_file: str | None
     attach: bool
+    wait: bool
+    timeout: str | None
     as_json: bool
 
 
@@ -136,8 +146,10 @@ def _apart(words: list[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def run(options: RunOptions) -> int:
-    """Returns the exit code: of the session's run with ``--attach``, else 0."""
+    """Returns the exit code: of the session's run with ``--attach``, of what became of it with ``--wait``, else 0."""
     _refuse_contradictions(options)
+    timeout_s = None if options.timeout is None else _seconds("--timeout", options.timeout)
+    began = time.time()
     home, session = open_home(), new_id()
     folder = run_folder(session_folder(home, session), 1)
     with keepers.Ahead(folder, wanted=options.runtime in base.KEPT_AT_ONCE):
@@ -154,6 +166,12 @@ def run(options: RunOptions) -> int:
             delivering=Delivering,
             new_id=lambda: session,
         )
+    if options.wait:
+        from hitchpost.cli.outcome import told
+
+        for note in notes:
+            say(note)
+        return told(home, seen, began, timeout_s=timeout_s, as_json=options.as_json)
     _show(seen, notes, as_json=options.as_json, attach=options.attach)
     if not options.attach:
         return 0
@@ -176,6 +194,12 @@ def _refuse_contradictions(options: RunOptions) -> None:
         raise UsageError(f"{' and '.join(places)} cannot be combined")
     if options.exclusive and options.share:
         raise UsageError("--exclusive and --share cannot be combined")
+    if options.wait and options.attach:
+        raise UsageError("--wait and --attach cannot be combined")
+    if options.timeout is not None and not options.wait:
+        raise UsageError("--timeout needs --wait")
+    if options.wait and options.agent is not None and options.prompt is None and options.prompt_file is None:
+        raise UsageError("--wait needs --prompt or --prompt-file: an agent without a prompt waits for one for ever")
     if options.prompt is not None and options.prompt_file is not None:
         raise UsageError("--prompt and --prompt-file cannot be combined")
 

@@ -155,17 +155,19 @@ class Dashboard(App[None]):
         self._shown: dict[str, Text] = {}
         self._ages: dict[str, str] = {}
         self._order: list[str] = []
+        # kept, because what is still under way when the app is left finds none of them on the screen
+        self.list = Rows(id="list", markup=False)
+        self._head, self._asks, self._picture = Static(id="head"), Static(id="asks"), Static(id="picture")
+        self._screen = VerticalScroll(self._picture, id="screen", can_focus=False)
+        self._filter = Input(placeholder="filter", id="filter")
+        self._foot = Foot(id="foot")
 
     def compose(self) -> ComposeResult:
         with Horizontal():
-            yield Rows(id="list", markup=False)
-            with Vertical(id="right"):
-                yield Static(id="head")
-                yield Static(id="asks")
-                with VerticalScroll(id="screen", can_focus=False):
-                    yield Static(id="picture")
-        yield Input(placeholder="filter", id="filter")
-        yield Foot(id="foot")
+            yield self.list
+            yield Vertical(self._head, self._asks, self._screen, id="right")
+        yield self._filter
+        yield self._foot
 
     def on_mount(self) -> None:
         self.list.focus()
@@ -183,10 +185,6 @@ class Dashboard(App[None]):
             with suppress(WorkerError):
                 await self._following.wait()
         await asyncio.to_thread(self.preview.close)
-
-    @property
-    def list(self) -> Rows:
-        return self.query_one("#list", Rows)
 
     @property
     def chosen(self) -> Session | None:
@@ -243,7 +241,7 @@ class Dashboard(App[None]):
                 self.list.highlighted = 1
 
     def _say(self, counts: str) -> None:
-        self.query_one("#foot", Foot).say(counts if self.sessions else EMPTY, visible(self.told_by))
+        self._foot.say(counts if self.sessions else EMPTY, visible(self.told_by))
 
     # the one that is chosen ---------------------------------------------------------------------------------------
 
@@ -252,8 +250,8 @@ class Dashboard(App[None]):
 
     def _describe(self) -> None:
         session = self.chosen
-        head, asks = self.query_one("#head", Static), self.query_one("#asks", Static)
-        self._put(head, Text() if session is None else rows.head(session), layout=False)
+        asks = self._asks
+        self._put(self._head, Text() if session is None else rows.head(session), layout=False)
         text = "" if session is None else _question(session)
         self._put(asks, Text(text))
         if (asked := _request(session)) != self._asked:
@@ -285,8 +283,8 @@ class Dashboard(App[None]):
         return True
 
     def _show_picture(self, picture: Text) -> None:
-        if self._put(self.query_one("#picture", Static), picture) and picture:
-            self.query_one("#screen", VerticalScroll).scroll_end(animate=False)
+        if self._put(self._picture, picture) and picture:
+            self._screen.scroll_end(animate=False)
 
     # keys ---------------------------------------------------------------------------------------------------------
 
@@ -381,7 +379,7 @@ class Dashboard(App[None]):
         self.push_screen(NewSession(deeds.usual_agent(self.sessions.values())), given)
 
     def action_filter(self) -> None:
-        line = self.query_one("#filter", Input)
+        line = self._filter
         line.styles.display = "block"
         line.focus()
 
@@ -396,7 +394,7 @@ class Dashboard(App[None]):
             self.list.focus()
 
     def on_key(self, event: Any) -> None:
-        line = self.query_one("#filter", Input)
+        line = self._filter
         if event.key == "escape" and (line.has_focus or line.value):
             line.value = ""
             line.styles.display = "none"

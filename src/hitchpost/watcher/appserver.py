@@ -32,7 +32,6 @@ UNHEARD = (
     "item/reasoning/summaryTextDelta",
     "item/reasoning/summaryPartAdded",
     "item/reasoning/textDelta",
-    "thread/tokenUsage/updated",
     "turn/diff/updated",
     "turn/plan/updated",
 )

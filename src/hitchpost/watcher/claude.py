@@ -25,6 +25,7 @@ from hitchpost.model.attention import (
 )
 from hitchpost.values import replace
 from hitchpost.watcher.adapter import HOOKS, OSC, SCREEN, Adapter
+from hitchpost.watcher.claude_usage import Counting
 
 FILE = "session file"
 ALLOW, DENY = "yes", "no"
@@ -59,6 +60,7 @@ class Claude(Adapter):
         self._dialog, self._shown = "", ""
         self._again: asyncio.TimerHandle | None = None
         self._has_worked = False
+        self._counting = Counting(watching.usage)
         self._over = 0
         """Which writing of its session file told of something that is over since."""
 
@@ -75,12 +77,15 @@ class Claude(Adapter):
         elif name == "Stop":
             tasks = [task for task in _objects(told.get("background_tasks")) if task.get("status") in (None, "running")]
             names = ", ".join(str(task.get("description") or task.get("command") or "") for task in tasks)
+            self.watching.answered(str(told.get("last_assistant_message") or ""))
             self.watching.put(HOOKS, DONE, background=len(tasks), message=names or first_line(told))
+            self.watching.start(self._counting.count(told))
         elif name == "StopFailure":
             text = str(told.get("last_assistant_message") or told.get("error") or "")
             kind, resets = is_limit(told, text), UNTIL.search(text)
             until = resets["text"].strip() if kind and resets else ""
             self.watching.put(HOOKS, ERROR, message=text, kind=kind, until=until)
+            self.watching.start(self._counting.count(told))
         elif name == "PermissionRequest":
             return await self._permission(told)
         return None

@@ -12,6 +12,7 @@ from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISS
 from hitchpost.watcher import codex_words as words
 from hitchpost.watcher.adapter import OSC, READY_S, SCREEN, Adapter
 from hitchpost.watcher.appserver import AppServer, NoAnswer, NotReached, Told, remove_left
+from hitchpost.watcher.codex_usage import Counting
 
 SERVER = "app-server"
 SOCKET = "codex.sock"
@@ -38,6 +39,7 @@ class Codex(Adapter):
         self._others: set[str] = set()
         self._asked: dict[str, words.Asked] = {}
         self._changes: dict[str, list[str]] = {}
+        self._counting = Counting(watching.usage)
         self._report: dict[str, Any] | None = None
         self._began = os.path.getmtime(os.path.join(watching.run_folder, wire.RUN))
         self._shown = asyncio.Event()
@@ -132,8 +134,10 @@ class Codex(Adapter):
             self._on_outcome(told.get("turn"))
         elif method == "item/started":
             self._on_item(told.get("item"))
-        elif method == "item/completed" and not self._thread.busy:
-            self.watching.start(self._count(self._thread))
+        elif method == "item/completed":
+            self._on_item_over(self._thread, told.get("item"))
+        elif method == "thread/tokenUsage/updated":
+            self._on_usage(self._thread, told.get("tokenUsage"))
         elif method == "serverRequest/resolved":
             self._asked = {name: asked for name, asked in self._asked.items() if asked.number != told.get("requestId")}
             self.on_verdict()
@@ -180,6 +184,8 @@ class Codex(Adapter):
         self._changes.clear()
         self._thread = words.Thread(str(thread["id"]), begun=bool(thread.get("preview")))
         self._others.discard(self._thread.id)
+        if not self._thread.begun:
+            self._counting.begin(self._thread.id)
         self.watching.conversation(self._thread.id, begun=self._thread.begun)
         self._on_status(thread.get("status"))
 
@@ -226,6 +232,7 @@ class Codex(Adapter):
             except NoAnswer:
                 await asyncio.sleep(TRY_EVERY_S)
                 continue
+            thread.model = str(resumed.get("model") or "")
             if words.is_over(resumed.get("thread")) and thread is self._thread and thread.busy:
                 self._await_outcome(thread)  # before we could hear of it
             return
@@ -256,6 +263,18 @@ class Codex(Adapter):
             last = turns[0] if isinstance(turns, list) and turns else {}
             self._on_outcome(last if words.is_newer(last, self._began) else {})
 
+    def _on_item_over(self, thread: words.Thread, item: Any) -> None:
+        if isinstance(item, dict) and item.get("type") == "agentMessage":
+            thread.said = str(item.get("text") or "")
+        if not thread.busy:
+            self.watching.start(self._count(thread))
+
+    def _on_usage(self, thread: words.Thread, told: Any) -> None:
+        """Also told when a conversation is opened, and of a turn that was over before we could hear of it."""
+        self._counting.hear(thread.id, told, busy=thread.busy)
+        if not thread.busy:
+            self.watching.start(self._counting.count(thread.id, thread.model))
+
     def _on_outcome(self, turn: Any) -> None:
         """How the last turn has ended."""
         thread = self._thread
@@ -263,13 +282,16 @@ class Codex(Adapter):
         if thread is None:
             return
         thread.busy, thread.heard = False, True
+        self.watching.start(self._counting.count(thread.id, thread.model))
         self._asked.clear()
         self._changes.clear()
         if turn.get("status") == "failed":
             failure = words.failure(turn.get("error"))
             self._say(ERROR, failure.text, kind=LIMIT if failure.is_limit else "", until=failure.until)
         elif turn.get("status") == "completed":
-            self._say(DONE, words.last_words(turn))
+            said = words.last_answer(turn) or thread.said
+            self.watching.answered(said)
+            self._say(DONE, words.first_line(said))
             self.watching.start(self._count(thread))
         else:
             self._say(IDLE)

@@ -41,6 +41,9 @@ class Thread:
     heard: bool = False
     waits_for: str = ""
     settling: bool = False
+    model: str = ""
+    said: str = ""
+    """Its last answer, as far as it was heard."""
 
 
 @dataclass(slots=True)
@@ -157,7 +160,11 @@ def is_newer(turn: Any, moment: float) -> bool:
     return isinstance(ended, (int, float)) and ended >= moment
 
 
-def last_words(turn: dict[str, Any]) -> str:
-    """The first line of what the agent said last."""
+def last_answer(turn: dict[str, Any]) -> str:
+    """What the agent said last; empty when the turn is told without its items."""
     items = [item for item in turn.get("items") or () if isinstance(item, dict) and item.get("type") == "agentMessage"]
-    return str(items[-1].get("text") or "").strip().split("\n")[0] if items else ""
+    return str(items[-1].get("text") or "") if items else ""
+
+
+def first_line(text: str) -> str:
+    return text.strip().split("\n")[0]

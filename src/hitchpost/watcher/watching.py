@@ -13,6 +13,7 @@ from hitchpost.agents.prepare import is_conversation_id
 from hitchpost.errors import FAILURES, HitchpostError
 from hitchpost.model import attention
 from hitchpost.model.attention import DELIVERED_S, LIMIT, WORKING, Evidence
+from hitchpost.store.answers import write_answer
 from hitchpost.store.session import Session
 from hitchpost.values import asdict, replace
 from hitchpost.watcher.adapter import OSC, Adapter
@@ -20,6 +21,7 @@ from hitchpost.watcher.limits import ends_at
 from hitchpost.watcher.link import KeeperLink
 from hitchpost.watcher.screen import LogScreen
 from hitchpost.watcher.titles import LogTitle
+from hitchpost.watcher.usage import Usage
 
 OUTPUT_EVERY_S = 0.1
 """How often an adapter hears of output that goes on and on."""
@@ -39,6 +41,7 @@ class Watching:
         self.agent, self.run_folder, self.link = agent, run_folder, link
         self.session_folder = os.path.dirname(os.path.dirname(run_folder))
         self.run_number = int(os.path.basename(run_folder))
+        self.usage = Usage(self.session_folder, self.run_number)
         self.evidence: dict[str, Evidence] = {}
         self.screen, self.title = LogScreen(run_folder), LogTitle(run_folder)
         self.seq = 0
@@ -215,6 +218,13 @@ class Watching:
                 chosen = session.record().conversation_id if conversation_id == "" else conversation_id
                 if chosen or conversation_id is None:
                     session.set_conversation(chosen, begun=begun, run=self.run_number)
+        except FAILURES as error:
+            self._note(error)
+
+    def answered(self, text: str) -> None:
+        """Keep the agent's last answer, whole. Said before the turn's end is: who hears of that finds it."""
+        try:
+            write_answer(self.run_folder, text)
         except FAILURES as error:
             self._note(error)
 

@@ -28,6 +28,7 @@ from hitchpost.hub.http.routes import (
     session_views,
     sessions,
     signing_in,
+    usage,
     workspaces,
 )
 from hitchpost.hub.http.routes import hub as hub_itself
@@ -62,6 +63,7 @@ ROUTERS = (
     notifications.router,
     replay.router,
     finish.router,
+    usage.router,
     ws.router,
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,6 +14,8 @@ import hitchpost
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.permissions import visible_to
+from hitchpost.model.usage import COUNTS, Turn, summed
+from hitchpost.ops.views.usage import BY, turns
 
 
 class Metrics:
@@ -20,12 +23,14 @@ class Metrics:
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
+        self.since = datetime.now(UTC)
         self.clients = 0
         self.sent_bytes = 0
 
-    def text(self, grant: Grant) -> bytes:
+    async def text(self, grant: Grant) -> bytes:
+        used = await self.hub.do(lambda: turns(self.hub.home, self.since, grant.sessions))
         registry = CollectorRegistry()
-        registry.register(Scrape(self, grant))
+        registry.register(Scrape(self, grant, used))
         return generate_latest(registry)
 
     def collect(self, grant: Grant) -> Iterator[Metric]:
@@ -47,6 +52,15 @@ class Metrics:
         info.add_metric([hitchpost.__version__], 1)
         yield info
 
+    def tokens(self, used: list[Turn]) -> Iterator[Metric]:
+        tokens = CounterMetricFamily(
+            "hitchpost_tokens", "Tokens used since the hub started, as agents tell them.", labels=["agent", "kind"]
+        )
+        for one in summed(used, BY["agent"]):
+            for kind in COUNTS:
+                tokens.add_metric([one.key, kind], getattr(one.tokens, kind))
+        yield tokens
+
     def _for_all(self) -> Iterator[Metric]:
         """What is counted for all sessions together."""
         yield GaugeMetricFamily("hitchpost_ws_clients", "WebSocket connections.", self.clients)
@@ -64,8 +78,9 @@ class Metrics:
 class Scrape:
     """A collection for one caller."""
 
-    def __init__(self, metrics: Metrics, grant: Grant) -> None:
-        self.metrics, self.grant = metrics, grant
+    def __init__(self, metrics: Metrics, grant: Grant, used: list[Turn]) -> None:
+        self.metrics, self.grant, self.used = metrics, grant, used
 
     def collect(self) -> Iterator[Metric]:
-        return self.metrics.collect(self.grant)
+        yield from self.metrics.collect(self.grant)
+        yield from self.metrics.tokens(self.used)

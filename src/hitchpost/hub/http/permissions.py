@@ -35,6 +35,7 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("GET", "/api/health"): Need.SIGNED_IN,
     ("GET", "/api/status"): Need.SIGNED_IN,
     ("GET", "/metrics"): Need.SIGNED_IN,
+    ("GET", "/api/usage"): Need.SIGNED_IN,
     ("GET", "/api/agents"): Need.SIGNED_IN,
     ("GET", "/api/sessions"): Need.SIGNED_IN,
     ("GET", "/api/sessions/export"): Need.SIGNED_IN,

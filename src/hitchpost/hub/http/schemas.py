@@ -251,6 +251,26 @@ class Status(BaseModel):
     sessions: list[Session]
 
 
+class UsageSum(BaseModel):
+    """Tokens of some turns. ``cost_usd`` is null when no agent has told it; ``key`` is a day, an agent …"""
+
+    key: str
+    turns: int
+    input: int
+    cached: int
+    cache_write: int
+    output: int
+    cost_usd: float | None
+    total: int
+
+
+class Usage(BaseModel):
+    by: str
+    since: str
+    sums: list[UsageSum]
+    total: UsageSum
+
+
 class StoryLine(BaseModel):
     model_config = ConfigDict(extra="allow")
     at: str

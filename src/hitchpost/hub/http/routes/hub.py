@@ -57,7 +57,7 @@ async def status(hub: TheHub, grant: CallersGrant, views: Views) -> dict[str, An
 @router.get("/metrics", response_class=PlainTextResponse)
 async def scrape(hub: TheHub, grant: CallersGrant, metrics: Annotated[Metrics, Depends(metrics_of)]) -> Response:
     await hub.registry.refresh()
-    return Response(metrics.text(grant), media_type=PROMETHEUS)
+    return Response(await metrics.text(grant), media_type=PROMETHEUS)
 
 
 def health_of(hub: Hub, grant: Grant) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""What ``--wait`` prints, and its exit code."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from hitchpost.cli.caller import print_json, say
+from hitchpost.cli.common import session_json
+from hitchpost.cli.wait import words
+from hitchpost.ops.views.observe import Observation
+from hitchpost.ops.views.outcome import Outcome, wait_for_outcome
+from hitchpost.text import visible
+from hitchpost.values import asdict
+
+
+def told(home: str, seen: Observation, began: float, *, timeout_s: float | None, as_json: bool) -> int:
+    """Wait for what becomes of a session that was begun at ``began``, say it, and return the exit code."""
+    found = wait_for_outcome(home, seen, datetime.fromtimestamp(began, UTC), timeout_s=timeout_s)
+    if as_json:
+        print_json({**shape(found), "session": session_json(found.seen)})
+        return found.exit_code
+    if found.answer:
+        click.echo(visible(found.answer, keep_newlines=True))
+    say(f"{visible(found.seen.record.name)}: {found.word} ({visible(words(found.seen))})")
+    return found.exit_code
+
+
+def shape(found: Outcome) -> dict[str, Any]:
+    return {
+        "outcome": found.word,
+        "answer": found.answer,
+        "usage": None if found.used is None else {**asdict(found.used), "total": found.used.total},
+    }

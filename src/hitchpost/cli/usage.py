@@ -1,0 +1,57 @@
+"""``hitch usage``."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import click
+
+from hitchpost.cli.common import complete_sessions, json_option, print_json
+from hitchpost.errors import UsageError
+from hitchpost.model.durations import seconds_of
+from hitchpost.model.usage import Sum
+from hitchpost.ops.views.find import find
+from hitchpost.ops.views.usage import BY, USUAL_DAYS, days_ago, shape, total, used
+from hitchpost.store.home import open_home
+from hitchpost.text import table, visible
+
+
+@click.command("usage")
+@click.argument("session", required=False, shell_complete=complete_sessions)
+@click.option("--by", type=click.Choice(list(BY)), default="day", show_default=True, help="What to sum by.")
+@click.option("--since", metavar="WHEN", help=f"A day, or how long ago, such as 7d. Default: {USUAL_DAYS} days.")
+@json_option
+def command(session: str | None, by: str, since: str | None, as_json: bool) -> None:
+    """Show the tokens that agents have used, and their cost where an agent tells it.
+
+    Claude Code and Codex tell what they use; other agents are not counted. Input was read anew,
+    cached came from the provider's cache. What a session used is kept when the session is deleted.
+    """
+    home = open_home(create=False)
+    sessions = None if session is None else frozenset((find(home, session).record.id,))
+    begin = days_ago(USUAL_DAYS) if since is None else _moment(since)
+    found = used(home, by, since=begin, sessions=sessions)
+    if as_json:
+        print_json({"by": by, "since": begin.isoformat(), "sums": [*map(shape, found)], "total": shape(total(found))})
+    elif not found:
+        click.echo(f"no agent has told of anything that it used since {begin.date().isoformat()}")
+    else:
+        head = (by.upper(), "TURNS", "INPUT", "CACHED", "OUTPUT", "COST")
+        lines = [_row(one) for one in found] + ([_row(total(found))] if len(found) > 1 else [])
+        click.echo("\n".join(table([head, *lines])))
+
+
+def _row(one: Sum) -> tuple[str, ...]:
+    tokens = one.tokens
+    cost = "-" if tokens.cost_usd is None else f"${tokens.cost_usd:.2f}"
+    counts = (one.turns, tokens.input + tokens.cache_write, tokens.cached, tokens.output)
+    return (visible(one.key) or "-", *(f"{count:,}" for count in counts), cost)
+
+
+def _moment(text: str) -> datetime:
+    if (seconds := seconds_of(text)) is not None:
+        return datetime.now().astimezone() - timedelta(seconds=seconds)
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        raise UsageError(f"expected a day such as 2026-11-18, or 7d or 12h, but got {visible(text[:80])!r}") from None
