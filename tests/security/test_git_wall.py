@@ -40,7 +40,7 @@ class Attack:
         return "".join(f"git config {name} 'touch {self.canary}; cat'; " for name in PROGRAMS)
 
     def settings(self) -> str:
-        return f'[core]\\n fsmonitor = touch {self.canary}\\n[filter \\"x\\"]\\n clean = touch {self.canary}; cat\\n'
+        return f'[core]\\n fsmonitor = touch {self.canary}\\n[filter "x"]\\n clean = touch {self.canary}; cat\\n'
 
     def run(self, script: str, *words: str, cwd: Path | None = None) -> Truth:
         """A session whose agent has done all that ``script`` says, and still runs."""
