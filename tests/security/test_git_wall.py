@@ -397,10 +397,13 @@ def test_a_session_that_moves_to_another_repository_takes_no_commits_there(attac
     other = Repo(attack.repo.path.parent / "other")
     attack.repo.git("init", "-q", other.path)
     other.commit("README", "another\n")
-    attack.on_branch("[ -e moved ] || { echo one > one; git add one; git commit -qm one; }")
+    dev, _ = attack.on_branch("echo one > one; git add one; git commit -qm one")
     (other.path / "moved").touch()
     attack.hitch("restart", "dev", "--workspace", other.path)
-    assert attack.repo.git("log", "-1", "--format=%s", "fix") == "one"
+    eventually(lambda: b"planted\r\n" in dev.output(2), what="a commit there")
+    attack.hitch("stop", "dev")
+    assert attack.repo.git("log", "--format=%s", "fix") == "one\nchange README"
+    assert other.git("log", "--format=%s") == "one\nchange README"
     assert "moved" in attack.hitch("diff", "dev", "--stat").out
     assert other.git("for-each-ref", "--format=%(refname)") == "refs/heads/main"
     assert attack.hitch("workspace", "show", "fix").out.count("clean") == 1
