@@ -93,6 +93,19 @@ export interface Changes {
   snooze_s?: number | null;
 }
 
+export interface Chat {
+  lines: ChatLine[];
+  next: number;
+}
+
+/** `type` is user, agent, thought, tool, plan, permission, answer, turn or notice. A message comes in parts. */
+export interface ChatLine {
+  at: string;
+  run: number;
+  type: string;
+  [field: string]: unknown;
+}
+
 export interface Code {
   url: string;
   launch_url: string;

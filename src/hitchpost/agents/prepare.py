@@ -21,6 +21,7 @@ WATCHED_ENV = ("HOME", "PATH", "LANG", "LC_ALL", "XDG_CONFIG_HOME", "HITCHPOST_C
 """What every watcher has of the run's environment."""
 LONGEST_ID = 128
 INJECTORS = {
+    "acp": "hitchpost.agents.acp",
     "claude": "hitchpost.agents.claude",
     "codex": "hitchpost.agents.codex",
     "copilot": "hitchpost.agents.copilot",

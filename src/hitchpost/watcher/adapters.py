@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 ADAPTERS = {
     "rules": "hitchpost.watcher.adapter:Adapter",
     "lines": "hitchpost.watcher.lines:Lines",
+    "acp": "hitchpost.watcher.acp:Acp",
     "aider": "hitchpost.watcher.aider:Aider",
     "copilot": "hitchpost.watcher.copilot:Copilot",
     "claude": "hitchpost.watcher.claude:Claude",

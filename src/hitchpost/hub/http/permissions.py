@@ -45,6 +45,7 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("GET", f"{SESSION}/story"): Need.LOOK,
     ("GET", f"{SESSION}/runs"): Need.LOOK,
     ("GET", f"{SESSION}/screen"): Need.LOOK,
+    ("GET", f"{SESSION}/chat"): Need.LOOK,
     ("GET", f"{SESSION}/recording"): Need.LOOK,
     ("GET", f"{SESSION}/replay"): Need.LOOK,
     ("GET", f"{SESSION}/replay/part"): Need.LOOK,

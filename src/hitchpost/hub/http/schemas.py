@@ -283,6 +283,20 @@ class Run(BaseModel):
     state: str
 
 
+class ChatLine(BaseModel):
+    """``type`` is user, agent, thought, tool, plan, permission, answer, turn or notice. A message comes in parts."""
+
+    model_config = ConfigDict(extra="allow")
+    at: str
+    run: int
+    type: str
+
+
+class Chat(BaseModel):
+    lines: list[ChatLine]
+    next: int
+
+
 class Screen(BaseModel):
     text: str
     offset: int

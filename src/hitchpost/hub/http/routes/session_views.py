@@ -6,12 +6,13 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
 from hitchpost import wire
+from hitchpost.acp import chat
 from hitchpost.hub.http import schemas
 from hitchpost.hub.http.depends import PathSession, TheHub
 from hitchpost.hub.http.permissions import SESSION
@@ -64,6 +65,13 @@ async def get_screen(hub: TheHub, session: PathSession) -> dict[str, Any]:
     folder = os.path.join(session.observation.run_folder, wire.OUTPUT)
     end = (await hub.do(output.bounds, folder))[1]
     return {"text": await hub.screens.text(folder, end), "offset": end}
+
+
+@router.get(f"{SESSION}/chat", response_model=schemas.Chat)
+async def get_chat(hub: TheHub, session: PathSession, start: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
+    """A part of what was said over ACP, from the byte ``start`` on; ``next`` is where the next part begins."""
+    lines, end = await hub.do(chat.read, session.observation.folder, start)
+    return {"lines": readable(lines), "next": end}
 
 
 @router.get(f"{SESSION}/recording", response_class=Asciicast)

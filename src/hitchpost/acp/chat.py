@@ -1,0 +1,75 @@
+"""``chat.jsonl`` of a session: what was said, asked and done in its conversation, one JSON line each, oldest first.
+
+It is a session's and not a run's: a conversation goes on in the next run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from hitchpost import lightjson
+from hitchpost.store import files
+
+CHAT = "chat.jsonl"
+MOST_BYTES = 64 << 20
+"""What comes behind these is shown in the terminal, and not kept."""
+LONGEST_TEXT = 1 << 20
+PART_BYTES = 1 << 20
+
+
+class Chat:
+    """Written by one process, the client of the agent."""
+
+    def __init__(self, session_folder: str, run: int) -> None:
+        self._path, self._run = os.path.join(session_folder, CHAT), run
+        self._size = _size(self._path)
+
+    @property
+    def is_empty(self) -> bool:
+        return self._size == 0
+
+    def add(self, kind: str, **details: Any) -> None:
+        if self._size > MOST_BYTES:
+            return
+        line = lightjson.dumps({"at": files.stamp(), "run": self._run, "type": kind, **_cut(details)})
+        files.append_line(self._path, line, durable=False)
+        self._size += len(line) + 1
+
+
+def read(session_folder: str, start: int = 0) -> tuple[list[dict[str, Any]], int]:
+    """The lines from the byte ``start`` on, a part of them where there are many, and where the next part begins."""
+    path = os.path.join(session_folder, CHAT)
+    try:
+        fd = files.open_file(path)
+    except files.NoFile:
+        return [], 0
+    try:
+        text = os.pread(fd, PART_BYTES + LONGEST_TEXT * 8, start)
+    finally:
+        os.close(fd)
+    end = text.find(b"\n", PART_BYTES) if len(text) > PART_BYTES else text.rfind(b"\n")
+    text = text[: end + 1]
+    return list(_lines(text)), start + len(text)
+
+
+def _lines(text: bytes) -> Iterator[dict[str, Any]]:
+    for line in text.splitlines():
+        try:
+            found = lightjson.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict) and isinstance(found.get("type"), str):
+            yield found
+
+
+def _cut(details: dict[str, Any]) -> dict[str, Any]:
+    return {name: item[:LONGEST_TEXT] if isinstance(item, str) else item for name, item in details.items()}
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path, follow_symlinks=False).st_size
+    except FileNotFoundError:
+        return 0

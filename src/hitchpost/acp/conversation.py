@@ -1,0 +1,292 @@
+"""A conversation with an agent over ACP: prompts one after the other, permissions, and how each turn has ended.
+
+Nothing here knows pipes or terminals: ``Listener`` is told what happens, and ``ask`` reaches the agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, WORKING
+
+PROTOCOL = 1
+ME = {"name": "hitchpost", "title": "Hitchpost", "version": "1"}
+CAN = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
+"""Agents read and write files by themselves, as they do in a terminal."""
+WORDS = {"allow_once": "yes", "allow_always": "always", "reject_once": "no", "reject_always": "never"}
+"""What an answer is called everywhere in Hitchpost, by the kind of option."""
+LIMITS = ("usage limit", "rate limit", "rate_limit", "limit reached", "quota", "429")
+ENDINGS = {
+    "max_tokens": "the answer became too long",
+    "max_turn_requests": "the turn took too many steps",
+    "refusal": "the model refuses to answer",
+}
+MOST_QUEUED = 20
+Json = dict[str, Any]
+
+
+class AskFailed(Exception):
+    """Raised by ``ask`` when the agent answers a request with an error, or is gone."""
+
+
+class Listener(Protocol):
+    def on_state(self, state: str, kind: str = "", message: str = "", asked: Asked | None = None) -> None: ...
+    def on_conversation(self, conversation: str, *, begun: bool) -> None: ...
+    def on_said(self, kind: str, details: Json) -> None: ...
+    def on_answer(self, text: str) -> None: ...
+    def on_used(self, usage: Json) -> None: ...
+
+
+@dataclass(slots=True)
+class Asked:
+    """A permission that the agent waits for. ``options`` has the id of each answer by its word."""
+
+    number: str
+    text: str
+    options: dict[str, str]
+    names: dict[str, str]
+    decision: asyncio.Future[str | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What is odd about an agent. ``errors`` begin a message that tells of an error, though the turn "has ended".
+
+    ``refuses_first``: a cancel while it asks would spoil the conversation. What it asks is refused before.
+    """
+
+    errors: tuple[str, ...] = ()
+    refuses_first: bool = False
+
+
+class Conversation:
+    def __init__(self, ask: Callable[[str, Json], Awaitable[Json]], tell: Any, listener: Listener, ways: Ways) -> None:
+        self._ask, self._tell, self._listener, self._ways = ask, tell, listener, ways
+        self.id = ""
+        self.how = ""
+        """How it was begun, for people: empty for a new one."""
+        self.has_image = False
+        self._queue: deque[str] = deque()
+        self._asked: dict[str, Asked] = {}
+        self._numbers = 0
+        self._replaying = False
+        self._said = ""
+        self._turn: asyncio.Task[None] | None = None
+        self._is_cancelled = False
+
+    # its beginning ------------------------------------------------------------------------------------------------
+
+    async def begin(self, folder: str, before: str) -> None:
+        """Go on with the conversation ``before``, by whatever way it has, else begin one. Raises ``AskFailed``."""
+        greeting = {"protocolVersion": PROTOCOL, "clientCapabilities": CAN, "clientInfo": ME}
+        can = _object((await self._ask("initialize", greeting)).get("agentCapabilities"))
+        self.has_image = _object(can.get("promptCapabilities")).get("image") is True
+        place: Json = {"cwd": folder, "mcpServers": []}
+        ways = []
+        if "resume" in _object(can.get("sessionCapabilities")):
+            ways.append("session/resume")
+        if can.get("loadSession") is True:
+            ways.append("session/load")
+        if before:
+            self.how = await self._come_back(ways, before, place)
+        if not self.id:
+            self.id = str((await self._ask("session/new", place)).get("sessionId") or "")
+        self._listener.on_conversation(self.id, begun=self.id == before)
+        self._listener.on_state(IDLE)
+
+    async def _come_back(self, ways: list[str], before: str, place: Json) -> str:
+        """What to say of it. What ``session/load`` tells again was said before, and is not said twice."""
+        why = "the agent has no way to resume one"
+        for way in ways:
+            self._replaying = True
+            try:
+                await self._ask(way, {**place, "sessionId": before})
+            except AskFailed as error:
+                why = str(error)
+                continue
+            finally:
+                self._replaying = False
+            self.id = before
+            return f"it goes on with its conversation ({way})"
+        return f"its conversation cannot be resumed: {why}; it begins another one"
+
+    # prompts ------------------------------------------------------------------------------------------------------
+
+    def prompt(self, text: str) -> bool:
+        """Give it a prompt, now or when it is done with those before. False when too many wait."""
+        if len(self._queue) >= MOST_QUEUED:
+            return False
+        self._queue.append(text)
+        if self._turn is None or self._turn.done():
+            self._turn = asyncio.get_running_loop().create_task(self._work())
+        return True
+
+    async def _work(self) -> None:
+        while self._queue:
+            await self._take_turn(self._queue.popleft())
+
+    async def _take_turn(self, text: str) -> None:
+        self._said, self._is_cancelled = "", False
+        self._listener.on_said("user", {"text": text})
+        self._listener.on_conversation(self.id, begun=True)
+        self._listener.on_state(WORKING)
+        try:
+            done = await self._ask("session/prompt", {"sessionId": self.id, "prompt": [{"type": "text", "text": text}]})
+        except AskFailed as error:
+            self._end(ERROR, str(error))
+            return
+        if usage := _object(done.get("usage")):
+            self._listener.on_used(usage)
+        reason = str(done.get("stopReason") or "end_turn")
+        if self._is_cancelled or reason == "cancelled":
+            self._end(IDLE, "")
+        elif reason in ENDINGS:
+            self._end(ERROR, ENDINGS[reason])
+        elif told := self._told_error():
+            self._end(ERROR, told)
+        else:
+            self._end(DONE, self._said.strip().split("\n")[0])
+
+    def _told_error(self) -> str:
+        """Some agents end a turn as if all were well, and say in their message that it was not."""
+        message = self._said.strip()
+        return message if any(message.startswith(begin) for begin in self._ways.errors) else ""
+
+    def _end(self, state: str, message: str) -> None:
+        self._forget_asked()
+        kind = LIMIT if state == ERROR and any(word in message.lower() for word in LIMITS) else ""
+        if state == DONE:
+            self._listener.on_answer(self._said)
+        self._listener.on_said("turn", {"state": state, "kind": kind, "message": message})
+        self._listener.on_state(state, kind, message)
+
+    async def cancel(self) -> bool:
+        """Interrupt it, and forget what waits. False when it does nothing."""
+        if self._turn is None or self._turn.done():
+            return False
+        self._queue.clear()
+        self._is_cancelled = True
+        for asked in list(self._asked.values()):
+            refusal = asked.options.get("no") if self._ways.refuses_first else None
+            if not asked.decision.done():
+                asked.decision.set_result(refusal)
+        await self._tell("session/cancel", {"sessionId": self.id})
+        return True
+
+    # what the agent tells and asks ----------------------------------------------------------------------------------
+
+    def hear(self, method: str, params: Json) -> Awaitable[Json] | Json | None:
+        """A request or notification of the agent's. None for one that nobody here knows."""
+        if method == "session/update":
+            self._on_update(_object(params.get("update")))
+            return {}
+        if method == "session/request_permission":
+            return self._on_permission(params)
+        return None
+
+    def _on_update(self, update: Json) -> None:
+        kind = str(update.get("sessionUpdate") or "")
+        if self._replaying:
+            return
+        if kind in ("agent_message_chunk", "agent_thought_chunk"):
+            text = str(_object(update.get("content")).get("text") or "")
+            if kind == "agent_message_chunk":
+                self._said += text
+            self._listener.on_said("agent" if kind == "agent_message_chunk" else "thought", {"text": text})
+        elif kind in ("tool_call", "tool_call_update"):
+            self._listener.on_said("tool", _tool(update))
+        elif kind == "plan":
+            self._listener.on_said("plan", {"entries": _entries(update.get("entries"))})
+
+    async def _on_permission(self, params: Json) -> Json:
+        tool = _object(params.get("toolCall"))
+        options = [option for option in params.get("options") or () if isinstance(option, dict)]
+        words = {_word(option): str(option.get("optionId")) for option in options}
+        names = {_word(option): str(option.get("name") or "") for option in options}
+        self._numbers += 1
+        asked = Asked(f"{self._numbers}", _title(tool), words, names)
+        self._asked[asked.number] = asked
+        details = {"request": asked.number, "tool": str(tool.get("toolCallId") or ""), "text": asked.text}
+        self._listener.on_said("permission", {**details, "options": names})
+        self._tell_asked()
+        try:
+            chosen = await asked.decision
+        finally:
+            self._asked.pop(asked.number, None)
+        if chosen is None:
+            return {"outcome": {"outcome": "cancelled"}}
+        return {"outcome": {"outcome": "selected", "optionId": chosen}}
+
+    def _tell_asked(self) -> None:
+        first = next((asked for asked in self._asked.values() if not asked.decision.done()), None)
+        if first is not None:
+            self._listener.on_state(BLOCKED, PERMISSION, first.text, first)
+
+    def answer(self, number: str, word: str) -> str:
+        """Answer what it asks. Why not, if so."""
+        asked = self._asked.get(number)
+        if asked is None or asked.decision.done():
+            return "nothing is asked that can be answered here, or it was answered already"
+        if word not in asked.options:
+            return f"expected {' or '.join(asked.options)}, but got {word}"
+        asked.decision.set_result(asked.options[word])
+        self._listener.on_said("answer", {"request": number, "choice": word})
+        self._listener.on_state(WORKING)
+        self._tell_asked()
+        return ""
+
+    def _forget_asked(self) -> None:
+        for asked in self._asked.values():
+            if not asked.decision.done():
+                asked.decision.set_result(None)
+
+
+def _word(option: Json) -> str:
+    return WORDS.get(str(option.get("kind")), str(option.get("name") or option.get("optionId") or ""))
+
+
+def _title(tool: Json) -> str:
+    """What a permission is about: the command itself, where there is one."""
+    given = _object(tool.get("rawInput"))
+    command = given.get("command")
+    if isinstance(command, list):
+        command = " ".join(map(str, command))
+    title = str(tool.get("title") or tool.get("kind") or "")
+    return str(command) if command else title
+
+
+def _tool(update: Json) -> Json:
+    """One step of a tool: what it is, how it stands, and what it shows."""
+    found: Json = {"id": str(update.get("toolCallId") or "")}
+    for name in ("title", "kind", "status"):
+        if isinstance(update.get(name), str):
+            found[name] = update[name]
+    texts, diffs = [], []
+    for part in update.get("content") or ():
+        if not isinstance(part, dict):
+            continue
+        if part.get("type") == "diff":
+            diffs.append({name: str(part.get(key) or "") for name, key in DIFF.items()})
+        elif text := _object(part.get("content")).get("text"):
+            texts.append(str(text))
+    if texts:
+        found["output"] = "\n".join(texts)
+    if diffs:
+        found["diffs"] = diffs
+    return found
+
+
+DIFF = {"path": "path", "old": "oldText", "new": "newText"}
+
+
+def _entries(found: Any) -> list[Json]:
+    entries = [entry for entry in found or () if isinstance(entry, dict)] if isinstance(found, list) else []
+    return [{"text": str(entry.get("content") or ""), "status": str(entry.get("status") or "")} for entry in entries]
+
+
+def _object(found: Any) -> Json:
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,250 @@
+"""A conversation over ACP, with an agent of the test's own at the other end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from hitchpost.acp.conversation import Asked, AskFailed, Conversation, Json, Ways
+
+ALL: Json = {"agentCapabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}}}}
+Answers = dict[str, Callable[["Agent", Json], Awaitable[Json]]]
+
+
+class Agent:
+    """Answers requests as a test wants it, and remembers what the conversation has told."""
+
+    def __init__(self, ways: Ways = Ways(), **answers: Any) -> None:  # noqa: B008
+        self.answers, self.asked, self.told = answers, [], []  # type: ignore[var-annotated]
+        self.states: list[tuple[str, str, str]] = []
+        self.request: Asked | None = None
+        self.is_asked = asyncio.Event()
+        self.said: list[tuple[str, Json]] = []
+        self.answer = ""
+        self.conversation = Conversation(self.ask, self.tell, self, ways)
+
+    async def ask(self, method: str, params: Json) -> Json:
+        self.asked.append((method, params))
+        answer = self.answers.get(method.replace("session/", ""), {"sessionId": "new"})
+        if isinstance(answer, Exception):
+            raise answer
+        return await answer(self) if callable(answer) else answer
+
+    async def tell(self, method: str, params: Json) -> None:
+        self.told.append((method, params))
+
+    def on_state(self, state: str, kind: str = "", message: str = "", asked: Asked | None = None) -> None:
+        self.states.append((state, kind, message))
+        self.request = asked
+        if asked is not None:
+            self.is_asked.set()
+
+    def on_conversation(self, conversation: str, *, begun: bool) -> None:
+        self.begun = (conversation, begun)
+
+    def on_said(self, kind: str, details: Json) -> None:
+        self.said.append((kind, details))
+
+    def on_answer(self, text: str) -> None:
+        self.answer = text
+
+    def on_used(self, usage: Json) -> None:
+        self.used = usage
+
+    def update(self, word: str, **more: Any) -> None:
+        self.conversation.hear("session/update", {"update": {"sessionUpdate": word, **more}})
+
+    def says(self, text: str) -> None:
+        self.update("agent_message_chunk", content={"type": "text", "text": text})
+
+    async def asks(self, **tool: Any) -> Json:
+        options = [
+            {"optionId": "once", "name": "Allow once", "kind": "allow_once"},
+            {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+        ]
+        found = self.conversation.hear("session/request_permission", {"toolCall": tool, "options": options})
+        assert found is not None
+        assert not isinstance(found, dict)
+        return await found
+
+    async def turn(self, text: str = "go") -> None:
+        assert self.conversation.prompt(text)
+        assert self.conversation._turn is not None
+        await self.conversation._turn
+
+
+@pytest.mark.parametrize(
+    ("can", "refused", "way", "begun"),
+    [
+        (ALL, (), "session/resume", True),
+        (ALL, ("resume",), "session/load", True),
+        ({"agentCapabilities": {"loadSession": True}}, (), "session/load", True),
+        (ALL, ("resume", "load"), "it begins another one", False),
+        ({}, (), "the agent has no way to resume one; it begins another one", False),
+    ],
+)
+def test_a_conversation_goes_on_by_the_best_way_or_is_said_to_be_another(
+    can: Json, refused: tuple[str, ...], way: str, begun: bool
+) -> None:
+    async def scene() -> Agent:
+        agent = Agent(initialize=can, **dict[str, Any]({name: AskFailed("no such one") for name in refused}))
+        await agent.conversation.begin("/place", "old")
+        return agent
+
+    agent = asyncio.run(scene())
+    assert way in agent.conversation.how
+    assert agent.begun == ("old" if begun else "new", begun)
+    assert agent.states == [("idle", "", "")]
+
+
+def test_what_a_load_tells_again_is_not_said_twice() -> None:
+    async def load(agent: Agent) -> Json:
+        agent.says("said long ago")
+        return {}
+
+    async def scene() -> Agent:
+        agent = Agent(initialize={"agentCapabilities": {"loadSession": True}}, load=load)
+        await agent.conversation.begin("/place", "old")
+        agent.says("new")
+        return agent
+
+    assert [details["text"] for _, details in asyncio.run(scene()).said] == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "states"),
+    [
+        ({"stopReason": "end_turn"}, [("done", "", "well")]),
+        ({"stopReason": "cancelled"}, [("idle", "", "")]),
+        ({"stopReason": "refusal"}, [("error", "", "the model refuses to answer")]),
+        (AskFailed("API error: out of order"), [("error", "", "API error: out of order")]),
+        (AskFailed("usage limit, try again at 18:30"), [("error", "limit", "usage limit, try again at 18:30")]),
+    ],
+)
+def test_how_a_turn_ends(answer: Any, states: list[tuple[str, str, str]]) -> None:
+    async def prompt(agent: Agent) -> Json:
+        agent.says("well\n")
+        agent.says("done")
+        if isinstance(answer, Exception):
+            raise answer
+        found: Json = answer
+        return found
+
+    async def scene() -> Agent:
+        agent = Agent(prompt=prompt)
+        await agent.turn()
+        return agent
+
+    agent = asyncio.run(scene())
+    assert agent.states == [("working", "", ""), *states]
+    assert agent.answer == ("well\ndone" if states[0][0] == "done" else "")
+
+
+def test_an_end_that_tells_of_an_error_is_not_believed() -> None:
+    async def prompt(agent: Agent) -> Json:
+        agent.says("Ran into this error: 429 too many requests")
+        return {"stopReason": "end_turn"}
+
+    async def scene() -> Agent:
+        agent = Agent(Ways(errors=("Ran into this error",)), prompt=prompt)
+        await agent.turn()
+        return agent
+
+    assert asyncio.run(scene()).states[-1] == ("error", "limit", "Ran into this error: 429 too many requests")
+
+
+def test_a_permission_counts_once_and_by_its_word() -> None:
+    answers: list[Any] = []
+
+    async def prompt(agent: Agent) -> Json:
+        answers.append(await agent.asks(toolCallId="t", title="bash", rawInput={"command": "touch q"}))
+        return {"stopReason": "end_turn"}
+
+    async def scene() -> Agent:
+        agent = Agent(prompt=prompt)
+        turn = asyncio.ensure_future(agent.turn())
+        await agent.is_asked.wait()
+        assert agent.request is not None
+        number = agent.request.number
+        assert agent.states[-1] == ("blocked", "permission", "touch q")
+        assert "expected yes or no" in agent.conversation.answer(number, "maybe")
+        assert agent.conversation.answer(number, "yes") == ""
+        assert "answered already" in agent.conversation.answer(number, "no")
+        await turn
+        return agent
+
+    agent = asyncio.run(scene())
+    assert answers == [{"outcome": {"outcome": "selected", "optionId": "once"}}]
+    assert [state for state, _, _ in agent.states] == ["working", "blocked", "working", "done"]
+
+
+@pytest.mark.parametrize(
+    ("ways", "outcome"),
+    [(Ways(), {"outcome": "cancelled"}), (Ways(refuses_first=True), {"outcome": "selected", "optionId": "reject"})],
+)
+def test_a_cancel_while_it_asks(ways: Ways, outcome: Json) -> None:
+    answers: list[Any] = []
+
+    async def prompt(agent: Agent) -> Json:
+        answers.append(await agent.asks(title="touch q"))
+        return {"stopReason": "end_turn"}
+
+    async def scene() -> Agent:
+        agent = Agent(ways, prompt=prompt)
+        turn = asyncio.ensure_future(agent.turn())
+        await agent.is_asked.wait()
+        assert agent.request is not None
+        agent.conversation.prompt("and then this")
+        assert await agent.conversation.cancel()
+        await turn
+        assert not await agent.conversation.cancel()
+        return agent
+
+    agent = asyncio.run(scene())
+    assert answers == [{"outcome": outcome}]
+    assert [method for method, _ in agent.told] == ["session/cancel"]
+    assert [method for method, _ in agent.asked] == ["session/prompt"], "what waited is forgotten"
+    assert agent.states[-1] == ("idle", "", "")
+
+
+def test_prompts_wait_for_each_other_and_not_for_ever() -> None:
+    async def scene() -> Agent:
+        agent = Agent()
+        taken = [agent.conversation.prompt(str(number)) for number in range(30)]
+        assert taken.count(True) == 20
+        assert agent.conversation._turn is not None
+        await agent.conversation._turn
+        return agent
+
+    agent = asyncio.run(scene())
+    assert [params["prompt"][0]["text"] for _, params in agent.asked] == [str(number) for number in range(20)]
+
+
+def test_tools_and_plans_are_kept_as_they_go() -> None:
+    async def scene() -> Agent:
+        agent = Agent()
+        agent.update("tool_call", toolCallId="t", title="edit", kind="edit", status="pending")
+        diff = {"type": "diff", "path": "a.py", "oldText": "1", "newText": "2"}
+        shown = {"type": "content", "content": {"type": "text", "text": "all well"}}
+        agent.update("tool_call_update", toolCallId="t", status="completed", content=[diff, shown, None])
+        agent.update("plan", entries=[{"content": "first", "status": "pending"}, 7])
+        agent.update("something_new")
+        assert agent.conversation.hear("fs/read_text_file", {}) is None
+        return agent
+
+    assert asyncio.run(scene()).said == [
+        ("tool", {"id": "t", "title": "edit", "kind": "edit", "status": "pending"}),
+        (
+            "tool",
+            {
+                "id": "t",
+                "status": "completed",
+                "output": "all well",
+                "diffs": [{"path": "a.py", "old": "1", "new": "2"}],
+            },
+        ),
+        ("plan", {"entries": [{"text": "first", "status": "pending"}]}),
+    ]
