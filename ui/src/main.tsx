@@ -9,6 +9,7 @@ import "./style/diff.css";
 import "./style/help.css";
 import "./style/home.css";
 import "./style/palette.css";
+import "./style/chat.css";
 import { render } from "preact";
 import { App } from "./components/App";
 import { fontsLoaded } from "./fonts";

@@ -151,3 +151,12 @@ function restored(): string[] {
 export function keepTabs(): void {
   effect(() => sessionStorage.setItem(TABS, JSON.stringify(tabs.value)));
 }
+
+/** Sessions that could be shown as a chat, and are shown as a terminal. */
+export const inTerminal = signal<ReadonlySet<string>>(new Set());
+
+export function toggleTerminal(id: string): void {
+  const now = new Set(inTerminal.value);
+  if (!now.delete(id)) now.add(id);
+  inTerminal.value = now;
+}

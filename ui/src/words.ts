@@ -18,6 +18,9 @@ export const isForeign = (session: Session): boolean => session.state === "unkno
 /** Whether a next run can begin: with the same conversation where that can be had. */
 export const canBegin = ({ actions }: Session): boolean => actions.includes("resume") || actions.includes("restart");
 
+/** Whether the agent speaks ACP, so that its chat can be shown. */
+export const speaks = ({ agent, report }: Session): boolean => agent.endsWith("-acp") || report?.source === "acp";
+
 /** The repository that a session works for; outside of one, its folder. */
 export const project = ({ workspace }: Session): string => workspace.repository ?? workspace.path;
 export const projectName = (path: string): string => path.split("/").filter(Boolean).at(-1) ?? path;

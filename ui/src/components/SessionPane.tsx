@@ -1,7 +1,9 @@
 import { useState } from "preact/hooks";
 import { replaying } from "../replay";
 import type { Session } from "../shapes";
-import { owner, panel } from "../store";
+import { inTerminal, owner, panel } from "../store";
+import { speaks } from "../words";
+import { ChatView } from "./ChatView";
 import { EndBar } from "./EndBar";
 import { HeadlineBar } from "./Headline";
 import { KeyBar } from "./KeyBar";
@@ -29,6 +31,8 @@ export function SessionPane({ session }: { session: Session }) {
       <div class="screen">
         {moment ? (
           <PlayerBox session={session} moment={moment} />
+        ) : speaks(session) && !inTerminal.value.has(session.id) ? (
+          <ChatView session={session} />
         ) : (
           <>
             <TerminalBox id={session.id} name={session.name} focus />

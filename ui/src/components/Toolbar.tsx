@@ -1,4 +1,14 @@
-import { ChevronLeft, CircleQuestionMark, Clock, Ellipsis, FileDiff, type IconNode } from "lucide";
+import {
+  ChevronLeft,
+  CircleQuestionMark,
+  CircleStop,
+  Clock,
+  Ellipsis,
+  FileDiff,
+  type IconNode,
+  MessageSquare,
+  SquareTerminal,
+} from "lucide";
 import { cancel, downloadRecording, renaming } from "../actions";
 import { requestOf } from "../answers";
 import { useCounted } from "../changes";
@@ -6,8 +16,9 @@ import { offersOf } from "../offers";
 import { go, type Panel } from "../router";
 import { QUIET, WORKING } from "../sections";
 import type { Session } from "../shapes";
-import { labelOf, now, owner, panel } from "../store";
-import { duration, secondsSince, whereabouts } from "../words";
+import { inTerminal, labelOf, now, owner, panel, toggleTerminal } from "../store";
+import { viewOf } from "../views";
+import { duration, secondsSince, speaks, whereabouts } from "../words";
 import { Glyph, WORKS } from "./Dot";
 import { Icon } from "./Icon";
 import { Menu } from "./Menu";
@@ -66,6 +77,7 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
             {first.word}
           </button>
         ) : null}
+        {speaks(session) ? <ChatTools session={session} /> : null}
         {PANELS.map(([which, word, icon]) => (
           <button
             type="button"
@@ -127,5 +139,34 @@ function Elapsed({ session }: { session: Session }) {
     <span class="elapsed" title={`run ${session.run}`}>
       {duration(secondsSince(session.started_at, now.value))}
     </span>
+  );
+}
+
+/** Of a session that has a chat: interrupt the agent, and look at its terminal instead. */
+function ChatTools({ session }: { session: Session }) {
+  const terminal = inTerminal.value.has(session.id);
+  return (
+    <>
+      {owner.value && session.attention === "working" ? (
+        <button
+          type="button"
+          class="icon"
+          aria-label="Interrupt"
+          title="Interrupt the agent (Ctrl-C)"
+          onClick={() => viewOf(session.id).type("\x03")}
+        >
+          <Icon of={CircleStop} size={18} />
+        </button>
+      ) : null}
+      <button
+        type="button"
+        class="icon"
+        aria-label={terminal ? "Chat" : "Terminal"}
+        title={terminal ? "Chat" : "Terminal"}
+        onClick={() => toggleTerminal(session.id)}
+      >
+        <Icon of={terminal ? MessageSquare : SquareTerminal} size={18} />
+      </button>
+    </>
   );
 }

@@ -1,0 +1,95 @@
+/** The chat of a session over ACP: its lines, as the hub has them, put together for the eye. */
+
+import type { ChatLine } from "./shapes";
+
+export interface Tool {
+  id: string;
+  title: string;
+  status: string;
+  output: string;
+  diffs: { path: string; old: string; new: string }[];
+}
+
+export type Part =
+  | { kind: "user" | "agent" | "thought" | "notice"; text: string }
+  | { kind: "tool"; tool: Tool }
+  | { kind: "plan"; entries: { text: string; status: string }[] }
+  | { kind: "asked"; text: string; choice: string }
+  | { kind: "trouble"; text: string };
+
+/** What came before and what came since, as one: a message arrives in many lines, and a tool changes as it goes on. */
+export class Chat {
+  readonly parts: Part[] = [];
+  private readonly tools = new Map<string, Tool>();
+  private readonly asked = new Map<string, Extract<Part, { kind: "asked" }>>();
+
+  add(lines: readonly ChatLine[]): void {
+    for (const line of lines) this.take(line as ChatLine & Record<string, unknown>);
+  }
+
+  private take(line: ChatLine & Record<string, unknown>): void {
+    const text = textOf(line["text"]);
+    switch (line.type) {
+      case "user":
+      case "notice":
+        this.parts.push({ kind: line.type, text });
+        break;
+      case "agent":
+      case "thought":
+        this.say(line.type, text);
+        break;
+      case "tool":
+        this.work(line);
+        break;
+      case "plan":
+        this.plan(line["entries"]);
+        break;
+      case "permission": {
+        const part = { kind: "asked" as const, text, choice: "" };
+        this.asked.set(`${line.run}:${textOf(line["request"])}`, part);
+        this.parts.push(part);
+        break;
+      }
+      case "answer": {
+        const part = this.asked.get(`${line.run}:${textOf(line["request"])}`);
+        if (part) part.choice = textOf(line["choice"]);
+        break;
+      }
+      case "turn":
+        if (line["state"] === "error") this.parts.push({ kind: "trouble", text: textOf(line["message"]) });
+        if (line["state"] === "idle") this.parts.push({ kind: "notice", text: "Interrupted" });
+        break;
+    }
+  }
+
+  private say(kind: "agent" | "thought", text: string): void {
+    const last = this.parts.at(-1);
+    if (last?.kind === kind) last.text += text;
+    else if (text) this.parts.push({ kind, text });
+  }
+
+  private work(line: Record<string, unknown>): void {
+    const id = textOf(line["id"]);
+    let tool = this.tools.get(id);
+    if (!tool) {
+      tool = { id, title: "", status: "", output: "", diffs: [] };
+      this.tools.set(id, tool);
+      this.parts.push({ kind: "tool", tool });
+    }
+    tool.title = textOf(line["title"]) || tool.title;
+    tool.status = textOf(line["status"]) || tool.status;
+    tool.output = textOf(line["output"]) || tool.output;
+    if (Array.isArray(line["diffs"])) tool.diffs = line["diffs"] as Tool["diffs"];
+  }
+
+  /** One plan, which changes: the newest stands where the first stood in its turn. */
+  private plan(found: unknown): void {
+    const entries = Array.isArray(found) ? (found as { text: string; status: string }[]) : [];
+    const turn = this.parts.findLastIndex((part) => part.kind === "user");
+    const known = this.parts.findIndex((part, at) => at > turn && part.kind === "plan");
+    if (known < 0) this.parts.push({ kind: "plan", entries });
+    else this.parts[known] = { kind: "plan", entries };
+  }
+}
+
+const textOf = (found: unknown): string => (typeof found === "string" ? found : "");
