@@ -34,14 +34,18 @@ def test_a_torn_line_and_nonsense_are_left_out_and_what_is_too_much_is_not_kept(
 ) -> None:
     written = chat.Chat(str(tmp_path), 1)
     written.add("user", text="one")
+    written.add("turn", kind="limit", state="error")
     with (tmp_path / chat.CHAT).open("a") as file:
         file.write('[]\n{"no": "type"}\n{"type": "agent", "text": "to')
-    assert [line["text"] for line in chat.read(str(tmp_path))[0]] == ["one"]
+    assert [(line["type"], line.get("kind")) for line in chat.read(str(tmp_path))[0]] == [
+        ("user", None),
+        ("turn", "limit"),
+    ]
     written.add("user", text="two")
-    assert [line["text"] for line in chat.read(str(tmp_path))[0]] == ["one", "two"]
+    assert [line.get("text") for line in chat.read(str(tmp_path))[0]] == ["one", None, "two"]
     monkeypatch.setattr(chat, "MOST_BYTES", 10)
     written.add("user", text="three")
-    assert len(chat.read(str(tmp_path))[0]) == 2
+    assert len(chat.read(str(tmp_path))[0]) == 3
 
 
 def test_the_hub_serves_it(ground: Ground, hub: HubProcess) -> None:

@@ -248,3 +248,16 @@ def test_tools_and_plans_are_kept_as_they_go() -> None:
         ),
         ("plan", {"entries": [{"text": "first", "status": "pending"}]}),
     ]
+
+
+def test_a_bug_is_an_error_and_not_work_without_an_end() -> None:
+    async def prompt(agent: Agent) -> Json:
+        raise ZeroDivisionError("of nothing")
+
+    async def scene() -> Agent:
+        agent = Agent(prompt=prompt)
+        with pytest.raises(ZeroDivisionError):
+            await agent.turn()
+        return agent
+
+    assert asyncio.run(scene()).states[-1] == ("error", "", "ZeroDivisionError: of nothing")

@@ -30,7 +30,7 @@ class Chat:
     def is_empty(self) -> bool:
         return self._size == 0
 
-    def add(self, kind: str, **details: Any) -> None:
+    def add(self, kind: str, /, **details: Any) -> None:
         if self._size > MOST_BYTES:
             return
         line = lightjson.dumps({"at": files.stamp(), "run": self._run, "type": kind, **_cut(details)})

@@ -123,11 +123,17 @@ class Conversation:
         self._queue.append(text)
         if self._turn is None or self._turn.done():
             self._turn = asyncio.get_running_loop().create_task(self._work())
+            self._turn.add_done_callback(self._on_end_of_work)
         return True
 
     async def _work(self) -> None:
         while self._queue:
             await self._take_turn(self._queue.popleft())
+
+    def _on_end_of_work(self, work: asyncio.Task[None]) -> None:
+        """A bug of ours must not look like an agent that works for ever."""
+        if not work.cancelled() and (error := work.exception()) is not None:
+            self._listener.on_state(ERROR, "", f"{type(error).__name__}: {error}")
 
     async def _take_turn(self, text: str) -> None:
         self._said, self._is_cancelled = "", False
