@@ -72,6 +72,7 @@ def test_who_only_knocks_uses_up_no_descriptors(ground: Ground, hub: HubProcess)
             stack.enter_context(socket.create_connection(("127.0.0.2", port_of(hub)), timeout=20))
         with client(hub, pair[0], timeout_s=HANDSHAKE_S - 2) as asking:
             assert asking.get("/api/health").status_code == 200
+    assert "cannot accept a connection" not in hub.log()
 
 
 def test_a_renewed_certificate_is_used_after_a_signal_and_a_broken_one_is_not(

@@ -60,6 +60,22 @@ class Flow(FlowControl):
             super().resume_reading()
 
 
+class Answering:
+    """What the answer to a request with a body is written to.
+
+    Uvicorn closes it after the answer when the client wants that (``Connection: close``). While more of the body is to
+    come, that would take the answer away: the connection lets the client go itself.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.write, self.is_closing = connection.transport.write, connection.transport.is_closing
+
+    def close(self) -> None:
+        if not (self._connection.cycle.response_complete and self._connection.is_let_go):
+            self._connection.transport.close()
+
+
 class Connection(H11Protocol):
     limits: ConnectionLimits
 
@@ -86,6 +102,11 @@ class Connection(H11Protocol):
     @property
     def is_busy(self) -> bool:
         return bool(self.cycle) and not self.cycle.response_complete
+
+    @property
+    def is_let_go(self) -> bool:
+        """Whether the client is still sending what nobody wants, when it has been answered."""
+        return self in self.limits.unknown and self._is_owed_a_body()
 
     @property
     def share(self) -> Share | None:
@@ -126,7 +147,7 @@ class Connection(H11Protocol):
             self._watch_request()
 
     def on_response_complete(self) -> None:
-        if self in self.limits.unknown and self._is_owed_a_body():
+        if self.is_let_go:
             self._let_go()
         else:
             super().on_response_complete()
@@ -176,6 +197,7 @@ class Connection(H11Protocol):
                 self.hang_up()
             elif self.cycle is not before and self.conn.their_state is h11.SEND_BODY:
                 self.flow.pause_reading()  # until the gate has seen the head, and somebody asks for the body
+                self.cycle.transport = Answering(self)  # type: ignore[assignment]
 
     def _is_chunked(self) -> bool:
         return any(name == b"transfer-encoding" for name, _ in self.headers)
