@@ -56,7 +56,7 @@ class Asked:
 class Ways:
     """What is odd about an agent. ``errors`` begin a message that tells of an error, though the turn "has ended".
 
-    ``refuses_first``: a cancel while it asks would spoil the conversation. What it asks is refused before.
+    ``refuses_first``: a cancel while it asks would spoil the conversation. What it asks is refused instead.
     """
 
     errors: tuple[str, ...] = ()
@@ -176,11 +176,13 @@ class Conversation:
             return False
         self._queue.clear()
         self._is_cancelled = True
+        was_asked = bool(self._asked)
         for asked in list(self._asked.values()):
             refusal = asked.options.get("no") if self._ways.refuses_first else None
             if not asked.decision.done():
                 asked.decision.set_result(refusal)
-        await self._tell("session/cancel", {"sessionId": self.id})
+        if not (was_asked and self._ways.refuses_first):
+            await self._tell("session/cancel", {"sessionId": self.id})
         return True
 
     # what the agent tells and asks ----------------------------------------------------------------------------------

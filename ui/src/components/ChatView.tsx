@@ -60,7 +60,7 @@ function PartView({ part }: { part: Part }) {
       );
     case "asked":
       return (
-        <p class="asked">
+        <p class="permission-line">
           {part.text} <b>{part.choice || "not answered"}</b>
         </p>
       );

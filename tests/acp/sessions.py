@@ -1,0 +1,25 @@
+"""Sessions of the scripted agent that speaks ACP."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.cli.own_agents import describe
+from tests.ground import Ground, Truth
+from tests.support import eventually
+
+PROGRAM = Path(__file__).with_name("agent.py")
+
+
+def begin(ground: Ground, name: str = "dev") -> Truth:
+    """A session whose agent is at its prompt."""
+    remembered = ground.place / "remembered"
+    remembered.mkdir(exist_ok=True)
+    argv = f'["{sys.executable}", "{PROGRAM}", "{remembered}"]'
+    more = '[conversation]\nresume = ["--acp-conversation={id}"]\n[prompt]\nqueues = true\n[rules]\nversion = 1\n'
+    head = f'title = "Scripted"\nargv = {argv}\nadapter = "acp"\nready_after_s = 3\n'
+    describe("scripted-acp", f"{head}shows_prompt = true\ntells_usage = true\n{more}")
+    session = ground.made("run", "scripted-acp", "--json", "--name", name)
+    eventually(lambda: ground.ps(session)["attention"] == "waiting", what="its prompt")
+    return session
