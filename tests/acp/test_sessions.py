@@ -88,11 +88,21 @@ def test_the_conversation_goes_on_after_a_kill_and_nothing_of_the_agent_is_left(
     ]
     # Ctrl-D ends it, and what a restart begins is another conversation
     press(dev, b"\x04", run=2)
-    dev.ended(2)
+    assert dev.ended(2) == "completed"
     ground.hitch("restart", "dev")
     ground.hitch("send", "--wait", "dev", "remember")
     assert last_said(dev) == ""
     ground.hitch("stop", "dev")
+
+
+def test_the_runtime_acp_is_the_agent_that_speaks_it(ground: Ground) -> None:
+    ground.hitch("stop", begin(ground).id)
+    dev = Truth(ground.home, ground.hitch("run", "scripted", "--runtime", "acp", "--json").json()["id"])
+    assert (ground.ps(dev)["agent"], ground.ps(dev)["runtime"]) == ("scripted-acp", "local")
+    ground.hitch("stop", dev.id)
+    for words in (("aider",), ("--", "true")):
+        refused = ground.hitch("run", "--runtime", "acp", *words, check=2).err
+        assert "expected an agent that speaks ACP: copilot, opencode, qwen, scripted" in refused
 
 
 def test_an_agent_that_ends_ends_its_session_with_its_code(ground: Ground) -> None:

@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
 
 from hitchpost.acp.chat import Chat
 from hitchpost.acp.conversation import Asked, AskFailed, Conversation, Json, Ways
@@ -44,6 +45,7 @@ class Client:
         self.chat = Chat(session_folder, int(os.path.basename(run_folder)))
         self.door = Door(run_folder, self._carry_out)
         self.conversation: Conversation
+        self.leave: Callable[[], None] = lambda: None
         self._asked: Asked | None = None
         self._line = b""
         self._tools: dict[str, str] = {}
@@ -115,7 +117,7 @@ class Client:
             data = b""
         if not data:  # Ctrl-D
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-            os.kill(os.getpid(), signal.SIGHUP)
+            self.leave()
             return
         self._line += data
         while b"\n" in self._line:
@@ -155,6 +157,7 @@ async def converse(run_folder: str, agent: catalog.Agent, words: list[str]) -> i
         if not asked_to_end.done():
             asked_to_end.set_result(number)
 
+    client.leave = lambda: ask_to_end(0)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         loop.add_signal_handler(number, ask_to_end, number)
     pipe = Pipe(child.stdout, child.stdin, lambda method, params: client.conversation.hear(method, params))

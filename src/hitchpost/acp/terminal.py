@@ -7,6 +7,7 @@ from base64 import b64encode
 
 from hitchpost.text import visible
 
+LONGEST_MESSAGE = 250
 DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
 
 
@@ -39,7 +40,7 @@ class Terminal:
     def report(self, state: str, kind: str = "", message: str = "") -> None:
         """For the keeper, which listens whether anybody watches or not: the state, as OSC 7501 has it."""
         more = f":kind={kind}" if kind else ""
-        more += f":msg={b64encode(message.encode()[:1000]).decode()}" if message else ""
+        more += f":msg={b64encode(message[:LONGEST_MESSAGE].encode()).decode()}" if message else ""
         self._write(f"\x1b]7501;state={state}{more}\a")
 
     def _write(self, text: str) -> None:

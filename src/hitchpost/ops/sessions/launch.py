@@ -41,6 +41,7 @@ def launch(
     ``delivering`` is entered with the session's name while its first prompt is typed.
     A first prompt goes to the first run only. Raises what choosing, creating and starting raise, and ``NotDelivered``.
     """
+    spec = spec.spoken_to()
     kind = spec.kind()
     spec.check_options(kind)  # before there is a worktree
     first_prompt.check(spec.prompt)

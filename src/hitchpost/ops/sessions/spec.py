@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hitchpost.agents import catalog, prepare
 from hitchpost.errors import UsageError
-from hitchpost.values import value
+from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hitchpost.agents.catalog import Agent
 
 NO_ENV: Mapping[str, str] = {}
+ACP, OVER_ACP = "acp", "-acp"
 
 
 @value
@@ -61,6 +62,20 @@ class SessionSpec:
     permission_mode: str = ""
     model: str = ""
     fork_of: str = ""
+
+    def spoken_to(self) -> SessionSpec:
+        """Where ``runtime`` is ACP, which is a way to speak and no place: the agent that is spoken to that way, here.
+
+        Raises ``UsageError`` when there is none.
+        """
+        if self.runtime != ACP:
+            return self
+        known = [name.removesuffix(OVER_ACP) for name in catalog.names() if name.endswith(OVER_ACP)]
+        if self.agent not in known:
+            raise UsageError(
+                f"expected an agent that speaks ACP: {', '.join(known)}; got {self.agent or 'a command'}", field="agent"
+            )
+        return replace(self, agent=f"{self.agent}{OVER_ACP}", runtime="local")
 
     def kind(self) -> Agent:
         """What runs. Raises ``UsageError`` when that is nothing, or an agent that nobody knows."""
