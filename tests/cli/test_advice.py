@@ -786,6 +786,7 @@ NO_ADVICE = {
     ("cli/run.py", "hitch run claude --name auth --prompt"): "examples in the help, of an agent that is installed",
     ("cli/run.py", "hitch run claude --branch fix-auth"): "the same",
     ("cli/run.py", "hitch run -- make -j8"): "the same",
+    ("cli/run.py", "hitch run claude --wait --json --prompt"): "the same",
     ("watcher/opencode.py", "hitch attach"): "names the way, of a session that the sentence has named",
     ("watcher/shown.py", "hitch attach shows it"): "the same",
     ("ops/doctor/workspaces.py", "hitch run --branch and hitch diff need it"): "what git is for, where there is none",

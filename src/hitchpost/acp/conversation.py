@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from hitchpost.errors import HitchpostError
 from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, WORKING
 
 PROTOCOL = 1
@@ -29,7 +30,7 @@ MOST_QUEUED = 20
 Json = dict[str, Any]
 
 
-class AskFailed(Exception):
+class AskFailed(HitchpostError):
     """Raised by ``ask`` when the agent answers a request with an error, or is gone."""
 
 

@@ -7,17 +7,17 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from hitchpost.errors import MALFORMED
+from hitchpost.errors import MALFORMED, HitchpostError
 
 UNKNOWN_METHOD, FAILED = -32601, -32603
 Json = dict[str, Any]
 
 
-class PipeClosed(Exception):
+class PipeClosed(HitchpostError):
     """Raised when the program at the other end is gone."""
 
 
-class ErrorAnswer(Exception):
+class ErrorAnswer(HitchpostError):
     """Raised when the program answers a request with an error."""
 
     def __init__(self, error: Any) -> None:
