@@ -55,6 +55,8 @@ class Rerun:
 
     def passes(self, test: str) -> bool:
         argv = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", test]
+        if self.config.getoption("--all-agents", default=False):
+            argv.append("--all-agents")  # else it would be skipped
         done = subprocess.run(
             argv,
             cwd=self.config.rootpath,

@@ -83,6 +83,7 @@ def test_a_conversation_over_acp(ground: Ground, acp_home: AgentHome, model: Mod
     # what a person types in the terminal is a prompt, too
     dev.keys(b"[[say typed]]\r")
     eventually(lambda: dev.becomes("done")["message"] == "typed", LONG_S)
+    dev.end()
 
 
 @pytest.mark.timeout(300)
