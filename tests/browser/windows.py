@@ -119,7 +119,7 @@ class Window:
         return self.page.locator(".row").filter(has=self.page.locator(".name", has_text=exactly(name)))
 
     def names(self) -> list[str]:
-        return self.page.locator(".row .name").all_inner_texts()
+        return [name.strip() for name in self.page.locator(".row .name").all_text_contents()]
 
     def label(self, name: str) -> Locator:
         return self.row(name).locator(".label")
