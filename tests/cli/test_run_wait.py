@@ -55,9 +55,10 @@ def test_it_is_said_in_words_and_an_answer_is_all_that_is_printed(ground: Ground
     ground.hitch("stop", "--now", "dev")
 
 
+@pytest.mark.parametrize("before", ["", "sleep 0.2; "], ids=["at once", "later"])
 @pytest.mark.parametrize(("script", "outcome", "code"), [("exit 0", "finished", 0), ("exit 3", "failed", 12)])
-def test_of_a_program_the_end_is_waited_for(ground: Ground, script: str, outcome: str, code: int) -> None:
-    told = ground.hitch("run", "--wait", "--json", "--", "sh", "-c", f"sleep 0.2; {script}", check=code).json()
+def test_of_a_program_the_end_is_waited_for(ground: Ground, before: str, script: str, outcome: str, code: int) -> None:
+    told = ground.hitch("run", "--wait", "--json", "--", "sh", "-c", f"{before}{script}", check=code).json()
     assert (told["outcome"], told["session"]["exit"]["code"]) == (outcome, int(script[-1]))
 
 

@@ -8,7 +8,7 @@ import time
 
 from hitchpost.cli.caller import Delivering, current_folder, print_json, progress, say, terminal_size, typed_in
 from hitchpost.cli.options import FLAG, MANY, NUMBER, Option, as_click, parse
-from hitchpost.errors import UsageError
+from hitchpost.errors import EndedAtOnce, UsageError
 from hitchpost.runtimes import base, keepers
 from hitchpost.store.home import new_id, open_home, run_folder, session_folder
 from hitchpost.text import visible
@@ -156,16 +156,23 @@ def run(options: RunOptions) -> int:
         # what takes long to load is loaded beside the keeper
         from hitchpost.ops.sessions.launch import launch
 
-        seen, notes = launch(
-            home,
-            _spec(options),
-            actor="cli",
-            caller=os.environ,
-            progress=progress(options.branch or "workspace", "making it ready"),
-            until_ready=not options.attach,
-            delivering=Delivering,
-            new_id=lambda: session,
-        )
+        try:
+            seen, notes = launch(
+                home,
+                _spec(options),
+                actor="cli",
+                caller=os.environ,
+                progress=progress(options.branch or "workspace", "making it ready"),
+                until_ready=not options.attach,
+                delivering=Delivering,
+                new_id=lambda: session,
+            )
+        except EndedAtOnce as error:
+            if not options.wait:
+                raise
+            from hitchpost.ops.views.observe import observe
+
+            seen, notes = observe(home, session), [str(error)]  # what became of it is what is waited for
     if options.wait:
         from hitchpost.cli.outcome import told
 
