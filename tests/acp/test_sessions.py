@@ -38,7 +38,9 @@ def test_a_turn_a_permission_an_interruption_and_an_error(ground: Ground) -> Non
     done = ground.hitch("send", "--json", "--wait", "dev", "hello").json()
     assert (done["proof"], done["session"]["attention"]) == ("session/prompt", "done")
     assert "**bold**" in last_said(dev)
-    assert "A **bold** word" in ground.hitch("logs", "dev").out
+    shown = ground.hitch("logs", "dev").out
+    assert "A **bold** word" in shown
+    assert shown.count("› hello\n") == 1
 
     for choice, outcome in (("yes", '"optionId": "a"'), ("no", '"optionId": "r"')):
         ground.hitch("send", "dev", "ask")
@@ -55,6 +57,7 @@ def test_a_turn_a_permission_an_interruption_and_an_error(ground: Ground) -> Non
     becomes(ground, dev, "blocked")
     press(dev, b"2\r")
     becomes(ground, dev, "done")
+    assert ground.hitch("logs", "dev").out.count("› ask me\n") == 1, "as it was typed, and not once more"
     assert '"optionId": "r"' in last_said(dev)
     press(dev, b"wait\r")
     eventually(lambda: last_said(dev) == "I am waiting", what="the turn")

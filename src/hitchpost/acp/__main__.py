@@ -22,7 +22,7 @@ from hitchpost.acp.terminal import Terminal
 from hitchpost.agents import catalog
 from hitchpost.agents.acp import CONVERSATION
 from hitchpost.errors import UsageError
-from hitchpost.model.attention import BLOCKED, ERROR
+from hitchpost.model.attention import BLOCKED, ERROR, WORKING
 from hitchpost.store.session import Session
 from hitchpost.system import process
 from hitchpost.text import visible
@@ -48,6 +48,7 @@ class Client:
         self.leave: Callable[[], None] = lambda: None
         self._asked: Asked | None = None
         self._line = b""
+        self._typed = ""
         self._tools: dict[str, str] = {}
 
     # what the conversation tells ------------------------------------------------------------------------------------
@@ -62,7 +63,7 @@ class Client:
         self.terminal.report(state, kind, message)
         number, options = (asked.number, list(asked.options)) if asked is not None else ("", [])
         self.door.tell("state", state=state, kind=kind, message=message, request=number, options=options)
-        if state not in (BLOCKED, "working"):
+        if state not in (BLOCKED, WORKING):
             self.terminal.prompt()
 
     def on_conversation(self, conversation: str, *, begun: bool) -> None:
@@ -71,7 +72,7 @@ class Client:
     def on_said(self, kind: str, details: Json) -> None:
         self.chat.add(kind, **details)
         if kind == "user":
-            self.terminal.line(details["text"], mark="›")
+            self._show_prompt(details["text"])
         elif kind in ("agent", "thought"):
             self.terminal.stream(details["text"], faint=kind == "thought")
         elif kind == "tool":
@@ -79,6 +80,13 @@ class Client:
         elif kind == "plan":
             for entry in details["entries"]:
                 self.terminal.line(f"{entry['text']} ({entry['status']})", mark="▪", faint=True)
+
+    def _show_prompt(self, text: str) -> None:
+        """One that was typed here stands there already."""
+        if text == self._typed:
+            self._typed = ""
+        else:
+            self.terminal.prompted(text)
 
     def _show_tool(self, tool: Json) -> None:
         """One line when it is named, and one when it has ended."""
@@ -128,6 +136,7 @@ class Client:
         if not text:
             return
         if self._asked is None:
+            self._typed = text
             self.conversation.prompt(text)
             return
         words = list(self._asked.options)

@@ -26,10 +26,6 @@ class Chat:
         self._path, self._run = os.path.join(session_folder, CHAT), run
         self._size = _size(self._path)
 
-    @property
-    def is_empty(self) -> bool:
-        return self._size == 0
-
     def add(self, kind: str, /, **details: Any) -> None:
         if self._size > MOST_BYTES:
             return

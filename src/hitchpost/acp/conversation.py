@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import hitchpost
 from hitchpost.errors import HitchpostError
 from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, WORKING
 
 PROTOCOL = 1
-ME = {"name": "hitchpost", "title": "Hitchpost", "version": "1"}
+ME = {"name": "hitchpost", "title": "Hitchpost", "version": hitchpost.__version__}
 CAN = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
 """Agents read and write files by themselves, as they do in a terminal."""
 WORDS = {"allow_once": "yes", "allow_always": "always", "reject_once": "no", "reject_always": "never"}
@@ -28,6 +29,8 @@ ENDINGS = {
 }
 MOST_QUEUED = 20
 Json = dict[str, Any]
+Ask = Callable[[str, Json], Awaitable[Json]]
+Tell = Callable[[str, Json], Awaitable[None]]
 
 
 class AskFailed(HitchpostError):
@@ -65,12 +68,11 @@ class Ways:
 
 
 class Conversation:
-    def __init__(self, ask: Callable[[str, Json], Awaitable[Json]], tell: Any, listener: Listener, ways: Ways) -> None:
+    def __init__(self, ask: Ask, tell: Tell, listener: Listener, ways: Ways) -> None:
         self._ask, self._tell, self._listener, self._ways = ask, tell, listener, ways
         self.id = ""
         self.how = ""
         """How it was begun, for people: empty for a new one."""
-        self.has_image = False
         self._queue: deque[str] = deque()
         self._asked: dict[str, Asked] = {}
         self._numbers = 0
@@ -85,7 +87,6 @@ class Conversation:
         """Go on with the conversation ``before``, by whatever way it has, else begin one. Raises ``AskFailed``."""
         greeting = {"protocolVersion": PROTOCOL, "clientCapabilities": CAN, "clientInfo": ME}
         can = _object((await self._ask("initialize", greeting)).get("agentCapabilities"))
-        self.has_image = _object(can.get("promptCapabilities")).get("image") is True
         place: Json = {"cwd": folder, "mcpServers": []}
         ways = []
         if "resume" in _object(can.get("sessionCapabilities")):

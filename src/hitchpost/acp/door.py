@@ -8,12 +8,11 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from hitchpost.agents.acp import MOST_LINE, SOCKET
 from hitchpost.errors import MALFORMED
 from hitchpost.system.peer import why_refused
 from hitchpost.system.shortpath import ShortPath
 
-SOCKET = "acp.sock"
-MOST_LINE = 16 << 20
 MOST_CLIENTS = 4
 Json = dict[str, Any]
 

@@ -10,6 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+SOCKET = "acp.sock"
+"""In the run's folder: where the client hears its watcher."""
+MOST_LINE = 16 << 20
+"""What they say to each other, in one line each."""
 CONVERSATION = "--acp-conversation="
 """In the words of a run: the conversation to go on with. The client takes it out."""
 

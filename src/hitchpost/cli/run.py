@@ -63,7 +63,12 @@ OPTIONS = (
     Option("--here", "Work in the current folder (the default).", FLAG),
     Option("--exclusive", "Lease the folder, so that no other session can work there.", FLAG),
     Option("--share", "Join a workspace that is in use, as a reader.", FLAG),
-    Option("--runtime", "acp: speak to the agent over ACP.", default="local", choices=(*base.RUNTIMES, "acp")),
+    Option(
+        "--runtime",
+        "Where it runs; acp is here, without a screen of its own.",
+        default="local",
+        choices=(*base.RUNTIMES, "acp"),
+    ),
     Option("--image", "docker: the container's image.", metavar="I"),
     Option("--mount", "docker: share a folder or file.", MANY, "mounts", metavar="HOST:INSIDE[:ro]"),
     Option("--network", "docker: none, bridge, host, or a network's name.", metavar="N"),

@@ -7,6 +7,7 @@ import json
 import os
 from typing import Any
 
+from hitchpost.agents.acp import MOST_LINE, SOCKET
 from hitchpost.errors import MALFORMED
 from hitchpost.model import attention
 from hitchpost.model.attention import BLOCKED
@@ -15,8 +16,6 @@ from hitchpost.system.shortpath import ShortPath
 from hitchpost.watcher.adapter import OSC, READY_S, Adapter
 
 ACP = "acp"
-SOCKET = "acp.sock"
-MOST_LINE = 16 << 20
 TRY_EVERY_S = 0.05
 ANSWER_S = 10.0
 

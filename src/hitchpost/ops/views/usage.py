@@ -37,11 +37,11 @@ def used(home: str, by: str, *, since: datetime | None = None, sessions: frozens
 
 
 def turns(home: str, since: datetime | None, sessions: frozenset[str] | None = None) -> list[Turn]:
-    first = "" if since is None else since.astimezone(UTC).isoformat()
+    first = "" if since is None else since.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return [
         turn
         for turn in usage.read(home, first[:10])
-        if turn.at >= first[:26] and (sessions is None or turn.session in sessions)
+        if turn.at >= first and (sessions is None or turn.session in sessions)
     ]
 
 
