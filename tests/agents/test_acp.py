@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from hitchpost.acp import chat
+from hitchpost.agents.catalog import load
 from tests.agents.driving import LONG_S, Driven
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
@@ -51,6 +52,8 @@ def test_a_conversation_over_acp(ground: Ground, acp_home: AgentHome, model: Mod
     model.release("think")
     assert dev.becomes("done")["message"] == "first"
     assert said(dev)[-2:] == [("agent", "first\nsecond line"), ("turn", "done")]
+    if load(acp_home.name).tells_usage:
+        eventually(lambda: dev.hitch("usage", "dev", "--json").json()["total"]["input"] == 100, what="what it used")
 
     # a permission: allowed, and refused
     for choice, is_made in (("yes", True), ("no", False)):

@@ -24,7 +24,7 @@ from hitchpost.text import table, visible
 def command(session: str | None, by: str, since: str | None, as_json: bool) -> None:
     """Show the tokens that agents have used, and their cost where an agent tells it.
 
-    Claude Code, Codex and most agents over ACP tell what they use; other agents are not counted. Input was read anew,
+    Claude Code, Codex and opencode over ACP tell what they use; other agents are not counted. Input was read anew,
     cached came from the provider's cache. What a session used is kept when the session is deleted.
     """
     home = open_home(create=False)
