@@ -25,6 +25,7 @@ MEASUREMENTS = {
     "hub": "the hub: streams, crashes told, resumes, adoption, stalled clients",
     "containers": "sessions in containers: exit → stale, removal → stopped, twenty at once",
     "page": "the page: frames beside 50 talking sessions, and a key until its echo is painted",
+    "rail": "the page's list of 300 sessions: painted, a change painted, and frames while fifty change each second",
     "top": "hitch top beside 300 sessions: processor while idle, and a key until it is drawn",
     "signin": "signing in: a link and a reload until the page can be used, and a request",
     "diffs": "hitch diff of a worktree with 10,000 files, against git diff",

@@ -32,7 +32,7 @@ from tests.faults.scene import NAME, SOON_S, Scene, Violation, within
 from tests.faults.tracing import KILL, Call, Done, calls, hit, process
 
 FAULTS = (KILL, "ENOSPC", "EIO", "EDQUOT")
-SAMPLE = 8
+SAMPLE = 5
 """Shots for each operation in the short campaign."""
 
 READY = '"ok\\": true'

@@ -28,8 +28,8 @@ from tests.support import Hitch, eventually
 from tests.warm import Process, spawn
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
-STREAMS = 279
-"""Without a time: 46 s of a processor. A ninth of them is played. All that the maker knows is in these, too."""
+STREAMS = 90
+"""Without a time: 15 s of a processor. A ninth of them is played. Each run makes up others."""
 PATIENCE_S = 120
 """On a busy machine, twice the processor time that an emulator is allowed, and more."""
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.json"))

@@ -9,9 +9,6 @@ import sys
 from typing import Any, TextIO
 
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
-
 from tests.ground import Ground
 from tests.support import Hitch
 
@@ -32,6 +29,9 @@ def told(answer: Any) -> dict[str, Any]:
 
 
 async def asked(ground: Ground, nowhere: TextIO) -> None:
+    from mcp import ClientSession, StdioServerParameters  # two seconds, in every process that collects the tests
+    from mcp.client.stdio import stdio_client
+
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "hitchpost", "mcp"], env=Hitch.environment(), cwd=str(ground.place)
     )
