@@ -217,7 +217,7 @@ class Everywhere:
 
     def _is_in_story(self, report: dict[str, Any]) -> bool:
         """With its evidence: who said it, and what. What was said before, and again at once, is in it once."""
-        wanted = {name: item for name, item in report.items() if item and name != "at"}
+        wanted = {name: item for name, item in report.items() if item and name not in ("at", "ends_at")}
         lines = [line for line in self.driven.truth.story() if line["event"] == "attention"]
         return any(
             all(line.get(name) == item for name, item in wanted.items())

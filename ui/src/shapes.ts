@@ -352,6 +352,7 @@ export interface NewSession {
   permission_mode?: string;
   model?: string;
   idle_after_s?: number | null;
+  when_limit?: "" | "stop" | "wait";
   prompt?: string | null;
   env?: Record<string, unknown>;
   cols?: number;
@@ -516,6 +517,7 @@ export interface Report {
   takes_text: boolean;
   background: number;
   until: string | null;
+  ends_at: string | null;
   source: string;
   at: string;
 }
@@ -536,6 +538,12 @@ export interface RestartWish {
 export interface Resume {
   sessionId: string;
   type: "session.resume";
+}
+
+/** `agent` is another one that goes on with the conversation; empty: the same. */
+export interface ResumeWish {
+  agent?: string;
+  when_limit?: "" | "stop" | "wait";
 }
 
 export interface Run {
@@ -695,6 +703,17 @@ export interface Usage {
   since: string;
   sums: UsageSum[];
   total: UsageSum;
+  limits: UsageLimit[];
+}
+
+/** A limit that the agent of a session is at now. `ends_at` is null where its own words are not understood. */
+export interface UsageLimit {
+  session: string;
+  name: string;
+  agent: string;
+  until: string | null;
+  ends_at: string | null;
+  detail: string;
 }
 
 /** Tokens of some turns. `cost_usd` is null when no agent has told it; `key` is a day, an agent … */

@@ -8,24 +8,51 @@ import click
 
 from hitchpost import settings as config
 from hitchpost.cli.common import json_option, print_json, say, session_argument, session_json, terminal_size
+from hitchpost.cli.run import watched_by_nobody
+from hitchpost.errors import FAILURES
+from hitchpost.model.limits import WAIT, WHEN_LIMIT
 from hitchpost.ops.sessions.resume import resume
 from hitchpost.ops.views.find import find
 from hitchpost.store.home import open_home
 from hitchpost.text import visible
 
 
+def _complete_agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Those that the session can be handed over to. Never fails: completion must not print errors."""
+    from hitchpost.ops.sessions.handover import sharing
+
+    try:
+        names = sharing(find(open_home(create=False), str(ctx.params.get("session"))).record.agent)
+    except FAILURES:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
 @click.command("resume")
 @session_argument
+@click.option(
+    "--agent",
+    metavar="AGENT",
+    default="",
+    shell_complete=_complete_agents,
+    help="Let another agent continue the conversation, such as opencode-acp that of opencode.",
+)
+@click.option(
+    "--when-limit",
+    type=click.Choice(WHEN_LIMIT),
+    help="At a usage limit from now on: stop, or wait for its end and go on (needs the hub).",
+)
 @json_option
-def command(session: str, as_json: bool) -> None:
+def command(session: str, agent: str, when_limit: str | None, as_json: bool) -> None:
     """Start the next run of a session that has ended or is suspended, in the same workspace.
 
     The agent continues its conversation if it can; the output says whether it does. `hitch restart` begins a new one.
     """
     home = open_home()
     found = find(home, session).record.id
-    begun = resume(home, found, config.load(), actor="cli", caller=os.environ, size=terminal_size())
-    for note in begun.notes:
+    how = {"agent": agent, "when_limit": when_limit or ""}
+    begun = resume(home, found, config.load(), actor="cli", caller=os.environ, size=terminal_size(), **how)
+    for note in (*begun.notes, *(watched_by_nobody(home) if when_limit == WAIT else ())):
         say(note)
     if as_json:
         print_json({**session_json(begun.seen), "resumed_conversation": begun.resumed})
