@@ -257,11 +257,15 @@ def listening(hub: HubProcess) -> Iterator[Listener]:
 def hub_with(ground: Ground, home: AgentHome) -> Iterator[HubProcess]:
     """A hub whose sessions find the agent and its home."""
     hub = HubProcess(ground)
-    hub.start("env", *(f"{name}={text}" for name, text in home.env.items()))
+    start_with(hub, home)
     try:
         yield hub
     finally:
         hub.stop()
+
+
+def start_with(hub: HubProcess, home: AgentHome) -> None:
+    hub.start("env", *(f"{name}={text}" for name, text in home.env.items()))
 
 
 def _seconds(text: str | None) -> float:
