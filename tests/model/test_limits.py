@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -98,14 +99,15 @@ def test_it_goes_on_once_and_is_tried_again_only_where_it_has_not() -> None:
 
 
 def test_limits_that_follow_each_other_are_waited_out_longer_each_time() -> None:
-    at_s, gone = 0.0, []
+    at_s: float = 0.0
+    gone: list[float] = []
     waits: Mapping[str, Wait] = {}
     while len(gone) < 9:
         told = waiting(report=limit(1, told=later(len(gone))))  # another one, one second long
         waits, going = due(waits, {"dev": told}, later(1e6), at_s)
         gone += [at_s] * len(going)
         at_s += 1
-    pauses = [after - before for before, after in zip(gone, gone[1:], strict=False)]
+    pauses = [after - before for before, after in pairwise(gone)]
     assert pauses[:4] == [FIRST_PAUSE_S, 2 * FIRST_PAUSE_S, 4 * FIRST_PAUSE_S, 8 * FIRST_PAUSE_S]
     assert pauses[-1] == LONGEST_PAUSE_S
     rested = waiting(report=limit(1, told=later(100)))
