@@ -8,6 +8,7 @@ import pytest
 
 from tests.acp.sessions import begin
 from tests.acp.test_sessions import becomes, last_said
+from tests.cli.test_completion import offered
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
@@ -73,6 +74,7 @@ def test_a_session_is_handed_over_to_an_agent_that_shares_its_conversations(grou
     assert "unknown agent" in ground.hitch("resume", "dev", "--agent", "nobody", check=2).err
     assert ground.ps(dev)["agent"] == "scripted-acp"
 
+    assert offered(ground.hitch, "bash", "hitch resume dev --agent s") == ["scripted-twin"]
     told = ground.hitch("resume", "dev", "--agent", "scripted-twin")
     assert "handed over from Scripted to Twin" in told.err
     assert "the same conversation" in told.out
@@ -124,11 +126,19 @@ def test_a_session_goes_on_once_when_a_usage_limit_ends_and_a_person_can_be_fast
     assert "does not go on by itself" in becomes(ground, dev, "error")["detail"]
     assert prompts(ground) == [*sent, "limit later"]
     ground.hitch("stop", "dev")
+
+    # who waits for the outcome waits on
+    words = ("run", "scripted-acp", "--name", "two", "--wait", "--json", "--prompt", "limit in 1 seconds")
+    done = ground.hitch(*words, "--when-limit", "wait").json()
+    assert (done["outcome"], done["session"]["report"]["state"]) == ("finished", "done")
+    ground.hitch("stop", "two")
     hub.stop()
+
+    # it can be chosen for the next run, and for one that runs and is at its limit already
     assert "only a hub goes on" in ground.hitch("resume", "dev", "--when-limit", "wait").err
-    assert ground.hitch("resume", "dev", "--when-limit", "stop", check=4).err
-    ground.hitch("stop", "dev")
-    ground.hitch("resume", "dev", "--when-limit", "stop")
     ground.hitch("send", "dev", "limit in 1 hour")
-    assert "by itself" not in becomes(ground, dev, "error")["detail"]
+    becomes(ground, dev, "error")
+    for chosen, goes_on in (("stop", False), ("wait", True)):
+        ground.hitch("resume", "dev", "--when-limit", chosen)
+        assert ("goes on by itself" in ground.ps(dev)["detail"]) is goes_on
     ground.hitch("stop", "dev")

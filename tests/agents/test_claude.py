@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 import pytest
@@ -16,6 +18,7 @@ from tests.agents.driving import COMMAND, LONG_S, TEXTS, Driven, SilentTool
 from tests.agents.everywhere import Everywhere, everywhere
 from tests.agents.homes import KEY, AgentHome
 from tests.agents.modelserver import ModelServer
+from tests.agents.writing import RESETS_IN_S
 from tests.ground import Ground
 from tests.support import eventually
 
@@ -264,6 +267,7 @@ def test_the_limit_of_a_subscription_is_told_with_its_end(ground: Ground, agent_
         report = told.becomes("error", "limit", message="You've hit your limit")
         assert report["message"].endswith(f"resets {report['until']}")
         assert re.fullmatch(r"\d+(:\d\d)?[ap]m \(UTC\)", report["until"])
+        assert abs(datetime.fromisoformat(report["ends_at"]).timestamp() - time.time() - RESETS_IN_S) < 180
         told.driven.end()
 
 

@@ -91,6 +91,7 @@ export interface Changes {
   idle_after_s?: number | null;
   pinned?: boolean | null;
   snooze_s?: number | null;
+  when_limit?: "" | "stop" | "wait" | null;
 }
 
 export interface Chat {

@@ -149,6 +149,7 @@ class Changes(Strict):
     pinned: bool | None = None
     snooze_s: Seconds | None = None
     """For so long it is quiet, whatever it wants; 0 ends that."""
+    when_limit: WhenLimit | None = None
 
 
 class Prompt(Strict):
