@@ -40,6 +40,8 @@ class Settings:
     on_shutdown: str = "keep"
     restart: str = "never"
     resume_after_reboot: bool = False
+    when_limit: str = "stop"
+    limit_prompt: str = "continue"
     sessions_max: int = 500
     reap_idle_minutes: float = 30.0
     reap_every_minutes: float = 5.0
@@ -335,6 +337,8 @@ CHECKS: dict[str, Check] = {
     "on_shutdown": _choice("keep", "suspend"),
     "restart": _choice("never", "on-failure"),
     "resume_after_reboot": _truth,
+    "when_limit": _choice("stop", "wait"),
+    "limit_prompt": _text,
     "detach_key": _text,
     "image": _text,
     "network": _text,

@@ -1,7 +1,8 @@
 """An agent that speaks ACP on its pipes, for tests of our client and of the page: ``python agent.py FOLDER``.
 
-The first word of a prompt says what to do: ``ask`` for a permission, ``fail``, ``tool``, ``remember``, ``wait`` for an
-interruption; else it answers in markdown. What it remembers is in FOLDER, by conversation.
+The first word of a prompt says what to do: ``ask`` for a permission, ``fail``, ``limit`` for a usage limit with the end
+behind it, ``tool``, ``remember``, ``wait`` for an interruption; else it answers in markdown. What it remembers is in
+FOLDER, by conversation.
 """
 
 from __future__ import annotations
@@ -57,6 +58,10 @@ def deal_with(session: str, text: str, number: int) -> None:
     memory.write_text(before + text + "\n")
     if text.startswith("fail"):
         write(id=number, error={"code": -32603, "message": "Internal error", "data": {"details": "out of order"}})
+        return
+    if text.startswith("limit "):
+        details = f"usage limit reached, try again {text.removeprefix('limit ')}"
+        write(id=number, error={"code": -32603, "message": "Internal error", "data": {"details": details}})
         return
     reason = "end_turn"
     if text.startswith("ask"):

@@ -12,14 +12,16 @@ from tests.support import eventually
 PROGRAM = Path(__file__).with_name("agent.py")
 
 
-def begin(ground: Ground, name: str = "dev") -> Truth:
-    """A session whose agent is at its prompt."""
+def begin(ground: Ground, name: str = "dev", *options: str) -> Truth:
+    """A session whose agent is at its prompt. ``scripted-twin`` can go on with its conversation."""
     remembered = ground.place / "remembered"
     remembered.mkdir(exist_ok=True)
     argv = f'["{sys.executable}", "{PROGRAM}", "{remembered}"]'
     more = '[conversation]\nresume = ["--acp-conversation={id}"]\n[prompt]\nqueues = true\n[rules]\nversion = 1\n'
     head = f'title = "Scripted"\nargv = {argv}\nadapter = "acp"\nready_after_s = 3\n'
     describe("scripted-acp", f"{head}shows_prompt = true\ntells_usage = true\n{more}")
-    session = ground.made("run", "scripted-acp", "--json", "--name", name)
-    eventually(lambda: ground.ps(session)["attention"] == "waiting", what="its prompt")
+    twin = head.replace("Scripted", "Twin") + 'conversations = "scripted-acp"\n'
+    describe("scripted-twin", f"{twin}shows_prompt = true\ntells_usage = true\n{more}")
+    session = ground.made("run", "scripted-acp", "--json", "--name", name, *options)
+    eventually(lambda: ground.ps(session)["attention"] in ("waiting", "done"), what="its prompt")
     return session

@@ -217,7 +217,7 @@ class Everywhere:
 
     def _is_in_story(self, report: dict[str, Any]) -> bool:
         """With its evidence: who said it, and what. What was said before, and again at once, is in it once."""
-        wanted = {name: item for name, item in report.items() if item and name != "at"}
+        wanted = {name: item for name, item in report.items() if item and name not in ("at", "ends_at")}
         lines = [line for line in self.driven.truth.story() if line["event"] == "attention"]
         return any(
             all(line.get(name) == item for name, item in wanted.items())
@@ -257,11 +257,15 @@ def listening(hub: HubProcess) -> Iterator[Listener]:
 def hub_with(ground: Ground, home: AgentHome) -> Iterator[HubProcess]:
     """A hub whose sessions find the agent and its home."""
     hub = HubProcess(ground)
-    hub.start("env", *(f"{name}={text}" for name, text in home.env.items()))
+    start_with(hub, home)
     try:
         yield hub
     finally:
         hub.stop()
+
+
+def start_with(hub: HubProcess, home: AgentHome) -> None:
+    hub.start("env", *(f"{name}={text}" for name, text in home.env.items()))
 
 
 def _seconds(text: str | None) -> float:

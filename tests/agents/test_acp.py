@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 from hitchpost.acp import chat
 from hitchpost.agents.catalog import load
 from tests.agents.driving import LONG_S, Driven
+from tests.agents.everywhere import hub_with, start_with
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
 from tests.agents.test_claude import model_waits
@@ -89,34 +91,96 @@ def test_a_conversation_over_acp(ground: Ground, acp_home: AgentHome, model: Mod
     dev.end()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.ids("D-3", "D-8", "D-9")
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("acp_home", ADAPTERS, indirect=True)
 def test_a_conversation_over_acp_comes_back(ground: Ground, acp_home: AgentHome, model: ModelServer) -> None:
+    ground.configure('on_shutdown = "suspend"')
+    with hub_with(ground, acp_home) as hub:
+        dev = Driven.begin(ground, acp_home, "--name", "dev", "--prompt", "first [[say hello]]")
+        dev.becomes("done")
+
+        # killed in the middle of a turn: the agent, with all that it has started
+        dev.send("second [[hold think]]")
+        model_waits(model, "think")
+        adapter = children(dev.truth.agent_pid())
+        assert adapter
+        os.kill(dev.truth.agent_pid(), signal.SIGKILL)
+        assert dev.truth.ended() == "failed"
+        eventually(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in adapter), what="the end of the adapter")
+        model.release("think")
+        assert "goes on with its conversation" in dev.resume()
+        dev.becomes("waiting")
+
+        # the hub is killed in the middle of a turn, which goes on
+        dev.send("third [[hold more]] [[say back]]")
+        model_waits(model, "more")
+        hub.kill()
+        start_with(hub, acp_home)
+        assert hub.ask("GET", "/api/sessions/dev")["attention"] == "working"
+        model.release("more")
+        assert dev.becomes("done")["message"] == "back"
+
+        # the hub leaves in the middle of a turn, and takes the agent along
+        dev.send("fourth [[hold end]]")
+        model_waits(model, "end")
+        assert hub.stop() == 0
+        model.release("end")
+        assert dev.truth.ended(2) == "stopped"
+        assert dev.shown()["record"] == "suspended"
+        assert "hitch resume dev" in dev.refused("not yet")
+        ground.configure("reap_idle_minutes = 0.03\nreap_every_minutes = 0.002")
+        assert "goes on with its conversation" in dev.resume()
+
+        # it is reaped, and the next prompt starts it again
+        dev.becomes("waiting")
+        start_with(hub, acp_home)
+        assert dev.truth.ended(3) == "stopped"
+        hub.stop()
+        ground.configure("")
+        start_with(hub, acp_home)
+        receipt = hub.ask("POST", "/api/sessions/dev/prompt", {"text": "fifth [[say once more]]"}, timeout_s=LONG_S)
+        assert (receipt["started"], receipt["proof"]) == (True, "session/prompt")
+        dev.run_number = 4
+        assert dev.becomes("done")["message"] == "once more"
+        assert said_to(model) == ["first", "second", "third", "fourth", "fifth"]
+        assert sum(prompt.text.startswith("first") for prompt in model.prompts()) == 1
+        notes = [text for kind, text in said(dev) if kind == "notice"]
+        assert len(notes) == 3
+        assert all(note.startswith("it goes on with its conversation (session/") for note in notes)
+        dev.end()
+        assert dev.shown()["state"] == "stopped"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("acp_home", ADAPTERS, indirect=True)
+def test_a_session_is_handed_over_between_acp_and_the_terminal(
+    ground: Ground, acp_home: AgentHome, model: ModelServer
+) -> None:
+    name, other = acp_home.name, acp_home.name.removesuffix("-acp")
     dev = Driven.begin(ground, acp_home, "--name", "dev", "--prompt", "first [[say hello]]")
     dev.becomes("done")
-
-    # killed in the middle of a turn: the agent, with all that it has started
-    dev.send("second [[hold think]]")
-    model_waits(model, "think")
-    adapter = children(dev.truth.agent_pid())
-    assert adapter
-    os.kill(dev.truth.agent_pid(), signal.SIGKILL)
-    assert dev.truth.ended() == "failed"
-    eventually(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in adapter), what="the end of the adapter")
-    model.release("think")
-    assert "goes on with its conversation" in dev.resume()
-    dev.becomes("waiting")
-    dev.send("third [[say back]]")
-    dev.becomes("done")
-    whole = [
-        request.conversation.prompts for request in model.requests() if "third" in request.conversation.prompts[-1]
-    ]
-    assert "first [[say hello]]" in "".join(whole[-1])
-    notes = [text for kind, text in said(dev) if kind == "notice"]
-    assert len(notes) == 1
-    assert notes[0].startswith("it goes on with its conversation (session/")
     dev.end()
-    assert dev.shown()["state"] == "stopped"
+    if load(name).conversations != other:
+        assert "cannot go on with a conversation" in dev.hitch("resume", "dev", "--agent", other, check=4).err
+        return
+    for agent, word in ((other, "second"), (name, "third")):
+        dev.run_number += 1
+        told = dev.hitch("resume", "dev", "--agent", agent)
+        assert f"handed over from {load(name if agent == other else other).title} to {load(agent).title}" in told.err
+        assert "the same conversation" in told.out
+        dev.becomes("waiting")
+        assert dev.shown()["agent"] == agent
+        dev.send(f"{word} [[say here]]")
+        dev.becomes("done")
+        dev.end()
+    assert said_to(model) == ["first", "second", "third"]
+    assert sum(prompt.text.startswith("first") for prompt in model.prompts()) == 1
+
+
+def said_to(model: ModelServer) -> list[str]:
+    """The first word of each prompt that the model was told last, with all that came before it."""
+    return re.findall(r"\b(first|second|third|fourth|fifth) \[\[", "\n".join(model.history()))
 
 
 def children(pid: int) -> list[int]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 import pytest
@@ -16,6 +18,7 @@ from tests.agents.driving import COMMAND, LONG_S, TEXTS, Driven, SilentTool
 from tests.agents.everywhere import Everywhere, everywhere
 from tests.agents.homes import KEY, AgentHome
 from tests.agents.modelserver import ModelServer
+from tests.agents.writing import RESETS_IN_S
 from tests.ground import Ground
 from tests.support import eventually
 
@@ -52,7 +55,8 @@ def is_written(claude: Driven, conversation: str, text: str) -> bool:
 @pytest.mark.proves("interrupted with Esc", "interrupted with Ctrl-C", "turn finished", "API error", "usage limit")
 @pytest.mark.proves("background work", "cleared", "prompt refused", "exit: quit")
 def test_every_state_is_told_with_its_reason(ground: Ground, agent_home: Homes, model: ModelServer) -> None:
-    with everywhere(ground, agent_home("claude")) as told:
+    ground.configure('limit_prompt = "go on [[say back]]"')
+    with everywhere(ground, agent_home("claude"), "--when-limit", "wait") as told:
         told.becomes("waiting")
 
         # a turn: the model thinks, answers, and is done
@@ -101,6 +105,12 @@ def test_every_state_is_told_with_its_reason(ground: Ground, agent_home: Homes, 
         # errors of the API, with their text
         told.send("[[error 400 out of order]]")
         told.becomes("error", message="400")
+
+        # a usage limit that ends soon: it goes on by itself. One whose end is not told stays as it is
+        told.send("[[usage-limit please try again in 3 seconds]]")
+        told.becomes("done", message="back")
+        assert ("error", "limit") in told.driven.told()
+        assert model.history()[-2:] == ["[[usage-limit please try again in 3 seconds]]", "go on [[say back]]"]
         told.send("[[usage-limit come back later]]")
         told.becomes("error", "limit", message="come back later")
 
@@ -257,6 +267,7 @@ def test_the_limit_of_a_subscription_is_told_with_its_end(ground: Ground, agent_
         report = told.becomes("error", "limit", message="You've hit your limit")
         assert report["message"].endswith(f"resets {report['until']}")
         assert re.fullmatch(r"\d+(:\d\d)?[ap]m \(UTC\)", report["until"])
+        assert abs(datetime.fromisoformat(report["ends_at"]).timestamp() - time.time() - RESETS_IN_S) < 180
         told.driven.end()
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from tests.agents.driving import COMMAND, LONG_S, TEXTS, Driven, SilentTool
 from tests.agents.everywhere import everywhere
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
+from tests.agents.writing import RESETS_IN_S
 from tests.ground import Ground, Truth
 from tests.repos import Repo
 from tests.support import eventually
@@ -90,7 +93,8 @@ def test_every_state_is_told_with_its_reason(ground: Ground, lodging: AgentHome,
         told.send("[[error 400 out of order]]")
         told.becomes("error", "", message="out of order")
         told.send("[[usage-limit come back later]]")
-        assert told.becomes("error", "limit", message="usage limit")["until"]
+        report = told.becomes("error", "limit", message="usage limit")
+        assert abs(datetime.fromisoformat(report["ends_at"]).timestamp() - time.time() - RESETS_IN_S) < 180, report
 
         # a terminal that goes on after the turn
         behind = SilentTool(lodging.place, "behind")

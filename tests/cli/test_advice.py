@@ -536,6 +536,17 @@ def no_hub(stage: Stage) -> str:
     return stage.ground.hitch("status").out
 
 
+def nobody_waits_for_a_limit(stage: Stage) -> str:
+    stage.after.callback(stage.ground.hitch, "down")
+    stage.ended()
+    return stage.ground.hitch("resume", "dev", "--when-limit", "wait", "--json").err
+
+
+def handed_over_while_it_runs(stage: Stage) -> str:
+    stage.begin("echo ready; sleep 1000")
+    return stage.err("resume", "dev", "--agent", "claude")
+
+
 def nobody_answers(stage: Stage) -> str:
     stage.after.callback(stage.ground.hitch, "down")
     with pytest.raises(hub_client.NoHub) as absent:
@@ -741,6 +752,8 @@ ROWS = (
     Row("errors.py", "hitch token ls lists them", 3, unknown_token),
     Row("cli/status.py", "hitch up starts it", 2, no_hub, shows="the hub is up"),
     Row("hub/client.py", "hitch up starts it", 2, nobody_answers, shows="the hub is up"),
+    Row("cli/run.py", "hitch up", 2, nobody_waits_for_a_limit, shows="the hub is up"),
+    Row("ops/sessions/resume.py", "hitch stop {} ends it first", 3, handed_over_while_it_runs, shows="dev: stopped"),
     Row("hub/client.py", "hitch down ends it", 2, stopped_hub, shows="the hub is down"),
     Row("hub/client.py", "kill -CONT {} resumes it", 3, stopped_hub, then=("down",)),
     Row("ops/sessions/stop.py", "kill -CONT {}", 3, stop_beside_a_stopped_keeper, then=("stop", "dev")),

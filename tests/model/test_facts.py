@@ -59,6 +59,8 @@ def test_of_a_new_session_nothing_is_known_but_what_everyone_begins_with() -> No
         "changes": None,
         "seen_at": None,
         "snoozed_until": None,
+        "when_limit": "stop",
+        "gone_on_from": None,
         "has_work": False,
         "has_workspace": False,
         "folder_back": False,

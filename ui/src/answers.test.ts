@@ -19,6 +19,7 @@ const asking = (fields: Partial<NonNullable<Session["report"]>> = {}): Session =
       takes_text: false,
       background: 0,
       until: null,
+      ends_at: null,
       source: "hooks",
       at: "2026-05-04T12:00:00Z",
       ...fields,

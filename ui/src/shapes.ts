@@ -91,6 +91,7 @@ export interface Changes {
   idle_after_s?: number | null;
   pinned?: boolean | null;
   snooze_s?: number | null;
+  when_limit?: "" | "stop" | "wait" | null;
 }
 
 export interface Chat {
@@ -352,6 +353,7 @@ export interface NewSession {
   permission_mode?: string;
   model?: string;
   idle_after_s?: number | null;
+  when_limit?: "" | "stop" | "wait";
   prompt?: string | null;
   env?: Record<string, unknown>;
   cols?: number;
@@ -516,6 +518,7 @@ export interface Report {
   takes_text: boolean;
   background: number;
   until: string | null;
+  ends_at: string | null;
   source: string;
   at: string;
 }
@@ -536,6 +539,12 @@ export interface RestartWish {
 export interface Resume {
   sessionId: string;
   type: "session.resume";
+}
+
+/** `agent` is another one that goes on with the conversation; empty: the same. */
+export interface ResumeWish {
+  agent?: string;
+  when_limit?: "" | "stop" | "wait";
 }
 
 export interface Run {
@@ -695,6 +704,17 @@ export interface Usage {
   since: string;
   sums: UsageSum[];
   total: UsageSum;
+  limits: UsageLimit[];
+}
+
+/** A limit that the agent of a session is at now. `ends_at` is null where its own words are not understood. */
+export interface UsageLimit {
+  session: string;
+  name: string;
+  agent: string;
+  until: string | null;
+  ends_at: string | null;
+  detail: string;
 }
 
 /** Tokens of some turns. `cost_usd` is null when no agent has told it; `key` is a day, an agent … */

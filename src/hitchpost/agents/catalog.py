@@ -18,7 +18,7 @@ RULES, LINES = "rules", "lines"
 REPL, COMPILE = "repl", "compile"
 """The kinds of program: one that answers a person, and one that works in silence for minutes."""
 SHAPES = (
-    (("title", "kind", "install", "adapter"), str, "a text"),
+    (("title", "kind", "install", "adapter", "conversations"), str, "a text"),
     (("argv", "prompt_args", "env_read", "env_watched"), list, "a list of texts"),
     (("quit", "env_flags", "options", "conversation", "cannot"), dict, "a table"),
     (("ready_after_s",), (int, float), "a number"),
@@ -41,7 +41,8 @@ class Agent:
     ``env_read`` are those that it signs in with, or finds its own files by; of these the watcher gets ``env_watched``.
     ``adapter`` names what watches it; empty for none. ``conversation`` has the arguments that begin (``new``), go on
     with (``resume``) or branch off (``fork``) a conversation; ``mints``: its id is ours to choose. ``cannot`` says why
-    one of these is missing. ``options`` are the arguments for what a session chooses, such as the model.
+    one of these is missing. ``conversations`` names the agent whose conversations it can go on with, its own name where
+    it has none but its own. ``options`` are the arguments for what a session chooses, such as the model.
     It is ready when it has printed something, or is alive ``ready_after_s`` after its start. One that ``shows_prompt``
     turns bracketed paste on, or reports that it is idle, when it reads prompts. One that ``tells_usage`` says how many
     tokens a turn has used.
@@ -62,6 +63,7 @@ class Agent:
     env_read: tuple[str, ...] = ()
     env_watched: tuple[str, ...] = ()
     adapter: str = ""
+    conversations: str = ""
     mints: bool = False
     conversation: tuple[tuple[str, tuple[str, ...]], ...] = ()
     cannot: tuple[tuple[str, str], ...] = ()
@@ -163,6 +165,7 @@ def load(name: str) -> Agent:
             env_read=tuple(found.get("env_read", ())),
             env_watched=tuple(found.get("env_watched", ())),
             adapter=found.get("adapter", RULES if rules else ""),
+            conversations=found.get("conversations", name),
             mints=conversation.get("mints", False),
             conversation=_words(conversation, ("new", "resume", "fork")),
             cannot=tuple((str(what), str(why)) for what, why in found.get("cannot", {}).items()),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NO_ENV: Mapping[str, str] = {}
 FRESH, RESUME, FORK = "new", "resume", "fork"
-WATCHED_ENV = ("HOME", "PATH", "LANG", "LC_ALL", "XDG_CONFIG_HOME", "HITCHPOST_CONFIG", "HITCHPOST_BOOT_ID")
+WATCHED_ENV = ("HOME", "PATH", "LANG", "LC_ALL", "TZ", "XDG_CONFIG_HOME", "HITCHPOST_CONFIG", "HITCHPOST_BOOT_ID")
 """What every watcher has of the run's environment."""
 LONGEST_ID = 128
 INJECTORS = {

@@ -10,6 +10,7 @@ import click
 from hitchpost.cli.caller import print_json, say
 from hitchpost.cli.common import session_json
 from hitchpost.cli.wait import words
+from hitchpost.hub.client import is_up
 from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.outcome import Outcome, wait_for_outcome
 from hitchpost.text import visible
@@ -18,7 +19,8 @@ from hitchpost.values import asdict
 
 def told(home: str, seen: Observation, began: float, *, timeout_s: float | None, as_json: bool) -> int:
     """Wait for what becomes of a session that was begun at ``began``, say it, and return the exit code."""
-    found = wait_for_outcome(home, seen, datetime.fromtimestamp(began, UTC), timeout_s=timeout_s)
+    since = datetime.fromtimestamp(began, UTC)
+    found = wait_for_outcome(home, seen, since, timeout_s=timeout_s, hub_is_up=lambda: is_up(home))
     if as_json:
         print_json({**shape(found), "session": session_json(found.seen)})
         return found.exit_code

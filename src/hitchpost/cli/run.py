@@ -9,6 +9,7 @@ import time
 from hitchpost.cli.caller import Delivering, current_folder, print_json, progress, say, terminal_size, typed_in
 from hitchpost.cli.options import FLAG, MANY, NUMBER, Option, as_click, parse
 from hitchpost.errors import EndedAtOnce, UsageError
+from hitchpost.model.limits import WAIT, WHEN_LIMIT
 from hitchpost.runtimes import base, keepers
 from hitchpost.store.home import new_id, open_home, run_folder, session_folder
 from hitchpost.text import visible
@@ -88,6 +89,11 @@ OPTIONS = (
     ),
     Option("--model", "The agent's model, by its own name for it.", metavar="NAME", default=""),
     Option("--idle-after", "Silence that counts as idle, such as 45s or 5m.", metavar="DURATION"),
+    Option(
+        "--when-limit",
+        "At a usage limit: stop, or wait for its end and go on (needs the hub).",
+        choices=WHEN_LIMIT,
+    ),
     Option("--prompt", "The first prompt; - reads it from standard input."),
     Option(
         "--prompt-file",
@@ -126,6 +132,7 @@ class RunOptions:
     permission_mode: str
     model: str
     idle_after: str | None
+    when_limit: str | None
     prompt: str | None
     prompt_file: str | None
     attach: bool
@@ -178,6 +185,8 @@ def run(options: RunOptions) -> int:
             from hitchpost.ops.views.observe import observe
 
             seen, notes = observe(home, session), [str(error)]  # what became of it is what is waited for
+    if options.when_limit == WAIT:
+        notes = [*notes, *watched_by_nobody(home)]
     if options.wait:
         from hitchpost.cli.outcome import told
 
@@ -193,6 +202,13 @@ def run(options: RunOptions) -> int:
     sys.stdout.flush()
     with Emulators() as emulators:
         return attach_to(home, session, emulators)
+
+
+def watched_by_nobody(home: str) -> list[str]:
+    """What a person should know who wants a session to wait for the end of a limit."""
+    from hitchpost.hub.client import is_up
+
+    return [] if is_up(home) else ["no hub is running, and only a hub goes on at the end of a usage limit: hitch up"]
 
 
 def _refuse_contradictions(options: RunOptions) -> None:
@@ -249,6 +265,7 @@ def _spec(options: RunOptions) -> SessionSpec:
         ),
         permission_mode=options.permission_mode,
         model=options.model,
+        when_limit=options.when_limit or "",
         idle_after_s=None if idle_after is None else _seconds("--idle-after", idle_after),
     )
 

@@ -11,7 +11,8 @@ from hitchpost.errors import UsageError
 from hitchpost.model.durations import seconds_of
 from hitchpost.model.usage import Sum
 from hitchpost.ops.views.find import find
-from hitchpost.ops.views.usage import BY, USUAL_DAYS, days_ago, shape, total, used
+from hitchpost.ops.views.listing import listing
+from hitchpost.ops.views.usage import BY, USUAL_DAYS, days_ago, limits, shape, total, used
 from hitchpost.store.home import open_home
 from hitchpost.text import table, visible
 
@@ -22,7 +23,7 @@ from hitchpost.text import table, visible
 @click.option("--since", metavar="WHEN", help=f"A day, or how long ago, such as 7d. Default: {USUAL_DAYS} days.")
 @json_option
 def command(session: str | None, by: str, since: str | None, as_json: bool) -> None:
-    """Show the tokens that agents have used, and their cost where an agent tells it.
+    """Show the tokens that agents have used, their cost where an agent tells it, and the usage limits they are at.
 
     Claude Code, Codex and opencode over ACP tell what they use; other agents are not counted. Input was read anew,
     cached came from the provider's cache. What a session used is kept when the session is deleted.
@@ -31,14 +32,20 @@ def command(session: str | None, by: str, since: str | None, as_json: bool) -> N
     sessions = None if session is None else frozenset((find(home, session).record.id,))
     begin = days_ago(USUAL_DAYS) if since is None else _moment(since)
     found = used(home, by, since=begin, sessions=sessions)
+    rows = listing(home, shapes=True)
+    reached = limits(row.shape for row in rows if sessions is None or row.shape["id"] in sessions)
     if as_json:
-        print_json({"by": by, "since": begin.isoformat(), "sums": [*map(shape, found)], "total": shape(total(found))})
-    elif not found:
+        sums, whole = [*map(shape, found)], shape(total(found))
+        print_json({"by": by, "since": begin.isoformat(), "sums": sums, "total": whole, "limits": reached})
+        return
+    if not found:
         click.echo(f"no agent has told of anything that it used since {begin.date().isoformat()}")
     else:
         head = (by.upper(), "TURNS", "INPUT", "CACHED", "OUTPUT", "COST")
         lines = [_row(one) for one in found] + ([_row(total(found))] if len(found) > 1 else [])
         click.echo("\n".join(table([head, *lines])))
+    for limit in reached:
+        click.echo(f"{visible(limit['name'])} ({limit['agent']}) is at a usage limit: {visible(limit['detail'])}")
 
 
 def _row(one: Sum) -> tuple[str, ...]:

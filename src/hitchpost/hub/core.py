@@ -23,6 +23,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.status import rests
 from hitchpost.ops.sessions.cancel import cancel
 from hitchpost.ops.sessions.fork import fork
+from hitchpost.ops.sessions.go_on import go_on
 from hitchpost.ops.sessions.launch import launch
 from hitchpost.ops.sessions.prompt import prompt
 from hitchpost.ops.sessions.remove import archive, remove, unarchive
@@ -179,12 +180,20 @@ class Hub:
         begun = await self._start(session, restart, settings, actor=actor, caller=os.environ, again=again)
         return await self.after(session), list(begun.notes)
 
-    async def resume(self, session: str, *, actor: str) -> tuple[HubSession, Begun]:
-        """The session, and whether its agent goes on with its conversation."""
+    async def resume(
+        self, session: str, *, actor: str, agent: str = "", when_limit: str = ""
+    ) -> tuple[HubSession, Begun]:
+        """The session, and whether its agent, or another one, goes on with its conversation."""
         check_room()
         settings = await self.do(config.load)
-        begun = await self._start(session, resume, settings, actor=actor, caller=os.environ)
+        how = {"agent": agent, "when_limit": when_limit}
+        begun = await self._start(session, resume, settings, actor=actor, caller=os.environ, **how)
         return await self.after(session), begun
+
+    async def go_on(self, session: str, *, actor: str) -> bool:
+        """The end of a usage limit. False when there is none any more."""
+        text = (await self.do(config.load)).limit_prompt
+        return await self._start(session, go_on, text, actor=actor, caller=os.environ)
 
     async def seen(self, session: str, *, actor: str) -> None:
         """Somebody has the session before their eyes."""

@@ -21,6 +21,7 @@ from hitchpost.hub.session import HubSession
 from hitchpost.hub.tasks import Tasks
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Facts
+from hitchpost.model.limits import Wait, due
 from hitchpost.model.policy import ON_FAILURE, Retention, delete_at, reap_due
 from hitchpost.model.record import ACTIVE, RECORD_TRANSITIONS, SUSPENDED
 from hitchpost.ops.sessions.retention import prune_when_sure
@@ -29,6 +30,7 @@ from hitchpost.store.home import session_folder
 from hitchpost.store.session import Session
 
 PRUNE_EVERY_S = 3600.0
+LIMITS_EVERY_S = 2.0
 log = structlog.get_logger()
 
 
@@ -50,11 +52,13 @@ class Janitor:
         self._tasks = Tasks("janitor")
         self._restarts = Restarts(hub, self.clocks.awake_s)
         self._silent_since: dict[str, tuple[object, float]] = {}
+        self._waits: dict[str, Wait] = {}
 
     def start(self) -> None:
         self._repeat("deleting old records", self.prune, self.prune_every_s)
         if self.settings.reap_idle_minutes > 0:
             self._repeat("ending idle processes", self.reap, self.settings.reap_every_minutes * 60)
+        self._repeat("going on after usage limits", self.go_on, LIMITS_EVERY_S)
         if self.settings.restart == ON_FAILURE:
             self._restarts.start()
         self._tasks.start(look_at_boot(self.hub, resume=self.settings.resume_after_reboot))
@@ -114,6 +118,21 @@ class Janitor:
             log.info("reaped", session_id=session.id)
             reaped.append(session.id)
         return reaped
+
+    async def go_on(self) -> None:
+        """Let the sessions go on whose usage limit has ended, where somebody wants that. Nothing but memory is read."""
+        live = [session for session in self.hub.registry.by_id.values() if session.lives]
+        facts = {session.id: session.latest.facts for session in live if session.latest is not None}
+        self._waits, going = due(self._waits, facts, self.clocks.wall(), self.clocks.boot_s())
+        for session_id in going:
+            self._tasks.start(self._go_on(session_id))
+
+    async def _go_on(self, session_id: str) -> None:
+        try:
+            if await self.hub.go_on(session_id, actor=ACTOR):
+                log.info("went on after a usage limit", session_id=session_id)
+        except FAILURES as error:
+            log.warning("not gone on", session_id=session_id, error=str(error))
 
     def _silent_s(self, session_id: str, facts: Facts) -> float:
         """For how long nothing has been heard of a session, as far as this hub has listened."""

@@ -34,8 +34,8 @@ class Evidence:
 
     ``request`` names what can be answered, and ``options`` how; ``takes_text``: with a line of text, too.
     ``background`` counts tasks that go on after the turn.
-    ``until`` is when a limit ends, as the agent says it. ``adds``: better sources cannot say this, so it counts beside
-    their "at the prompt".
+    ``until`` is when a limit ends, as the agent says it; ``ends_at`` the moment, where that is understood.
+    ``adds``: better sources cannot say this, so it counts beside their "at the prompt".
     """
 
     source: str
@@ -48,10 +48,11 @@ class Evidence:
     takes_text: bool = False
     background: int = 0
     until: str = ""
+    ends_at: str = ""
     adds: bool = False
 
 
-DETAILS = ("kind", "message", "request", "options", "takes_text", "background", "until")
+DETAILS = ("kind", "message", "request", "options", "takes_text", "background", "until", "ends_at")
 
 
 def plain(text: str) -> str:

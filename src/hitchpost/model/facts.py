@@ -60,6 +60,8 @@ class Report:
     takes_text: bool = False
     background: int = 0
     until: str | None = None
+    ends_at: datetime | None = None
+    """When a usage limit ends, where the agent says so in a way that is understood; in the agent's time zone."""
 
 
 @value
@@ -113,6 +115,9 @@ class Facts:
     seen_at: datetime | None = None
     """When somebody last looked at the session: opened it, or was attached."""
     snoozed_until: datetime | None = None
+    when_limit: str = "stop"
+    gone_on_from: datetime | None = None
+    """When the usage limit was told from which it has gone on by itself."""
     has_work: bool = False
     """It works in a repository, so that there may be changes to look at."""
     has_workspace: bool = False

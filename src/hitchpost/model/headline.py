@@ -5,7 +5,7 @@ The page, ``hitch top`` and notifications go by it. The tables here are the only
 
 from __future__ import annotations
 
-from hitchpost.model import record, run
+from hitchpost.model import limits, record, run
 from hitchpost.model.attention import (
     AUTH,
     BLOCKED,
@@ -63,6 +63,7 @@ DONE_WELL = Look(5, "✓", "blue", FINISHED)
 WORKS = Look(6, "◐", "green", BUSY)
 CHANGES = Look(6, "◐", "blue", BUSY)
 RESTS = Look(7, "○", "green", QUIET)
+WAITS = Look(7, "⏸", "violet", QUIET)
 SNOOZED = Look(7, "☾", "grey", QUIET)
 OVER = Look(8, "▢", "grey", ENDED)
 
@@ -188,6 +189,8 @@ def _running(facts: Facts, wants: str, since: datetime | None) -> Headline:
     words, look = _reported(report.state, report.kind or "")
     if look is DONE_WELL and _seen(facts, report.at):
         look = replace(RESTS, glyph=DONE_WELL.glyph, colour="grey")
+    if limits.goes_on_at(facts) is not None:
+        look = WAITS
     return Headline(words, _detail(report, facts), report.at, look)
 
 
@@ -227,9 +230,20 @@ def no_prompt(facts: Facts) -> str | None:
 
 def _detail(report: Report, facts: Facts) -> str:
     message = " ".join((report.message or "").split())
-    until = f"until {report.until}" if report.until else ""
     tasks = f"{report.background} in the background" if report.background else ""
-    return _joined(message, until, tasks, _size(facts) if report.state == DONE else "")
+    return _joined(message, *_of_limit(report, facts), tasks, _size(facts) if report.state == DONE else "")
+
+
+def _of_limit(report: Report, facts: Facts) -> tuple[str, ...]:
+    """Until when, and whether it goes on by itself then."""
+    until = f"until {report.until}" if report.until else ""
+    if facts.when_limit != limits.WAIT or not limits.at_limit(facts):
+        return (until,)
+    if report.ends_at is None:
+        return until, "when it ends is not known, so it does not go on by itself"
+    if limits.goes_on_at(facts) is None:
+        return until, "has gone on by itself"
+    return f"until {report.ends_at:%b %d, %H:%M}", "goes on by itself then"
 
 
 def _size(facts: Facts) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from hitchpost.model import record, run
 from hitchpost.model.facts import Facts
+from hitchpost.model.limits import goes_on_at
 from hitchpost.model.status import as_told
 from hitchpost.values import value
 
@@ -119,5 +120,7 @@ def reap_due(facts: Facts, silent_s: float, idle_for_s: float) -> bool:
     if facts.state != run.RUNNING or facts.keeper_alive is not True:
         return False
     if facts.report is not None and facts.report.state in ("working", "blocked"):
+        return False
+    if goes_on_at(facts) is not None:
         return False
     return silent_s >= idle_for_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from datetime import datetime
 from traceback import print_exception
 from typing import Any
 
@@ -17,7 +18,7 @@ from hitchpost.store.answers import write_answer
 from hitchpost.store.session import Session
 from hitchpost.values import asdict, replace
 from hitchpost.watcher.adapter import OSC, Adapter
-from hitchpost.watcher.limits import ends_at
+from hitchpost.watcher.limits import ends_at, moment_of
 from hitchpost.watcher.link import KeeperLink
 from hitchpost.watcher.screen import LogScreen
 from hitchpost.watcher.titles import LogTitle
@@ -123,10 +124,19 @@ class Watching:
         }
         if "options" in said:
             said["options"] = tuple(attention.plain(option) for option in said["options"][:MOST_OPTIONS])
-        if said.get("kind") == LIMIT and not said.get("until"):
-            said["until"] = ends_at(said.get("message", ""))
+        if said.get("kind") == LIMIT:
+            said["until"] = said.get("until") or ends_at(said.get("message", ""))
+            said["ends_at"] = self._ends_at(source, said["until"])
         self.evidence[source] = Evidence(source, state, time.monotonic(), **said)
         self._judge()
+
+    def _ends_at(self, source: str, until: str) -> str:
+        """What is said again means the same moment."""
+        before = self.evidence.get(source)
+        if before is not None and (before.kind, before.until) == (LIMIT, until):
+            return before.ends_at
+        found = moment_of(until, datetime.now().astimezone()) if until else None
+        return "" if found is None else found.isoformat(timespec="seconds")
 
     def forget(self, source: str) -> None:
         if self.evidence.pop(source, None) is not None:

@@ -22,6 +22,8 @@ Seconds = Annotated[float, Field(ge=0, le=YEAR_S, allow_inf_nan=False)]
 RecordNames = Annotated[
     str, StringConstraints(max_length=100, pattern=rf"^(?:{'|'.join(ALL)})(?:,(?:{'|'.join(ALL)}))*$")
 ]
+WhenLimit = Literal["", "stop", "wait"]
+"""What happens at a usage limit; empty: as before, or as the settings say."""
 Side = Annotated[int, Field(ge=1, le=1000)]
 """A side of a terminal. An emulator takes memory for every cell."""
 
@@ -133,6 +135,7 @@ class NewSession(Strict):
     permission_mode: Name = ""
     model: Name = ""
     idle_after_s: Seconds | None = None
+    when_limit: WhenLimit = ""
     prompt: Text | None = None
     env: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Path] = {}
     cols: Side = 80
@@ -146,6 +149,7 @@ class Changes(Strict):
     pinned: bool | None = None
     snooze_s: Seconds | None = None
     """For so long it is quiet, whatever it wants; 0 ends that."""
+    when_limit: WhenLimit | None = None
 
 
 class Prompt(Strict):
@@ -186,6 +190,13 @@ class RestartWish(Strict):
     """``again`` sends the first prompt once more."""
 
     again: bool = False
+
+
+class ResumeWish(Strict):
+    """``agent`` is another one that goes on with the conversation; empty: the same."""
+
+    agent: Name = ""
+    when_limit: WhenLimit = ""
 
 
 class ForkWish(Strict):
@@ -264,11 +275,23 @@ class UsageSum(BaseModel):
     total: int
 
 
+class UsageLimit(BaseModel):
+    """A limit that the agent of a session is at now. ``ends_at`` is null where its own words are not understood."""
+
+    session: str
+    name: str
+    agent: str
+    until: str | None
+    ends_at: str | None
+    detail: str
+
+
 class Usage(BaseModel):
     by: str
     since: str
     sums: list[UsageSum]
     total: UsageSum
+    limits: list[UsageLimit]
 
 
 class StoryLine(BaseModel):

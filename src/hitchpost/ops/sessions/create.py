@@ -99,6 +99,7 @@ def create(
             fork_of=spec.fork_of,
             permission_mode=spec.permission_mode,
             model=spec.model,
+            when_limit=spec.when_limit or settings.when_limit,
             idle_after_s=_idle_after_s(spec, agent, settings),
             quiet_after_s=settings.quiet_s,
             ready_after_s=agent.ready_after_s,

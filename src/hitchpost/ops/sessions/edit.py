@@ -1,4 +1,4 @@
-"""Changing what a person calls a session, where it stands in a list, and when its silence counts as idle."""
+"""Changing what a person calls a session, where it stands in a list, when it counts as idle, and what a limit does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hitchpost.store.records import Record
 from hitchpost.store.session import Session
 from hitchpost.values import replace
 
-EDITED = ("name", "description", "idle_after_s", "pinned", "snoozed_until")
+EDITED = ("name", "description", "idle_after_s", "pinned", "snoozed_until", "when_limit")
 DAY_S = 86400
 LONGEST_SNOOZE_S = 365 * DAY_S
 
@@ -39,6 +39,7 @@ def edit(
     idle_after_s: float | None = None,
     pinned: bool | None = None,
     snooze_s: float | None = None,
+    when_limit: str | None = None,
 ) -> Record:
     """What is not None is changed. Raises ``NameTaken`` or ``UsageError``; nothing is changed then."""
     if name is not None:
@@ -66,6 +67,7 @@ def edit(
                 idle_after_s=record.idle_after_s if idle_after_s is None else idle_after_s,
                 pinned=record.pinned if pinned is None else pinned,
                 snoozed_until=record.snoozed_until if snooze_s is None else _until(snooze_s),
+                when_limit=when_limit or record.when_limit,
             )
             stored.tell("edited", run=0, **{field: getattr(changed, field) for field in EDITED})
             stored.save(changed)

@@ -64,6 +64,7 @@ def fork(
         idle_after_s=record.idle_after_s,
         permission_mode=record.permission_mode,
         model=record.model,
+        when_limit=record.when_limit,
         fork_of=str(record.conversation_id),
     )
     seen, notes = launch(home, spec, caller=caller, actor=actor, progress=progress)

@@ -12,6 +12,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR, SUSPENDED
 from hitchpost.ops.sessions import environment, sandbox
 from hitchpost.ops.sessions.create import sweep
+from hitchpost.ops.sessions.handover import OF_AGENT, handed_over
 from hitchpost.ops.sessions.next_run import Claimed, Program, converse, run_spec
 from hitchpost.ops.sessions.recover import RECOVERY, recover, say_why, wait_for_keeper_to_leave
 from hitchpost.ops.views.observe import Observation, observe
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hitchpost.workspaces.store import Workspace
+
+
+SETTLED = ("workspace_id", "branch", "folder", "folder_dev", "folder_ino", "when_limit", *OF_AGENT)
+"""What a record has to say anew when a run begins."""
 
 
 @value
@@ -59,20 +64,29 @@ def start(
     reason: str = "",
     until_ready: bool = True,
     conversation: str = FRESH,
+    agent: str = "",
+    when_limit: str = "",
 ) -> Begun:
     """Start the first run, or the next one after an end. Raises ``Refused``, ``StartFailed`` or ``BadSettings``.
 
     Returns when the agent is ready. One that has ended with an error by then is a failed start: ``EndedAtOnce``.
-    ``conversation``: whether the agent goes on with its conversation, where it has one, or begins another.
+    ``conversation``: whether the agent goes on with its conversation, where it has one, or begins another. ``agent``
+    and ``when_limit`` change those of the session; ``handed_over`` says which agent may.
     """
     sweep(home)
     seen, place, workspace = _ready_to_start(home, session, actor)
+    if agent:
+        place = handed_over(place, agent)
+    if when_limit:
+        place = replace(place, when_limit=when_limit)
     program = _program(home, place, workspace, settings, caller, extra_env or {}, argv)
     stored = Session(seen.folder, actor=actor)
     claimed = _claim(stored, seen, place, workspace, program.agent, conversation, reason)
     spec = _start_keeper(home, place, settings, claimed, program, source, size)
     _activate(stored, claimed.run)
     resumed, notes = claimed.conversation.how != FRESH, _notes(seen.folder, spec, program.agent, claimed.conversation)
+    if place.agent != seen.record.agent:
+        notes = (*notes, f"handed over from {catalog.title(seen.record.agent)} to {catalog.title(place.agent)}")
     if not until_ready:
         return Begun(observe(home, session), notes)
     from hitchpost.ops.sessions.ready import ready  # the agent has begun meanwhile
@@ -145,7 +159,7 @@ def _claim(
                 if now.facts.state != runs.CREATED:
                     stored.next_run(reason=reason)
                 _touch(stored, now)
-                _settle_place(stored, place)
+                _settle(stored, place, run)
                 talk = converse(stored, agent, conversation)
                 stored.transition(runs.STARTING, run=run, reason=reason, locked=True)
             except BaseException:
@@ -208,11 +222,12 @@ def _leases(home: str, seen: Observation, workspace: Workspace | None) -> tuple[
     return (lease.take(home, workspace, session=record.id, name=record.name, run=run, share=record.share),)
 
 
-def _settle_place(stored: Session, current: Record) -> None:
-    """Write down where the session's workspace is now. The caller holds the session's lock."""
+def _settle(stored: Session, current: Record, run: int) -> None:
+    """Write down where the session's workspace is now, and what runs there. The caller holds the session's lock."""
     record = stored.record()
-    names = ("workspace_id", "branch", "folder", "folder_dev", "folder_ino")
-    now = {name: getattr(current, name) for name in names}
+    now = {name: getattr(current, name) for name in SETTLED}
+    if record.agent != current.agent:
+        stored.tell("agent", run=run, reason=f"handed over from {record.agent} to {current.agent}")
     if any(getattr(record, name) != item for name, item in now.items()):
         stored.save(replace(record, **now))
 

@@ -152,6 +152,8 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         changes=changes_of(read_changes(folder)),
         seen_at=moments.moment(seen_at(folder)),
         snoozed_until=moments.moment(record.snoozed_until) if record.snoozed_until else None,
+        when_limit=record.when_limit,
+        gone_on_from=moments.moment(record.gone_on_from) if record.gone_on_from else None,
         has_work=record.git is not None or record.branch is not None,
         has_workspace=record.workspace_id is not None and record.branch is not None,
     )
@@ -305,6 +307,7 @@ def report_of(value: dict[str, object]) -> Report | None:
         takes_text=value.get("takes_text") is True,
         background=background if isinstance(background, int) else 0,
         until=text("until"),
+        ends_at=moments.moment(value.get("ends_at")),
     )
 
 

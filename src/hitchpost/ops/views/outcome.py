@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from hitchpost.agents import catalog
 from hitchpost.errors import UsageError
 from hitchpost.model import run as runs
 from hitchpost.model.attention import BLOCKED, ERROR, IDLE, LIMIT, WORKING
+from hitchpost.model.limits import goes_on_at
 from hitchpost.model.status import settle, status
 from hitchpost.model.usage import NOTHING, Tokens
 from hitchpost.ops.views.observe import Observation
@@ -39,8 +41,18 @@ class Outcome:
         return EXIT_CODES[self.word]
 
 
-def wait_for_outcome(home: str, seen: Observation, since: datetime, *, timeout_s: float | None = None) -> Outcome:
-    """Wait until an agent has dealt with what it was told at ``since``, or a program has ended. Raises ``TimedOut``."""
+def wait_for_outcome(
+    home: str,
+    seen: Observation,
+    since: datetime,
+    *,
+    timeout_s: float | None = None,
+    hub_is_up: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """Wait until an agent has dealt with what it was told at ``since``, or a program has ended. Raises ``TimedOut``.
+
+    A usage limit is no outcome where the hub goes on at its end.
+    """
     if not has_turns(seen):
         seen = wait(home, seen, EXIT, timeout_s=timeout_s)
     else:
@@ -50,6 +62,9 @@ def wait_for_outcome(home: str, seen: Observation, since: datetime, *, timeout_s
             left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
             seen = wait_for_turn(home, seen, after, timeout_s=left_s)
             report = seen.facts.report
+            if report is not None and goes_on_at(seen.facts) is not None and hub_is_up():
+                after = report.at
+                continue
             if report is None or report.state != IDLE or has_ended(seen) or _has_worked(seen, since):
                 break
             after = report.at  # it was at its prompt before it had ours

@@ -108,6 +108,7 @@ def report_shape(facts: Facts) -> ReportJson | None:
         "takes_text": report.takes_text,
         "background": report.background,
         "until": report.until,
+        "ends_at": rfc3339(report.ends_at),
         "source": report.source,
         "at": utc_text(report.at),
     }

@@ -48,6 +48,8 @@ class Report(TypedDict):
     """Whether a line of text answers the request, too."""
     background: int
     until: str | None
+    """When a usage limit ends, as the agent says it; ``ends_at`` is the moment, where that is understood."""
+    ends_at: str | None
     source: str
     at: str
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hitchpost.errors import UsageError
+from hitchpost.model.attention import LIMIT
 from hitchpost.model.usage import NOTHING, Sum, Turn, summed
+from hitchpost.ops.views.session_types import Session
 from hitchpost.store import usage
 from hitchpost.values import asdict
 
@@ -55,6 +57,18 @@ def total(sums: list[Sum]) -> Sum:
     """``turns`` of the sums together: a session's turns are its own, so nothing is counted twice."""
     tokens = sum((one.tokens for one in sums), NOTHING)
     return Sum("total", sum(one.turns for one in sums), tokens)
+
+
+def limits(sessions: Iterable[Session]) -> list[dict[str, Any]]:
+    """The usage limits that agents are at now, with their end where it is known."""
+    found = []
+    for session in sessions:
+        report = session["report"]
+        if report is not None and report["kind"] == LIMIT:
+            who = {"session": session["id"], "name": session["name"], "agent": session["agent"]}
+            end = {"until": report["until"], "ends_at": report["ends_at"]}
+            found.append({**who, **end, "detail": session["detail"]})
+    return found
 
 
 def shape(one: Sum) -> dict[str, Any]:

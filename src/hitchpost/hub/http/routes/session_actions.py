@@ -62,9 +62,11 @@ async def restart_session(
 
 
 @router.post(f"{SESSION}/resume", response_model=schemas.RecordAnswer)
-async def resume_session(hub: TheHub, session: PathSession, actor: Actor) -> dict[str, Any]:
+async def resume_session(
+    hub: TheHub, session: PathSession, actor: Actor, body: Annotated[schemas.ResumeWish | None, Body()] = None
+) -> dict[str, Any]:
     """The agent goes on with its conversation, where it can; ``resumed`` says whether it does."""
-    after, begun = await hub.resume(session.id, actor=actor)
+    after, begun = await hub.resume(session.id, actor=actor, **(body or schemas.ResumeWish()).model_dump())
     return {**record_answer(after, list(begun.notes)), "resumed": begun.resumed}
 
 

@@ -7,8 +7,9 @@ from typing import Any, Literal
 from fastapi import APIRouter, Query
 
 from hitchpost.hub.http.depends import CallersGrant, TheHub
+from hitchpost.hub.http.permissions import visible_to
 from hitchpost.hub.http.schemas import Usage
-from hitchpost.ops.views.usage import USUAL_DAYS, days_ago, shape, total, used
+from hitchpost.ops.views.usage import USUAL_DAYS, days_ago, limits, shape, total, used
 
 LONGEST_DAYS = 3660
 router = APIRouter()
@@ -24,4 +25,7 @@ async def get_usage(
     """Today and so many days before it. Who may see some sessions only gets the sums of those."""
     since = days_ago(days)
     found = await hub.do(lambda: used(hub.home, by, since=since, sessions=grant.sessions))
-    return {"by": by, "since": since.isoformat(), "sums": [shape(one) for one in found], "total": shape(total(found))}
+    await hub.registry.refresh()
+    reached = limits(row.shape for row in visible_to(grant, hub.registry.listed()) if row.lives)
+    sums = [shape(one) for one in found]
+    return {"by": by, "since": since.isoformat(), "sums": sums, "total": shape(total(found)), "limits": reached}

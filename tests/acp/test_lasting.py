@@ -1,0 +1,144 @@
+"""Sessions over ACP that last: reaped, suspended, handed over, and at a usage limit, with a scripted agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.acp.sessions import begin
+from tests.acp.test_sessions import becomes, last_said
+from tests.cli.test_completion import offered
+from tests.ground import Ground
+from tests.hubs import HubProcess
+from tests.support import eventually
+
+
+def prompts(ground: Ground) -> list[str]:
+    """What the agent has got in its only conversation."""
+    (memory,) = Path(ground.place / "remembered").iterdir()
+    return memory.read_text().splitlines()
+
+
+@pytest.mark.ids("D-3", "D-8", "D-9", "X5")
+def test_what_was_reaped_or_suspended_goes_on_with_its_conversation(ground: Ground, hub: HubProcess) -> None:
+    dev = begin(ground, "dev", "--prompt", "first")
+    becomes(ground, dev, "done")
+    hub.stop()
+    ground.configure("reap_idle_minutes = 0.01\nreap_every_minutes = 0.002")
+    hub.start()
+    assert (dev.ended(), dev.exit()["intent"]) == ("stopped", "reaper")
+    hub.stop()
+    ground.configure('on_shutdown = "suspend"')
+    hub.start()
+    receipt = hub.ask("POST", "/api/sessions/dev/prompt", {"text": "second"})
+    assert (receipt["started"], receipt["proof"]) == (True, "session/prompt")
+    becomes(ground, dev, "done")
+
+    # in the middle of a turn
+    ground.hitch("send", "dev", "wait for me")
+    eventually(lambda: last_said(dev) == "I am waiting", what="the turn")
+    assert hub.stop() == 0
+    assert (dev.ended(2), dev.exit(2)["intent"]) == ("stopped", "shutdown")
+    shown = ground.ps(dev)
+    assert (shown["record"], shown["supports_resume"]) == ("suspended", True)
+    assert "hitch resume dev" in ground.hitch("send", "dev", "not yet", check=4).err
+    hub.start()
+    again = hub.ask("POST", "/api/sessions/dev/resume")
+    assert (again["status"], again["resumed"]) == ("active", True)
+    ground.hitch("send", "--wait", "dev", "third")
+
+    # the agent and its turn do not need the hub
+    ground.hitch("send", "dev", "wait once more")
+    eventually(lambda: last_said(dev) == "I am waiting", what="the turn")
+    hub.kill()
+    assert becomes(ground, dev, "working")["state"] == "running"
+    hub.start()
+    assert hub.ask("GET", "/api/sessions/dev")["attention"] == "working"
+    assert prompts(ground) == ["first", "second", "wait for me", "third", "wait once more"]
+    ground.hitch("stop", "dev")
+
+
+def test_a_session_is_handed_over_to_an_agent_that_shares_its_conversations(ground: Ground, hub: HubProcess) -> None:
+    dev = begin(ground)
+    ground.hitch("stop", "dev")
+    refused = ground.hitch("resume", "dev", "--agent", "scripted-twin", check=4).err
+    assert "dev has no conversation that could be handed over to Twin" in refused
+    ground.hitch("resume", "dev")
+    ground.hitch("send", "--wait", "dev", "the word is hay")
+    assert "hitch stop dev" in ground.hitch("resume", "dev", "--agent", "scripted-twin", check=4).err
+    ground.hitch("stop", "dev")
+    refused = ground.hitch("resume", "dev", "--agent", "claude", check=4).err
+    assert "Claude Code cannot go on with a conversation of Scripted" in refused
+    assert "scripted-twin" in refused
+    assert "unknown agent" in ground.hitch("resume", "dev", "--agent", "nobody", check=2).err
+    assert ground.ps(dev)["agent"] == "scripted-acp"
+
+    assert offered(ground.hitch, "bash", "hitch resume dev --agent s") == ["scripted-twin"]
+    told = ground.hitch("resume", "dev", "--agent", "scripted-twin")
+    assert "handed over from Scripted to Twin" in told.err
+    assert "the same conversation" in told.out
+    assert ground.ps(dev)["agent"] == "scripted-twin"
+    ground.hitch("send", "--wait", "dev", "remember")
+    assert last_said(dev) == "the word is hay "
+    ground.hitch("stop", "dev")
+    again = hub.ask("POST", "/api/sessions/dev/resume", {"agent": "scripted-acp"})
+    assert (again["resumed"], again["session"]["agent"]) == (True, "scripted-acp")
+    reasons = [line["reason"] for line in dev.story() if line["event"] == "agent"]
+    assert reasons == [
+        "handed over from scripted-acp to scripted-twin",
+        "handed over from scripted-twin to scripted-acp",
+    ]
+    ground.hitch("stop", "dev")
+
+
+def test_a_session_goes_on_once_when_a_usage_limit_ends_and_a_person_can_be_faster(
+    ground: Ground, hub: HubProcess
+) -> None:
+    ground.configure('limit_prompt = "go on"')
+    dev = begin(ground, "dev", "--when-limit", "wait")
+    ground.hitch("send", "dev", "limit in 1 hour")
+    shown = becomes(ground, dev, "error")
+    assert shown["detail"].endswith("goes on by itself then")
+    assert (shown["headline"], shown["section"]) == ("Usage limit", "quiet")
+    assert "1 hour" in shown["report"]["until"]
+    told = ground.hitch("usage")
+    assert "dev (scripted-acp) is at a usage limit" in told.out
+    for usage in (ground.hitch("usage", "--json").json(), hub.ask("GET", "/api/usage")):
+        (limit,) = usage["limits"]
+        assert (limit["session"], limit["ends_at"]) == (dev.id, shown["report"]["ends_at"])
+    ground.hitch("send", "--wait", "dev", "a person was faster")
+    assert hub.ask("GET", "/api/usage")["limits"] == []
+
+    # the hub dies while it waits
+    ground.hitch("send", "dev", "limit in 4 seconds")
+    becomes(ground, dev, "error")
+    hub.kill()
+    hub.start()
+    becomes(ground, dev, "done")
+    sent = ["limit in 1 hour", "a person was faster", "limit in 4 seconds", "go on"]
+    assert prompts(ground) == sent
+    (line,) = (line for line in dev.story() if line["event"] == "limit")
+    assert (line["actor"], line["reason"]) == ("hub", "the usage limit has ended, so it goes on by itself")
+
+    # an end that nobody knows
+    ground.hitch("send", "dev", "limit later")
+    assert "does not go on by itself" in becomes(ground, dev, "error")["detail"]
+    assert prompts(ground) == [*sent, "limit later"]
+    ground.hitch("stop", "dev")
+
+    # who waits for the outcome waits on
+    words = ("run", "scripted-acp", "--name", "two", "--wait", "--json", "--prompt", "limit in 1 seconds")
+    done = ground.hitch(*words, "--when-limit", "wait").json()
+    assert (done["outcome"], done["session"]["report"]["state"]) == ("finished", "done")
+    ground.hitch("stop", "two")
+    hub.stop()
+
+    # it can be chosen for the next run, and for one that runs and is at its limit already
+    assert "only a hub goes on" in ground.hitch("resume", "dev", "--when-limit", "wait").err
+    ground.hitch("send", "dev", "limit in 1 hour")
+    becomes(ground, dev, "error")
+    for chosen, goes_on in (("stop", False), ("wait", True)):
+        ground.hitch("resume", "dev", "--when-limit", chosen)
+        assert ("goes on by itself" in ground.ps(dev)["detail"]) is goes_on
+    ground.hitch("stop", "dev")

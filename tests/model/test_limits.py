@@ -1,0 +1,127 @@
+"""Usage limits: who goes on by itself, when, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from hitchpost.model import record, run
+from hitchpost.model.facts import Facts, Report
+from hitchpost.model.headline import WAITS
+from hitchpost.model.limits import AGAIN_S, FIRST_PAUSE_S, LONGEST_PAUSE_S, STOP, Wait, due, goes_on_at
+from hitchpost.model.policy import reap_due
+from hitchpost.model.status import status
+from tests.model.made import NOW, ago, ended, running
+
+HOUR_S = 3600.0
+
+
+def later(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def limit(ends_in_s: float | None = HOUR_S, told: datetime = NOW, state: str = "error", kind: str = "limit") -> Report:
+    ends_at = None if ends_in_s is None else told + timedelta(seconds=ends_in_s)
+    return Report(state, "hooks", told, kind=kind, until="13:00", ends_at=ends_at)
+
+
+def waiting(**changes: object) -> Facts:
+    return running(**{"when_limit": "wait", "report": limit()} | changes)
+
+
+def looks(*looked: tuple[float, float, Facts]) -> list[bool]:
+    """Whether it went on at each look: seconds by the calendar since noon, seconds since the boot, and the session."""
+    waits: Mapping[str, Wait] = {}
+    went = []
+    for wall_s, at_s, facts in looked:
+        waits, going = due(waits, {"dev": facts}, later(wall_s), at_s)
+        went.append(going == ["dev"])
+    return went
+
+
+def test_one_that_waits_goes_on_when_its_limit_ends() -> None:
+    assert goes_on_at(waiting()) == later(HOUR_S)
+    assert looks((0, 100, waiting()), (3599, 3699, waiting()), (3600, 3700, waiting())) == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        waiting(when_limit=STOP),
+        waiting(report=None),
+        waiting(report=limit(None)),
+        waiting(report=limit(kind="")),
+        waiting(report=limit(state="working")),
+        waiting(report=limit(state="done")),
+        waiting(report=limit(state="blocked")),
+        waiting(gone_on_from=NOW),
+        waiting(record=record.SUSPENDED),
+        waiting(keeper_alive=False),
+        ended(run.STOPPED, when_limit="wait", report=limit()),
+    ],
+    ids=[
+        "nobody wants it",
+        "no report",
+        "an end that is not known",
+        "another error",
+        "somebody was faster",
+        "it is done",
+        "it tries again itself",
+        "it has gone on already",
+        "suspended",
+        "nobody hears it",
+        "it has ended",
+    ],
+)
+def test_nothing_else_goes_on(facts: Facts) -> None:
+    assert goes_on_at(facts) is None
+    assert looks((0, 0, facts), (2 * HOUR_S, 2 * HOUR_S, facts)) == [False, False]
+
+
+@pytest.mark.parametrize("turned_s", [-86400.0, 86400.0])
+def test_a_wall_clock_that_is_turned_meanwhile_changes_nothing(turned_s: float) -> None:
+    told = (0, 100, waiting()), (turned_s, 3699, waiting()), (turned_s, 3700, waiting())
+    assert looks(*told) == [False, False, True]
+
+
+def test_a_hub_that_comes_late_goes_on_at_once() -> None:
+    assert looks((2 * HOUR_S, 7, waiting())) == [True]
+
+
+def test_it_goes_on_once_and_is_tried_again_only_where_it_has_not() -> None:
+    told = (3600, 0, waiting()), (3601, 1, waiting()), (3700, AGAIN_S - 1, waiting()), (3800, AGAIN_S, waiting())
+    assert looks(*told) == [True, False, False, True]
+    gone = waiting(gone_on_from=NOW)
+    assert looks((3600, 0, waiting()), (3601, 1, gone), (9999, 9999, gone)) == [True, False, False]
+
+
+def test_limits_that_follow_each_other_are_waited_out_longer_each_time() -> None:
+    at_s: float = 0.0
+    gone: list[float] = []
+    waits: Mapping[str, Wait] = {}
+    while len(gone) < 9:
+        told = waiting(report=limit(1, told=later(len(gone))))  # another one, one second long
+        waits, going = due(waits, {"dev": told}, later(1e6), at_s)
+        gone += [at_s] * len(going)
+        at_s += 1
+    pauses = [after - before for before, after in pairwise(gone)]
+    assert pauses[:4] == [FIRST_PAUSE_S, 2 * FIRST_PAUSE_S, 4 * FIRST_PAUSE_S, 8 * FIRST_PAUSE_S]
+    assert pauses[-1] == LONGEST_PAUSE_S
+    rested = waiting(report=limit(1, told=later(100)))
+    assert due(waits, {"dev": rested}, later(1e6), at_s + 7 * HOUR_S)[1] == ["dev"]
+    assert due(waits, {}, later(1e6), at_s) == ({}, [])
+
+
+def test_it_says_until_when_it_waits_and_is_not_ended_meanwhile() -> None:
+    shown = status(waiting(last_activity_at=ago(9000)), NOW)
+    assert (shown.headline, shown.detail) == ("Usage limit", "until Nov 16, 13:00 · goes on by itself then")
+    assert (shown.rank, shown.section) == (WAITS.rank, WAITS.section)
+    assert not reap_due(waiting(), 9000, 1800)
+    assert reap_due(waiting(when_limit=STOP), 9000, 1800)
+    unknown = status(waiting(report=limit(None)), NOW).detail
+    assert unknown == "until 13:00 · when it ends is not known, so it does not go on by itself"
+    assert status(waiting(when_limit=STOP), NOW).detail == "until 13:00"
+    assert status(waiting(gone_on_from=NOW), NOW).detail == "until 13:00 · has gone on by itself"
