@@ -63,10 +63,11 @@ def of_server(ground: Ground) -> dict[str, str]:
 
 
 def claude(ground: Ground, prompt: str) -> list[str]:
-    patience = ["env", "MCP_CONNECTION_NONBLOCKING=0", "MCP_TIMEOUT=120000"]  # else it begins before the server is there
+    # else it begins before the server is there
+    words = ["env", "MCP_CONNECTION_NONBLOCKING=0", "MCP_TIMEOUT=120000", "claude", "-p", prompt]
     server = {"type": "stdio", "command": SERVER[0], "args": SERVER[1:], "env": of_server(ground)}
     config = json.dumps({"mcpServers": {"hitchpost": server}})
-    return [*patience, "claude", "-p", prompt, "--mcp-config", config, "--strict-mcp-config", "--allowedTools=mcp__hitchpost"]
+    return [*words, "--mcp-config", config, "--strict-mcp-config", "--allowedTools=mcp__hitchpost"]
 
 
 def codex(ground: Ground, prompt: str) -> list[str]:

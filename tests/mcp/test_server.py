@@ -9,6 +9,7 @@ import sys
 from typing import Any, TextIO
 
 import pytest
+
 from tests.ground import Ground
 from tests.support import Hitch
 
