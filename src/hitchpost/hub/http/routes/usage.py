@@ -7,7 +7,9 @@ from typing import Any, Literal
 from fastapi import APIRouter, Query
 
 from hitchpost.hub.http.depends import CallersGrant, TheHub
+from hitchpost.hub.http.permissions import resolve
 from hitchpost.hub.http.schemas import Usage
+from hitchpost.ops.sessions.create import LONGEST_NAME
 from hitchpost.ops.views.usage import USUAL_DAYS, days_ago, shape, total, used
 
 LONGEST_DAYS = 3660
@@ -20,8 +22,11 @@ async def get_usage(
     grant: CallersGrant,
     by: Literal["day", "agent", "model", "project", "session"] = "day",
     days: int = Query(USUAL_DAYS, ge=0, le=LONGEST_DAYS),
+    session: str | None = Query(None, max_length=LONGEST_NAME),
 ) -> dict[str, Any]:
-    """Today and so many days before it. Who may see some sessions only gets the sums of those."""
-    since = days_ago(days)
-    found = await hub.do(lambda: used(hub.home, by, since=since, sessions=grant.sessions))
+    """Today and so many days before it; of one session, if that is asked for. Who may see some gets the sums of those."""
+    since, sessions = days_ago(days), grant.sessions
+    if session is not None:
+        sessions = frozenset((hub.registry.find(await resolve(hub, grant, session)).id,))
+    found = await hub.do(lambda: used(hub.home, by, since=since, sessions=sessions))
     return {"by": by, "since": since.isoformat(), "sums": [shape(one) for one in found], "total": shape(total(found))}
