@@ -72,6 +72,7 @@ export function PromptBox({ session, images }: Props) {
   useEffect(() => {
     if (!given) return;
     handed.value = null;
+    setTold("");
     setText((typed) => [given.text, typed].filter(Boolean).join("\n"));
     void Promise.all(given.images.map((name) => imageOf(session.id, name))).then(
       (found) => setPicked((before) => [...found, ...before]),
