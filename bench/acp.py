@@ -44,7 +44,8 @@ FIRST_WORDS = """
     window.painted = [];
     const answers = () => document.querySelectorAll(".chat .markdown").length;
     let [pressed, known] = [undefined, 0];
-    addEventListener("keydown", (event) => event.key === "Enter" && ([pressed, known] = [event.timeStamp, answers()]), true);
+    const press = (event) => event.key === "Enter" && ([pressed, known] = [event.timeStamp, answers()]);
+    addEventListener("keydown", press, true);
     const observer = new MutationObserver(() => {
         if (pressed === undefined || answers() === known) return;
         const [began, after] = [pressed, new MessageChannel()];
@@ -122,7 +123,9 @@ def memory(stage: Stage, argv: list[str], count: int) -> list[Row]:
 
 
 def begun(stage: Stage) -> Session:
-    session = Session(stage, create(stage.home, SessionSpec(stage.work, agent="bench-acp"), stage.settings, actor="test").id)
+    session = Session(
+        stage, create(stage.home, SessionSpec(stage.work, agent="bench-acp"), stage.settings, actor="test").id
+    )
     session.start()
     wait_until(lambda: is_in_state(session, "idle"), "its prompt")
     return session
@@ -160,7 +163,9 @@ class Adapter:
 
     def _write(self, method: str, params: dict[str, Any]) -> None:
         assert self.child.stdin is not None
-        self.child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n")
+        self.child.stdin.write(
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n"
+        )
         self.child.stdin.flush()
 
     def _read(self) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def test_a_chat_from_the_first_prompt_to_an_interruption(
         expect(told).to_have_text("Only PNG, JPEG, GIF and WebP images can be sent.")
         drop(page, "image/png", png(60, 60, 190) + bytes(3 << 20))
         expect(told).to_have_text("The images of a prompt have at most 2.5 MB together.")
-        drop(page, *["image/png", png(60, 60, 190)] * 4)
+        drop(page, *(("image/png", png(60, 60, 190)) * 4))
         expect(told).to_have_text("At most 4 images go with a prompt.")
         drop(page, "image/png", png(60, 60, 190), "image/png", png(60, 190, 60))
         expect(thumbnails).to_have_count(3)
@@ -87,7 +87,9 @@ def test_a_chat_from_the_first_prompt_to_an_interruption(
         expect(chat.locator(".said-by-you").last.locator("img")).to_have_count(2)
         expect(thumbnails).to_have_count(0)
         expect(chat.locator(".markdown").last).to_contain_text(sha256(png(60, 190, 60)).hexdigest()[:8])
-        expect(chat.locator(".markdown").last).to_contain_text(re.compile("image image/png .*image image/png", re.DOTALL))
+        expect(chat.locator(".markdown").last).to_contain_text(
+            re.compile("image image/png .*image image/png", re.DOTALL)
+        )
     else:
         expect(told).to_have_text("This agent takes no images.")
         say("look")

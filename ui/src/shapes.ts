@@ -98,7 +98,7 @@ export interface Chat {
   next: number;
 }
 
-/** `type` is begun, user, agent, thought, tool, plan, permission, answer, turn or notice. A message comes in parts. */
+/** `type` is begun, user, agent, thought, tool, plan, permission, answer, turn or notice. Messages come in parts. */
 export interface ChatLine {
   at: string;
   run: number;

@@ -296,7 +296,7 @@ class Run(BaseModel):
 
 
 class ChatLine(BaseModel):
-    """``type`` is begun, user, agent, thought, tool, plan, permission, answer, turn or notice. A message comes in parts.
+    """``type`` is begun, user, agent, thought, tool, plan, permission, answer, turn or notice. Messages come in parts.
 
     A prompt that waits is ``queued``; then it is ``user``'s, ``taken_back`` or ``not_sent``, by its name ``prompt``.
     """

@@ -53,9 +53,7 @@ def _decoded(images: list[str]) -> tuple[bytes, ...]:
 
 
 @router.delete(f"{SESSION}/prompts/{{prompt}}", status_code=204)
-async def take_prompt_back(
-    hub: TheHub, session: PathSession, prompt: Annotated[str, Path(max_length=20)]
-) -> Response:
+async def take_prompt_back(hub: TheHub, session: PathSession, prompt: Annotated[str, Path(max_length=20)]) -> Response:
     """One that waits, by its name in the chat."""
     await hub.do(take_back, hub.home, session.id, prompt)
     return Response(status_code=204)

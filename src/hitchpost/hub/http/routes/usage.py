@@ -24,7 +24,7 @@ async def get_usage(
     days: int = Query(USUAL_DAYS, ge=0, le=LONGEST_DAYS),
     session: str | None = Query(None, max_length=LONGEST_NAME),
 ) -> dict[str, Any]:
-    """Today and so many days before it; of one session, if that is asked for. Who may see some gets the sums of those."""
+    """Today and so many days before it, of all sessions or of one. Who may see some only gets the sums of those."""
     since, sessions = days_ago(days), grant.sessions
     if session is not None:
         sessions = frozenset((hub.registry.find(await resolve(hub, grant, session)).id,))
