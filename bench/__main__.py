@@ -30,6 +30,7 @@ MEASUREMENTS = {
     "signin": "signing in: a link and a reload until the page can be used, and a request",
     "diffs": "hitch diff of a worktree with 10,000 files, against git diff",
     "agents": "watched agents: a permission asked → told, a report → ps, exits, and what watching costs",
+    "acp": "a chat over ACP: a prompt until its first words are in the page, and memory, beside the adapter alone",
     "notify": "being told: an agent asks or ends → the message is at its receiver",
     "tmux": "200 sessions in tmux: one round of status, idle forks, and 1,000 exits",
 }

@@ -1,14 +1,16 @@
-"""An agent that speaks ACP on its pipes, for tests of our client and of the page: ``python agent.py FOLDER``.
+"""An agent that speaks ACP on its pipes, for tests of our client and of the page: ``python agent.py FOLDER [images]``.
 
 The first word of a prompt says what to do: ``ask`` for a permission, ``fail``, ``limit`` for a usage limit with the end
-behind it, ``tool``, ``remember``, ``wait`` for an interruption; else it answers in markdown. What it remembers is in
-FOLDER, by conversation.
+behind it, ``tool``, ``remember``, ``look`` at the images, ``hold`` until somebody writes to FOLDER.gate, ``wait`` for an
+interruption; else it answers in markdown. What it remembers is in FOLDER, by conversation.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from base64 import b64decode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ OPTIONS = [
     {"optionId": "a", "name": "Allow once", "kind": "allow_once"},
     {"optionId": "r", "name": "Reject", "kind": "reject_once"},
 ]
-REMEMBERED = Path(sys.argv[1])
+REMEMBERED, IMAGES = Path(sys.argv[1]), "images" in sys.argv
 numbers = iter(range(1000, 2000))
 
 
@@ -52,7 +54,8 @@ def say(session: str, text: str) -> None:
         update(session, "agent_message_chunk", content={"type": "text", "text": part})
 
 
-def deal_with(session: str, text: str, number: int) -> None:
+def deal_with(session: str, blocks: list[dict[str, Any]], number: int) -> None:
+    text = "".join(block["text"] for block in blocks if block["type"] == "text")
     memory = REMEMBERED / session
     before = memory.read_text() if memory.exists() else ""
     memory.write_text(before + text + "\n")
@@ -84,6 +87,14 @@ def deal_with(session: str, text: str, number: int) -> None:
         update(session, "plan", entries=[{"content": "Run the tests", "status": "completed", "priority": "high"}])
         update(session, "tool_call_update", toolCallId="t2", status="completed", content=[diff, shown])
         say(session, "all done")
+    elif text.startswith("hold"):
+        say(session, "I hold")
+        with open(f"{REMEMBERED}.gate") as gate:
+            gate.read()
+    elif text.startswith("look"):
+        for block in blocks[1:]:
+            data = b64decode(block["data"], validate=True)
+            say(session, f"{block['type']} {block['mimeType']} {sha256(data).hexdigest()[:8]}\n")
     elif text.startswith("remember"):
         say(session, before.replace("\n", " "))
     else:
@@ -96,14 +107,14 @@ def main() -> None:
         message = read()
         method, number, params = message.get("method"), message.get("id"), message.get("params", {})
         if method == "initialize":
-            can = {"loadSession": False, "sessionCapabilities": {"resume": {}}, "promptCapabilities": {"image": False}}
+            can = {"loadSession": False, "sessionCapabilities": {"resume": {}}, "promptCapabilities": {"image": IMAGES}}
             write(id=number, result={"protocolVersion": 1, "agentCapabilities": can})
         elif method == "session/new":
             write(id=number, result={"sessionId": f"talk-{len(list(REMEMBERED.iterdir()))}"})
         elif method == "session/resume":
             write(id=number, result={})
         elif method == "session/prompt":
-            deal_with(params["sessionId"], params["prompt"][0]["text"], int(number or 0))
+            deal_with(params["sessionId"], params["prompt"], int(number or 0))
 
 
 main()

@@ -24,7 +24,7 @@ class Agent:
         self.is_asked = asyncio.Event()
         self.said: list[tuple[str, Json]] = []
         self.answer = ""
-        self.conversation = Conversation(self.ask, self.tell, self, ways)
+        self.conversation = Conversation(self.ask, self.tell, self, ways, self.image)
 
     async def ask(self, method: str, params: Json) -> Json:
         self.asked.append((method, params))
@@ -32,6 +32,11 @@ class Agent:
         if isinstance(answer, Exception):
             raise answer
         return await answer(self) if callable(answer) else answer
+
+    def image(self, name: str) -> Json:
+        if name == "gone":
+            raise AskFailed("it is gone")
+        return {"type": "image", "data": name}
 
     async def tell(self, method: str, params: Json) -> None:
         self.told.append((method, params))
@@ -71,7 +76,7 @@ class Agent:
         return await found
 
     async def turn(self, text: str = "go") -> None:
-        assert self.conversation.prompt(text)
+        assert not self.conversation.prompt(text)
         assert self.conversation._turn is not None
         await self.conversation._turn
 
@@ -111,7 +116,7 @@ def test_what_a_load_tells_again_is_not_said_twice() -> None:
         agent.says("new")
         return agent
 
-    assert [details["text"] for _, details in asyncio.run(scene()).said] == ["new"]
+    assert asyncio.run(scene()).said == [("begun", {"images": False}), ("agent", {"text": "new"})]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +205,7 @@ def test_a_cancel_while_it_asks(ways: Ways, outcome: Json, told: list[str]) -> N
         turn = asyncio.ensure_future(agent.turn())
         await agent.is_asked.wait()
         assert agent.request is not None
-        agent.conversation.prompt("and then this")
+        assert agent.conversation.prompt("and then this")
         assert await agent.conversation.cancel()
         await turn
         assert not await agent.conversation.cancel()
@@ -210,20 +215,48 @@ def test_a_cancel_while_it_asks(ways: Ways, outcome: Json, told: list[str]) -> N
     assert answers == [{"outcome": outcome}]
     assert [method for method, _ in agent.told] == told
     assert [method for method, _ in agent.asked] == ["session/prompt"], "what waited is forgotten"
+    assert ("not_sent", {"prompt": "2", "text": "and then this"}) in agent.said, "and that is told"
     assert agent.states[-1] == ("idle", "", "")
 
 
-def test_prompts_wait_for_each_other_and_not_for_ever() -> None:
+def test_prompts_wait_for_each_other_up_to_twenty_and_are_taken_back_once() -> None:
     async def scene() -> Agent:
         agent = Agent()
-        taken = [agent.conversation.prompt(str(number)) for number in range(30)]
-        assert taken.count(True) == 20
+        waits = [agent.conversation.prompt(str(number)) for number in range(1, 21)]
+        assert waits == [False, *[True] * 19]
+        assert agent.conversation.refusal() == "20 prompts wait already"
+        assert agent.conversation.take_back("7") == ""
+        assert agent.conversation.take_back("7") == "it does not wait any more"
+        assert agent.conversation.refusal() == ""
+        assert agent.conversation._turn is not None
+        await agent.conversation._turn
+        assert agent.conversation.take_back("8") == "it does not wait any more"
+        return agent
+
+    agent = asyncio.run(scene())
+    sent = [str(number) for number in range(1, 21) if number != 7]
+    assert [params["prompt"][0]["text"] for _, params in agent.asked] == sent
+    told = [(kind, details["prompt"]) for kind, details in agent.said if "prompt" in details]
+    assert told[:20] == [*(("queued", str(number)) for number in range(2, 21)), ("taken_back", "7")]
+    assert told[20:] == [("user", number) for number in sent]
+
+
+def test_images_go_where_they_are_taken() -> None:
+    async def scene(*names: str) -> Agent:
+        agent = Agent(initialize={"agentCapabilities": {"promptCapabilities": {"image": True}}})
+        assert agent.conversation.refusal(names) == "this agent takes no images", "as long as it has not said so"
+        await agent.conversation.begin("/place", "")
+        assert agent.conversation.refusal(names) == ""
+        agent.conversation.prompt("", names)
         assert agent.conversation._turn is not None
         await agent.conversation._turn
         return agent
 
-    agent = asyncio.run(scene())
-    assert [params["prompt"][0]["text"] for _, params in agent.asked] == [str(number) for number in range(20)]
+    agent = asyncio.run(scene("a", "b"))
+    assert agent.said[0] == ("begun", {"images": True})
+    assert agent.said[1] == ("user", {"prompt": "1", "text": "", "images": ["a", "b"]})
+    assert agent.asked[-1][1]["prompt"] == [{"type": "image", "data": "a"}, {"type": "image", "data": "b"}]
+    assert asyncio.run(scene("gone")).states[-1] == ("error", "", "it is gone")
 
 
 def test_tools_and_plans_are_kept_as_they_go() -> None:

@@ -61,7 +61,8 @@ def test_a_turn_a_permission_an_interruption_and_an_error(ground: Ground) -> Non
     assert '"optionId": "r"' in last_said(dev)
     press(dev, b"wait\r")
     eventually(lambda: last_said(dev) == "I am waiting", what="the turn")
-    ground.hitch("send", "dev", "this waits, and is forgotten")
+    waiting = ground.hitch("send", "dev", "this waits, and is forgotten").out
+    assert waiting == "waits for dev, which gets it when it is done\n"
     press(dev, b"\x03")
     becomes(ground, dev, "waiting")
 

@@ -115,10 +115,11 @@ def gemini(home: Path, place: Path, model: ModelServer) -> Made:
 
 
 def opencode(home: Path, place: Path, model: ModelServer) -> Made:
+    sees = {"attachment": True, "modalities": {"input": ["text", "image"], "output": ["text"]}}
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "options": {"baseURL": f"{model.url}/v1", "apiKey": KEY},
-        "models": {MODEL: {"tool_call": True, "limit": {"context": 100_000, "output": 8_000}}},
+        "models": {MODEL: {"tool_call": True, "limit": {"context": 100_000, "output": 8_000}, **sees}},
     }
     settings = home / ".config/opencode/opencode.json"
     write_json(

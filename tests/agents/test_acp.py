@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from hitchpost.acp import chat
 from hitchpost.agents.catalog import load
+from hitchpost.errors import Refused
+from hitchpost.ops.sessions.prompt import prompt
+from tests.acp.pictures import png
 from tests.agents.driving import LONG_S, Driven
 from tests.agents.everywhere import hub_with, start_with
 from tests.agents.homes import AgentHome
@@ -21,6 +27,8 @@ from tests.ground import Ground
 from tests.support import eventually
 
 ADAPTERS = [pytest.param(name, marks=pytest.mark.all_agents) for name in ("opencode", "qwen", "copilot")]
+
+TAKE_IMAGES = ("opencode-acp",)
 
 
 @pytest.fixture
@@ -56,6 +64,20 @@ def test_a_conversation_over_acp(ground: Ground, acp_home: AgentHome, model: Mod
     assert said(dev)[-2:] == [("agent", "first\nsecond line"), ("turn", "done")]
     if load(acp_home.name).tells_usage:
         eventually(lambda: dev.hitch("usage", "dev", "--json").json()["total"]["input"] == 100, what="what it used")
+
+    # an image reaches the model where the agent takes one, and is refused elsewhere
+    lines = chat.read(str(dev.truth.folder))[0]
+    (takes_images,) = (line["images"] for line in lines if line["type"] == "begun")
+    assert takes_images or acp_home.name not in TAKE_IMAGES
+    picture = png(190, 60, 60)
+    give = partial(prompt, str(ground.home), "dev", "[[say seen]]", actor="test", caller=os.environ, images=(picture,))
+    if takes_images:
+        assert give().receipt.proof == "session/prompt"
+        eventually(lambda: dev.becomes("done")["message"] == "seen", LONG_S)
+        assert b64encode(picture).decode() in json.dumps(model.requests()[-1].body)
+    else:
+        with pytest.raises(Refused, match="takes no images"):
+            give()
 
     # a permission: allowed, and refused
     for choice, is_made in (("yes", True), ("no", False)):

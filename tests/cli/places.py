@@ -57,6 +57,7 @@ SHAPE = {
     "supports_resume",
     "report",
     "conversation",
+    "chat",
 }
 """The keys of the one JSON shape of a session."""
 

@@ -45,6 +45,7 @@ def test_run_with_json_prints_the_one_shape(ground: Ground) -> None:
         "supports_resume": False,
         "report": None,
         "conversation": None,
+        "chat": False,
     }
     assert {key: session[key] for key in expected} == expected
     ground.hitch("stop", "--now", "dev")

@@ -64,6 +64,9 @@ def test_who_may_see_one_session_sees_its_sums_only_and_a_scrape_counts_since_th
     with hub.http() as client:
         mine = client.get("/api/usage", headers={"Authorization": f"Bearer {token}"}).json()
         scraped = client.get("/metrics").text
+        of_dev = client.get("/api/usage?session=dev").json()
+        others = client.get("/api/usage?session=gone", headers={"Authorization": f"Bearer {token}"})
     assert (mine["total"]["turns"], hub.ask("GET", "/api/usage")["total"]["turns"]) == (1, 2)
+    assert (of_dev, others.status_code) == (mine, 404)
     assert 'hitchpost_tokens_total{agent="claude",kind="input"} 2000.0' in scraped
     ground.end(dev)

@@ -71,6 +71,7 @@ def shape(ground: Ground, session: Truth, **words: Any) -> dict[str, Any]:
         "supports_resume": False,
         "report": None,
         "conversation": None,
+        "chat": False,
         "quiet_since": None,
         "live": False,
         "detail": words["label"].partition(": ")[2],

@@ -60,13 +60,21 @@ export function remove(session: Session): void {
 }
 
 /** What is known of the delivery; undefined when the prompt was refused. */
-export async function prompt(session: Session, text: string): Promise<PromptAnswer | undefined> {
+export async function prompt(
+  session: Session,
+  text: string,
+  images: readonly string[] = [],
+): Promise<PromptAnswer | undefined> {
   let answer: PromptAnswer | undefined;
   await attempt(async () => {
-    answer = await ask<PromptAnswer>("POST", sessionPath(session.id, "prompt"), { text });
+    answer = await ask<PromptAnswer>("POST", sessionPath(session.id, "prompt"), { text, images });
   });
   return answer;
 }
+
+/** Have a prompt back that waits for the agent. Whether that was done. */
+export const takeBack = (session: Session, name: string): Promise<boolean> =>
+  attempt(() => ask("DELETE", sessionPath(session.id, `prompts/${encodeURIComponent(name)}`)));
 
 export async function downloadRecording(session: Session): Promise<void> {
   await attempt(async () => {

@@ -9,10 +9,38 @@ describe("a chat", () => {
     chat.add([line("user", { text: "Hello" }), line("agent", { text: "Good " })]);
     chat.add([line("agent", { text: "day" }), line("thought", { text: "hm" }), line("agent", { text: "!" })]);
     expect(chat.parts).toEqual([
-      { kind: "user", text: "Hello" },
+      { kind: "user", prompt: { run: 1, name: "", text: "Hello", images: [] } },
       { kind: "agent", text: "Good day" },
       { kind: "thought", text: "hm" },
       { kind: "agent", text: "!" },
+    ]);
+  });
+
+  it("has what waits until it is sent, taken back, or left behind by its run", () => {
+    const chat = new Chat();
+    const queued = (prompt: string, run = 1) => ({
+      ...line("queued", { prompt, text: prompt, images: ["a.png"] }),
+      run,
+    });
+    const names = (prompts: { name: string }[]) => prompts.map(({ name }) => name);
+    chat.add([line("begun", { images: true }), queued("1"), queued("2"), queued("3"), queued("4")]);
+    expect(chat.images).toBe(true);
+    expect(names(chat.waiting(1, true))).toEqual(["1", "2", "3", "4"]);
+    chat.add([line("user", { prompt: "1", text: "1" }), line("taken_back", { prompt: "2" })]);
+    chat.add([line("not_sent", { prompt: "3", text: "3" })]);
+    expect(names(chat.waiting(1, true))).toEqual(["4"]);
+    // its run has ended, or there is another
+    expect(names(chat.waiting(1, false))).toEqual([]);
+    expect(names(chat.leftOver(1, false))).toEqual(["4"]);
+    expect(names(chat.leftOver(2, true))).toEqual(["4"]);
+    chat.add([{ ...line("begun", { images: false }), run: 2 }, queued("4", 2)]);
+    expect(chat.images).toBe(false);
+    expect(names(chat.waiting(2, true))).toEqual(["4"]);
+    expect(chat.leftOver(2, true)).toEqual([]);
+    expect(chat.parts).toEqual([
+      { kind: "user", prompt: { run: 1, name: "1", text: "1", images: [] } },
+      { kind: "unsent", prompt: { run: 1, name: "3", text: "3", images: [] } },
+      { kind: "unsent", prompt: { run: 1, name: "4", text: "4", images: ["a.png"] } },
     ]);
   });
 

@@ -10,8 +10,17 @@ export interface Tool {
   diffs: { path: string; old: string; new: string }[];
 }
 
+/** What a person has said, or is about to say. `images` are names, by which the hub gives them. */
+export interface Prompt {
+  run: number;
+  name: string;
+  text: string;
+  images: readonly string[];
+}
+
 export type Part =
-  | { kind: "user" | "agent" | "thought" | "notice"; text: string }
+  | { kind: "agent" | "thought" | "notice"; text: string }
+  | { kind: "user" | "unsent"; prompt: Prompt }
   | { kind: "tool"; tool: Tool }
   | { kind: "plan"; entries: { text: string; status: string }[] }
   | { kind: "asked"; text: string; choice: string }
@@ -20,19 +29,46 @@ export type Part =
 /** What came before and what came since, as one: a message arrives in many lines, and a tool changes as it goes on. */
 export class Chat {
   readonly parts: Part[] = [];
+  /** Whether the agent takes images; undefined as long as it has not said so. */
+  images: boolean | undefined;
+  private readonly queue = new Map<string, Prompt>();
   private readonly tools = new Map<string, Tool>();
   private readonly asked = new Map<string, Extract<Part, { kind: "asked" }>>();
 
   add(lines: readonly ChatLine[]): void {
-    for (const line of lines) this.take(line as ChatLine & Record<string, unknown>);
+    for (const line of lines) this.take(line as Line);
   }
 
-  private take(line: ChatLine & Record<string, unknown>): void {
+  /** Prompts that wait for the agent, if it is still in its run. */
+  waiting(run: number, live: boolean): Prompt[] {
+    return [...this.queue.values()].filter((prompt) => live && prompt.run === run);
+  }
+
+  /** Prompts that waited when their run ended, so that nobody has got them. */
+  leftOver(run: number, live: boolean): Prompt[] {
+    return [...this.queue.values()].filter((prompt) => !live || prompt.run !== run);
+  }
+
+  private take(line: Line): void {
     const text = textOf(line["text"]);
     switch (line.type) {
+      case "begun":
+        this.images = line["images"] === true;
+        this.leave(line.run);
+        break;
+      case "queued":
+        this.queue.set(keyOf(line), promptOf(line));
+        break;
       case "user":
+      case "not_sent":
+        this.queue.delete(keyOf(line));
+        this.parts.push({ kind: line.type === "user" ? "user" : "unsent", prompt: promptOf(line) });
+        break;
+      case "taken_back":
+        this.queue.delete(keyOf(line));
+        break;
       case "notice":
-        this.parts.push({ kind: line.type, text });
+        this.parts.push({ kind: "notice", text });
         break;
       case "agent":
       case "thought":
@@ -59,6 +95,15 @@ export class Chat {
         if (line["state"] === "error") this.parts.push({ kind: "trouble", text: textOf(line["message"]) });
         if (line["state"] === "idle") this.parts.push({ kind: "notice", text: "Interrupted" });
         break;
+    }
+  }
+
+  /** What waited in a run before this one stands where that run ended. */
+  private leave(run: number): void {
+    for (const [key, prompt] of this.queue) {
+      if (prompt.run === run) continue;
+      this.queue.delete(key);
+      this.parts.push({ kind: "unsent", prompt });
     }
   }
 
@@ -91,5 +136,16 @@ export class Chat {
     else this.parts[known] = { kind: "plan", entries };
   }
 }
+
+type Line = ChatLine & Record<string, unknown>;
+
+const keyOf = (line: Line): string => `${line.run}:${textOf(line["prompt"])}`;
+
+const promptOf = (line: Line): Prompt => ({
+  run: line.run,
+  name: textOf(line["prompt"]),
+  text: textOf(line["text"]),
+  images: Array.isArray(line["images"]) ? line["images"].filter((name) => typeof name === "string") : [],
+});
 
 const textOf = (found: unknown): string => (typeof found === "string" ? found : "");

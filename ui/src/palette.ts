@@ -59,6 +59,7 @@ function commands(): Entry[] {
   add(`List by ${other}`, () => (grouping.value = other));
   add(compact.value ? "Three lines each" : "One line each", () => (compact.value = !compact.value));
   add(showArchived.value ? "Hide archived" : "Show archived", () => (showArchived.value = !showArchived.value));
+  add("Usage", () => go({ usage: "day" }));
   add("Settings and keys", () => go({ settings: true }), "?");
   add("Sign out", () => void signOut());
   return made;

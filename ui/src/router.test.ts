@@ -19,7 +19,15 @@ vi.stubGlobal("history", {
 vi.stubGlobal("addEventListener", (name: string, listener: () => void) => heard.set(name, listener));
 const { addressOf, followHistory, go, goFromDialog, leaveDialog, route, routeOf } = await import("./router");
 
-const LIST = { session: null, panel: null, grid: false, settings: false, creating: false, palette: false };
+const LIST = {
+  session: null,
+  panel: null,
+  grid: false,
+  settings: false,
+  creating: false,
+  palette: false,
+  usage: false,
+} as const;
 
 beforeEach(() => {
   route.value = LIST;
@@ -38,8 +46,17 @@ test("every state has an address, and every address its state", () => {
     { ...LIST, settings: true },
     { ...LIST, creating: true },
     { ...LIST, palette: true },
+    ...(["day", "agent", "project"] as const).map((usage) => ({ ...LIST, usage })),
     ...([null, "explain", "timeline", "diff"] as const).map((panel) => ({ ...LIST, session: "k3v9q0x2m7ab", panel })),
-    { session: "a & b=c#?", panel: "diff" as const, grid: true, settings: true, creating: true, palette: true },
+    {
+      session: "a & b=c#?",
+      panel: "diff" as const,
+      grid: true,
+      settings: true,
+      creating: true,
+      palette: true,
+      usage: "agent" as const,
+    },
   ];
   for (const state of states) expect(routeOf(addressOf(state).slice(1))).toEqual(state);
   expect(addressOf(LIST)).toBe("/");
@@ -47,7 +64,7 @@ test("every state has an address, and every address its state", () => {
 });
 
 test("words that are not known are ignored", () => {
-  expect(routeOf("?session=&panel=diff&grid=yes&settings&invented=1")).toEqual(LIST);
+  expect(routeOf("?session=&panel=diff&grid=yes&settings&usage=1&invented=1")).toEqual(LIST);
   expect(routeOf("?session=dev&panel=invented")).toEqual({ ...LIST, session: "dev" });
 });
 

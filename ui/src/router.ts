@@ -1,5 +1,5 @@
 /**
- * What the page shows, as its address says it: `/?session=ID&panel=diff&grid=1`, and with the dialog that is open, such as `settings=1`.
+ * What the page shows, as its address says it: `/?session=ID&panel=diff&grid=1`, and with the dialog that is open, such as `settings=1` or `usage=day`.
  *
  * Back, Forward, a reload and a link all lead to the same state. A query and no path: the hub and the service worker know
  * one page, at `/`.
@@ -9,6 +9,8 @@ import { signal } from "@preact/signals";
 
 const PANELS = ["explain", "timeline", "diff"] as const;
 export type Panel = (typeof PANELS)[number];
+export const USAGE_BY = ["day", "agent", "project"] as const;
+export type UsageBy = (typeof USAGE_BY)[number];
 
 export interface Route {
   readonly session: string | null;
@@ -18,6 +20,8 @@ export interface Route {
   readonly settings: boolean;
   readonly creating: boolean;
   readonly palette: boolean;
+  /** What agents have used, summed by this. */
+  readonly usage: UsageBy | false;
 }
 
 const ON = "1";
@@ -35,6 +39,7 @@ export function routeOf(search: string): Route {
     settings: on("settings"),
     creating: on("new"),
     palette: on("palette"),
+    usage: USAGE_BY.find((by) => by === words.get("usage")) ?? false,
   };
 }
 
@@ -46,13 +51,14 @@ export function addressOf(route: Route): string {
   if (route.settings) words.set("settings", ON);
   if (route.creating) words.set("new", ON);
   if (route.palette) words.set("palette", ON);
+  if (route.usage) words.set("usage", route.usage);
   return words.size > 0 ? `/?${words}` : "/";
 }
 
 export const route = signal(routeOf(location.search));
 
-type Dialog = "settings" | "creating" | "palette";
-export const NO_DIALOG: Record<Dialog, false> = { settings: false, creating: false, palette: false };
+type Dialog = "settings" | "creating" | "palette" | "usage";
+export const NO_DIALOG: Record<Dialog, false> = { settings: false, creating: false, palette: false, usage: false };
 
 /** While the entry of a dialog is being taken back, which a browser does in its own time: what is done after that. */
 let left: (() => void) | null = null;
@@ -79,8 +85,8 @@ export function go(change: Partial<Route>, how: "push" | "replace" = "push"): vo
 
 /** Show something else, also from a dialog: that is closed, and no step of the way back. */
 export function goFromDialog(change: Partial<Route>): void {
-  const { settings, creating, palette } = route.value;
-  go({ ...NO_DIALOG, ...change }, settings || creating || palette ? "replace" : "push");
+  const { settings, creating, palette, usage } = route.value;
+  go({ ...NO_DIALOG, ...change }, settings || creating || palette || usage ? "replace" : "push");
 }
 
 /**

@@ -45,5 +45,6 @@ export const session = (fields: Partial<Session>): Session => ({
   supports_resume: false,
   report: null,
   conversation: null,
+  chat: false,
   ...fields,
 });

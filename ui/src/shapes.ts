@@ -99,7 +99,7 @@ export interface Chat {
   next: number;
 }
 
-/** `type` is user, agent, thought, tool, plan, permission, answer, turn or notice. A message comes in parts. */
+/** `type` is begun, user, agent, thought, tool, plan, permission, answer, turn or notice. Messages come in parts. */
 export interface ChatLine {
   at: string;
   run: number;
@@ -429,10 +429,12 @@ export interface PageProof {
   proof: string;
 }
 
+/** `images` are in base64, for an agent over ACP that takes them: PNG, JPEG, GIF or WebP. */
 export interface Prompt {
   text: string;
   enter?: boolean;
   force?: boolean;
+  images?: string[];
 }
 
 /** `proof` is what showed that the agent has the prompt; without one it was typed, and is not confirmed. */
@@ -441,6 +443,7 @@ export interface PromptAnswer {
   proof: string;
   offset: number;
   started: boolean;
+  waits: boolean;
   session: Session;
 }
 
@@ -619,6 +622,7 @@ export interface Session {
   idle_after_s: number | null;
   supports_resume: boolean;
   conversation: string | null;
+  chat: boolean;
 }
 
 export interface SessionChanged {

@@ -18,9 +18,6 @@ export const isForeign = (session: Session): boolean => session.state === "unkno
 /** Whether a next run can begin: with the same conversation where that can be had. */
 export const canBegin = ({ actions }: Session): boolean => actions.includes("resume") || actions.includes("restart");
 
-/** Whether the agent speaks ACP, so that its chat can be shown. */
-export const speaks = ({ agent, report }: Session): boolean => agent.endsWith("-acp") || report?.source === "acp";
-
 /** The repository that a session works for; outside of one, its folder. */
 export const project = ({ workspace }: Session): string => workspace.repository ?? workspace.path;
 export const projectName = (path: string): string => path.split("/").filter(Boolean).at(-1) ?? path;
@@ -39,8 +36,10 @@ export function label(session: Session, now: number): string {
 }
 
 /** What is known of a prompt that was sent. */
-export const receipt = ({ proof, started }: PromptAnswer): string =>
-  `${proof ? `Delivered (${proof})` : "Typed, not confirmed"}${started ? ", to a new run" : ""}`;
+export const receipt = ({ proof, started, waits }: PromptAnswer): string =>
+  waits
+    ? "Queued: the agent gets it when it is done"
+    : `${proof ? `Delivered (${proof})` : "Typed, not confirmed"}${started ? ", to a new run" : ""}`;
 
 /** Resume and restart: what the next run begins with. */
 export const SAME = "The next run continues the conversation";

@@ -12,7 +12,9 @@ import resource
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from base64 import b64encode
 from collections.abc import Callable
+from functools import partial
 
 from hitchpost.acp.chat import Chat
 from hitchpost.acp.conversation import Asked, AskFailed, Conversation, Json, Ways
@@ -23,6 +25,7 @@ from hitchpost.agents import catalog
 from hitchpost.agents.acp import CONVERSATION
 from hitchpost.errors import UsageError
 from hitchpost.model.attention import BLOCKED, ERROR, WORKING
+from hitchpost.store import files, images
 from hitchpost.store.session import Session
 from hitchpost.system import process
 from hitchpost.text import visible
@@ -32,6 +35,8 @@ MOST_LINE = 64 << 20
 END_S = 1.0
 """How long each request to end may take before the next, firmer one."""
 WRITTEN = 4096
+QUEUE = {"queued": "waits", "taken_back": "taken back", "not_sent": "not sent"}
+"""What becomes of a prompt that is not sent at once, in the terminal."""
 LONGEST_ERROR = 2000
 
 
@@ -39,10 +44,10 @@ class Client:
     """Holds the parts together: what the conversation tells goes to the terminal, the chat and the door."""
 
     def __init__(self, run_folder: str, agent: catalog.Agent) -> None:
-        session_folder = os.path.dirname(os.path.dirname(run_folder))
+        self.session_folder = os.path.dirname(os.path.dirname(run_folder))
         self.agent = agent
         self.terminal = Terminal(sys.stdout.fileno())
-        self.chat = Chat(session_folder, int(os.path.basename(run_folder)))
+        self.chat = Chat(self.session_folder, int(os.path.basename(run_folder)))
         self.door = Door(run_folder, self._carry_out)
         self.conversation: Conversation
         self.leave: Callable[[], None] = lambda: None
@@ -72,7 +77,9 @@ class Client:
     def on_said(self, kind: str, details: Json) -> None:
         self.chat.add(kind, **details)
         if kind == "user":
-            self._show_prompt(details["text"])
+            self._show_prompt(_shown(details))
+        elif kind in QUEUE:
+            self.terminal.line(f"{QUEUE[kind]}: {_shown(details)}", faint=True)
         elif kind in ("agent", "thought"):
             self.terminal.stream(details["text"], faint=kind == "thought")
         elif kind == "tool":
@@ -82,7 +89,7 @@ class Client:
                 self.terminal.line(f"{entry['text']} ({entry['status']})", mark="▪", faint=True)
 
     def _show_prompt(self, text: str) -> None:
-        """One that was typed here stands there already."""
+        """One that was typed here, and did not wait, stands there already."""
         if text == self._typed:
             self._typed = ""
         else:
@@ -108,8 +115,13 @@ class Client:
     async def _carry_out(self, asked: Json) -> Json:
         op = asked["op"]
         if op == "prompt":
-            taken = self.conversation.prompt(str(asked["text"]))
-            return {"ok": taken, "why": "" if taken else "too many prompts wait already"}
+            images = tuple(map(str, asked.get("images") or ()))
+            if why := self.conversation.refusal(images):
+                return {"ok": False, "why": why}
+            return {"ok": True, "waits": self.conversation.prompt(str(asked["text"]), images)}
+        if op == "take_back":
+            why = self.conversation.take_back(str(asked["prompt"]))
+            return {"ok": not why, "why": why}
         if op == "cancel":
             return {"ok": True, "was_working": await self.conversation.cancel()}
         if op == "answer":
@@ -136,8 +148,10 @@ class Client:
         if not text:
             return
         if self._asked is None:
-            self._typed = text
-            self.conversation.prompt(text)
+            if why := self.conversation.refusal():
+                self.terminal.line(why, mark="!")
+            elif not self.conversation.prompt(text):
+                self._typed = text
             return
         words = list(self._asked.options)
         word = words[int(text) - 1] if text.isdecimal() and 0 < int(text) <= len(words) else text
@@ -179,7 +193,7 @@ async def converse(run_folder: str, agent: catalog.Agent, words: list[str]) -> i
         except PipeClosed:
             raise AskFailed("the agent has ended") from None
 
-    client.conversation = Conversation(ask, pipe.tell, client, ways_of(agent))
+    client.conversation = Conversation(ask, pipe.tell, client, ways_of(agent), partial(_image, client.session_folder))
     loop.add_signal_handler(signal.SIGINT, lambda: loop.create_task(client.conversation.cancel()))
     await client.door.open()
     tasks = [loop.create_task(pipe.listen()), loop.create_task(_begin(client, before))]
@@ -228,6 +242,22 @@ async def _end(child: Process) -> None:
         os.killpg(child.pid, signal.SIGKILL)  # what it has started
     except ProcessLookupError:
         pass
+
+
+def _image(session_folder: str, name: str) -> Json:
+    """A kept image as a block of the protocol. Raises ``AskFailed``."""
+    try:
+        data, kind = images.read(session_folder, name)
+    except (files.CannotRead, OSError) as error:
+        raise AskFailed(f"an image of this prompt cannot be read: {error}") from None
+    return {"type": "image", "mimeType": kind, "data": b64encode(data).decode()}
+
+
+def _shown(prompt: Json) -> str:
+    """A prompt as the terminal shows it."""
+    count = len(prompt.get("images") or ())
+    pictures = f"[{count} image{'s' if count > 1 else ''}]" if count else ""
+    return " ".join(filter(None, (prompt["text"], pictures)))
 
 
 def _taken_out(words: list[str]) -> tuple[str, list[str]]:

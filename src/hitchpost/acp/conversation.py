@@ -57,6 +57,20 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Prompt:
+    """``number`` names it while it waits. ``images`` are names of files that the session keeps."""
+
+    number: str
+    text: str
+    images: tuple[str, ...] = ()
+
+    @property
+    def details(self) -> Json:
+        told: Json = {"prompt": self.number, "text": self.text}
+        return {**told, "images": list(self.images)} if self.images else told
+
+
+@dataclass(frozen=True, slots=True)
 class Ways:
     """What is odd about an agent. ``errors`` begin a message that tells of an error, though the turn "has ended".
 
@@ -68,12 +82,17 @@ class Ways:
 
 
 class Conversation:
-    def __init__(self, ask: Ask, tell: Tell, listener: Listener, ways: Ways) -> None:
-        self._ask, self._tell, self._listener, self._ways = ask, tell, listener, ways
+    """``image`` makes a block of the protocol of a kept image, or raises ``AskFailed``."""
+
+    def __init__(self, ask: Ask, tell: Tell, listener: Listener, ways: Ways, image: Callable[[str], Json]) -> None:
+        self._ask, self._tell, self._listener, self._ways, self._image = ask, tell, listener, ways, image
         self.id = ""
+        self.takes_images = False
         self.how = ""
         """How it was begun, for people: empty for a new one."""
-        self._queue: deque[str] = deque()
+        self._queue: deque[Prompt] = deque()
+        """What waits. When ``MOST_QUEUED`` do, a further one is refused."""
+        self._prompts = 0
         self._asked: dict[str, Asked] = {}
         self._numbers = 0
         self._replaying = False
@@ -87,6 +106,7 @@ class Conversation:
         """Go on with the conversation ``before``, by whatever way it has, else begin one. Raises ``AskFailed``."""
         greeting = {"protocolVersion": PROTOCOL, "clientCapabilities": CAN, "clientInfo": ME}
         can = _object((await self._ask("initialize", greeting)).get("agentCapabilities"))
+        self.takes_images = _object(can.get("promptCapabilities")).get("image") is True
         place: Json = {"cwd": folder, "mcpServers": []}
         ways = []
         if "resume" in _object(can.get("sessionCapabilities")):
@@ -97,6 +117,7 @@ class Conversation:
             self.how = await self._come_back(ways, before, place)
         if not self.id:
             self.id = str((await self._ask("session/new", place)).get("sessionId") or "")
+        self._listener.on_said("begun", {"images": self.takes_images})
         self._listener.on_conversation(self.id, begun=self.id == before)
         self._listener.on_state(IDLE)
 
@@ -118,15 +139,36 @@ class Conversation:
 
     # prompts ------------------------------------------------------------------------------------------------------
 
-    def prompt(self, text: str) -> bool:
-        """Give it a prompt, now or when it is done with those before. False when too many wait."""
-        if len(self._queue) >= MOST_QUEUED:
-            return False
-        self._queue.append(text)
-        if self._turn is None or self._turn.done():
+    @property
+    def _is_at_work(self) -> bool:
+        return self._turn is not None and not self._turn.done()
+
+    def refusal(self, images: tuple[str, ...] = ()) -> str:
+        """Why it takes no further prompt now, or none with images; empty when it does."""
+        if images and not self.takes_images:
+            return "this agent takes no images"
+        return f"{MOST_QUEUED} prompts wait already" if len(self._queue) >= MOST_QUEUED else ""
+
+    def prompt(self, text: str, images: tuple[str, ...] = ()) -> bool:
+        """Give it a prompt that nothing refuses. True when it waits until those before are done."""
+        self._prompts += 1
+        prompt, waits = Prompt(str(self._prompts), text, images), self._is_at_work
+        self._queue.append(prompt)
+        if waits:
+            self._listener.on_said("queued", prompt.details)
+        else:
             self._turn = asyncio.get_running_loop().create_task(self._work())
             self._turn.add_done_callback(self._on_end_of_work)
-        return True
+        return waits
+
+    def take_back(self, number: str) -> str:
+        """Forget a prompt that waits. Why not, if so: one that the agent has got stays there."""
+        prompt = next((prompt for prompt in self._queue if prompt.number == number), None)
+        if prompt is None:
+            return "it does not wait any more"
+        self._queue.remove(prompt)
+        self._listener.on_said("taken_back", prompt.details)
+        return ""
 
     async def _work(self) -> None:
         while self._queue:
@@ -137,13 +179,13 @@ class Conversation:
         if not work.cancelled() and (error := work.exception()) is not None:
             self._listener.on_state(ERROR, "", f"{type(error).__name__}: {error}")
 
-    async def _take_turn(self, text: str) -> None:
+    async def _take_turn(self, prompt: Prompt) -> None:
         self._said, self._is_cancelled = "", False
-        self._listener.on_said("user", {"text": text})
+        self._listener.on_said("user", prompt.details)
         self._listener.on_conversation(self.id, begun=True)
         self._listener.on_state(WORKING)
         try:
-            done = await self._ask("session/prompt", {"sessionId": self.id, "prompt": [{"type": "text", "text": text}]})
+            done = await self._ask("session/prompt", {"sessionId": self.id, "prompt": self._blocks(prompt)})
         except AskFailed as error:
             self._end(ERROR, str(error))
             return
@@ -158,6 +200,10 @@ class Conversation:
             self._end(ERROR, told)
         else:
             self._end(DONE, self._said.strip().split("\n")[0])
+
+    def _blocks(self, prompt: Prompt) -> list[Json]:
+        text = [{"type": "text", "text": prompt.text}] if prompt.text else []
+        return [*text, *map(self._image, prompt.images)]
 
     def _told_error(self) -> str:
         """Some agents end a turn as if all were well, and say in their message that it was not."""
@@ -174,9 +220,10 @@ class Conversation:
 
     async def cancel(self) -> bool:
         """Interrupt it, and forget what waits. False when it does nothing."""
-        if self._turn is None or self._turn.done():
+        if not self._is_at_work:
             return False
-        self._queue.clear()
+        while self._queue:
+            self._listener.on_said("not_sent", self._queue.popleft().details)
         self._is_cancelled = True
         was_asked = bool(self._asked)
         for asked in list(self._asked.values()):

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLDER = os.path.join(os.path.dirname(__file__), "catalog")
-RULES, LINES = "rules", "lines"
-"""The adapters that read the screen: of any agent whose file has rules and names none, and of one that reads lines."""
+RULES, LINES, ACP = "rules", "lines", "acp"
+"""The adapters that read the screen: of any agent whose file has rules and names none, and of one that reads lines; and
+the one that speaks the Agent Client Protocol."""
 REPL, COMPILE = "repl", "compile"
 """The kinds of program: one that answers a person, and one that works in silence for minutes."""
 SHAPES = (

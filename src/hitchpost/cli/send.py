@@ -53,9 +53,17 @@ def command(
     record = find(home, session).record
     since = datetime.now(UTC)
     shown = status(find(home, session).facts, since) if force else None
-    how = {"enter": not no_enter, "force": force}
     with Delivering(record.name):
-        done = prompt(home, record.id, text, actor="cli", caller=os.environ, size=terminal_size(), **how)
+        done = prompt(
+            home,
+            record.id,
+            text,
+            actor="cli",
+            caller=os.environ,
+            size=terminal_size(),
+            enter=not no_enter,
+            force=force,
+        )
     seen = done.seen
     name = visible(seen.record.name)
     for note in done.notes:
@@ -64,7 +72,7 @@ def command(
         click.echo(f"{name} was started again (run {seen.facts.run})")
     if not as_json:
         told = _told(name, done.receipt, shown)
-        if not done.receipt.proof and again(home, seen).facts.state in runs.TERMINAL:
+        if not done.receipt.waits and not done.receipt.proof and again(home, seen).facts.state in runs.TERMINAL:
             told += "; the agent has ended"
         click.echo(told)
     if until_done:
@@ -73,7 +81,7 @@ def command(
             click.echo(f"{name}: {visible(words(seen))}")
     if as_json:
         now = session_json(seen if until_done else again(home, seen))
-        proof = {"proof": done.receipt.proof, "confirmed": bool(done.receipt.proof)}
+        proof = {"proof": done.receipt.proof, "confirmed": bool(done.receipt.proof), "waits": done.receipt.waits}
         print_json({"offset": done.receipt.offset, **proof, "started": done.started, "session": now})
 
 
@@ -82,6 +90,8 @@ def _told(name: str, receipt: Receipt, shown: Status | None) -> str:
     if shown is not None and shown.refusal:
         what = ": ".join(filter(None, (shown.headline, visible(shown.detail))))
         return f"typed into {name}, whatever it does with it ({what}); not confirmed"
+    if receipt.waits:
+        return f"waits for {name}, which gets it when it is done"
     if receipt.proof:
         return f"delivered to {name} (proved by {receipt.proof})"
     return f"typed into {name}, not confirmed" if receipt.watched else f"sent to {name}"

@@ -154,18 +154,19 @@ class Hub:
             raise Refused(f"{live} sessions run already; the setting sessions_max allows {most}")
 
     async def prompt(
-        self, session: str, text: str, *, actor: str, enter: bool, force: bool
+        self, session: str, text: str, *, actor: str, enter: bool, force: bool, images: tuple[bytes, ...] = ()
     ) -> tuple[HubSession, dict[str, Any]]:
         """Deliver a prompt. What rests is started again for it."""
         if rests(self.registry.get(session).observation.facts):
             check_room()
-        how = {"enter": enter, "force": force}
+        how = {"enter": enter, "force": force, "images": images}
         done = await self._start(session, prompt, text, actor=actor, caller=os.environ, **how)
         return await self.after(session), {
             "delivered": done.receipt.proof != "" or not done.receipt.watched,
             "proof": done.receipt.proof,
             "offset": done.receipt.offset,
             "started": done.started,
+            "waits": done.receipt.waits,
         }
 
     async def stop(

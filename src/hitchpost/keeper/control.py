@@ -9,7 +9,7 @@ from hitchpost import lightjson, wire
 from hitchpost.keeper import own_log
 from hitchpost.keeper.clients import Client, Clients
 from hitchpost.keeper.typing_queue import LONGEST_LINE_BYTES, PASTE_BEGIN, PASTE_END
-from hitchpost.keeper.watcher import NOT_WATCHED, RELAYED
+from hitchpost.keeper.watcher import NOT_WATCHED, NOTHING_WAITS, RELAYED
 from hitchpost.model import attention
 from hitchpost.model import run as runs
 
@@ -182,6 +182,8 @@ class Control:
             self._paste(client, number, request)
         elif op == "answer":
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": NOT_WATCHED})
+        elif op == "take_back":
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": NOTHING_WAITS})
         elif op == "hook":
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": True, "output": ""})
         elif op == "ping":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hitchpost.keeper.clients import Client
     from hitchpost.keeper.keeper import Keeper
 
-RELAYED = ("send", "answer", "hook")
+RELAYED = ("send", "take_back", "answer", "hook")
 """What is asked of the keeper and answered by the watcher, when there is one."""
 MOST_ASKED, MOST_ASKED_BYTES = 64, wire.MAX_PAYLOAD_BYTES
 """Further requests are refused, and further hooks told to go on, until some are answered."""
@@ -35,6 +35,7 @@ LIVED_LONG_S = 600.0
 NO_ANSWER = "the process that watches this agent has just ended; look at the session before you try again"
 ENDED = "the agent has ended before it was known to have this; look at the session before you try again"
 TOO_MANY = "too many requests wait for the agent"
+NOTHING_WAITS = "no prompt waits here"
 NOT_WATCHED = "nothing watches this agent, so it can only be answered in its terminal; attach to it"
 
 

@@ -139,12 +139,15 @@ class Coordinator:
         return {**self._told(seen), "notes": notes}
 
     def prompt(self, session: str, text: str) -> dict[str, Any]:
-        """Give a session its next prompt. Refused while it asks something; confirmed says whether the agent has it."""
+        """Give a session its next prompt. Refused while it asks something; confirmed says whether the agent has it.
+
+        waits: it gets it when it is done with what it works on.
+        """
         settings, seen = config.load(), self._driven("prompt", session)
         kept = (*settings.pass_env, *self._env_read(seen.record.agent))
         caller = environment.of_hub(self.caller, kept)
         done = prompt(self.home, seen.record.id, text, actor=self.actor, caller=caller)
-        proof = {"proof": done.receipt.proof, "confirmed": bool(done.receipt.proof)}
+        proof = {"proof": done.receipt.proof, "confirmed": bool(done.receipt.proof), "waits": done.receipt.waits}
         return {**self._told(done.seen), **proof, "started_again": done.started, "notes": list(done.notes)}
 
     def answer(self, session: str, choice: str, request: str = "", message: str = "") -> dict[str, Any]:

@@ -76,6 +76,8 @@ class Record:
     quiet_after_s: float = 3.0
     ready_after_s: float = 0.05
     shows_prompt: bool = False
+    chat: bool = False
+    """Whether its agent is spoken to over ACP, so that what is said is kept as a chat."""
     grace_s: float = 10.0
     quit_signal: str = "SIGTERM"
     quit_group: bool = False

@@ -38,6 +38,8 @@ def answer(home: str, session: Session, choice: str) -> str:
 
 def reply(home: str, session: Session, text: str) -> str:
     done = prompt(home, session["id"], text, actor=ACTOR, caller=os.environ)
+    if done.receipt.waits:
+        return f"waits for {_name(session)}, which gets it when it is done"
     if done.receipt.proof:
         return f"delivered to {_name(session)} (proved by {done.receipt.proof})"
     return f"typed into {_name(session)}{', not confirmed' if done.receipt.watched else ''}"

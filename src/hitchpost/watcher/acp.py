@@ -100,17 +100,26 @@ class Acp(Adapter):
             self._replies.pop(number, None)
 
     async def send(self, text: str, *, enter: bool) -> dict[str, Any]:
+        return await self.send_with_images(text, ())
+
+    async def send_with_images(self, text: str, images: tuple[str, ...]) -> dict[str, Any]:
         """Prompts wait in the client until the agent is done with those before."""
         await self.until(lambda: ACP in self.watching.evidence, READY_S)
         verdict = self.watching.verdict
         if verdict is not None and verdict.state == BLOCKED:
             told = {"state": BLOCKED, "kind": verdict.kind, "message": verdict.message}
             return {"ok": False, "why": attention.refusal(told)}
-        answer = await self._ask("prompt", text=text)
-        if answer["ok"]:
-            self.watching.delivered()
-            answer = {"ok": True, "offset": self.watching.end, "proof": "session/prompt"}
-        return answer
+        answer = await self._ask("prompt", text=text, images=images)
+        if not answer["ok"]:
+            return answer
+        sent = {"ok": True, "offset": self.watching.end}
+        if answer["waits"]:
+            return {**sent, "proof": "", "waits": True}
+        self.watching.delivered()
+        return {**sent, "proof": "session/prompt"}
+
+    async def take_back(self, prompt: str) -> dict[str, Any]:
+        return await self._ask("take_back", prompt=prompt)
 
     async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
         shown = self.watching.verdict.request if self.watching.verdict is not None else ""

@@ -219,6 +219,14 @@ class Adapter:
         """Deliver a prompt. The answer says what proved it."""
         return await self._prompts.send(text, enter=enter)
 
+    async def send_with_images(self, text: str, images: tuple[str, ...]) -> dict[str, Any]:
+        """``images`` are names of what the session keeps. What is typed has none."""
+        return {"ok": False, "why": f"{self.agent.title} takes no images here"}
+
+    async def take_back(self, prompt: str) -> dict[str, Any]:
+        """Forget a prompt that waits. Most agents keep those themselves."""
+        return {"ok": False, "why": f"no prompt of {self.agent.title} waits here"}
+
     async def refusal(self) -> str | None:
         """Why the agent takes no prompt now. One that has just been started gets time to become ready."""
         return await self._prompts.refusal()

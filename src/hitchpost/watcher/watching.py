@@ -192,15 +192,20 @@ class Watching:
     async def _carried_out(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Two prompts, or two answers, go one after the other: the second finds what the first has changed."""
         if asked["op"] == "send":
-            return await self.send(str(asked.get("text", "")), enter=asked.get("enter") is not False)
+            images = tuple(map(str, asked.get("images") or ()))
+            return await self.send(str(asked.get("text", "")), enter=asked.get("enter") is not False, images=images)
+        if asked["op"] == "take_back":
+            return await self.adapter.take_back(str(asked.get("prompt", "")))
         if asked["op"] == "answer":
             request, choice = str(asked.get("request") or ""), str(asked.get("choice", ""))
             async with self._one_at_a_time["answer"]:
                 return await self.adapter.answer(request, choice, str(asked.get("message") or ""))
         return {"ok": True, "output": await self.adapter.hear_hook(str(asked.get("name")), str(asked.get("payload")))}
 
-    async def send(self, text: str, *, enter: bool) -> dict[str, Any]:
+    async def send(self, text: str, *, enter: bool, images: tuple[str, ...] = ()) -> dict[str, Any]:
         async with self._one_at_a_time["send"]:
+            if images:
+                return await self.adapter.send_with_images(text, images)
             return await self.adapter.send(text, enter=enter)
 
     # the session --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import { Settings } from "./Settings";
 import { SignIn } from "./SignIn";
 import { StatusLine } from "./StatusLine";
 import { Tabs } from "./Tabs";
+import { UsageView } from "./UsageView";
 
 export function App() {
   if (role.value === null) return <SignIn />;
@@ -33,6 +34,7 @@ export function App() {
       <Confirm />
       <Rename />
       <Settings />
+      <UsageView />
       <Notices />
     </div>
   );

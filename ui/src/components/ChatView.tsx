@@ -1,15 +1,18 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ask, sessionPath } from "../api";
-import { Chat, type Part, type Tool } from "../chat";
-import type { ChatLine, Session } from "../shapes";
-import { onOutput, viewOf } from "../views";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { takeBack } from "../actions";
+import type { Part, Prompt, Tool } from "../chat";
+import type { Following } from "../following";
+import { handBack } from "../handed";
+import type { Session } from "../shapes";
+import { owner } from "../store";
 import { Markdown } from "./Markdown";
+import { Picture } from "./Picture";
 
 const NEAR_PX = 80;
 
 /** What was said, asked and done, as it comes. Prompts and answers have their places around it, as in a terminal. */
-export function ChatView({ session }: { session: Session }) {
-  const { chat, trouble } = useChat(session);
+export function ChatView({ session, following }: { session: Session; following: Following }) {
+  const { chat, trouble } = following;
   const box = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
   const shown = chat.parts.length;
@@ -27,16 +30,80 @@ export function ChatView({ session }: { session: Session }) {
       {trouble ? <p class="trouble">{trouble}</p> : null}
       {shown === 0 && !trouble ? <p class="notice-line">Nothing was said yet.</p> : null}
       {chat.parts.map((part, at) => (
-        <PartView key={at} part={part} />
+        <PartView key={at} part={part} session={session} />
+      ))}
+      {chat.leftOver(session.run, session.live).map((prompt) => (
+        <Unsent key={`${prompt.run}:${prompt.name}`} prompt={prompt} session={session} />
+      ))}
+      {chat.waiting(session.run, session.live).map((prompt) => (
+        <Waiting key={prompt.name} prompt={prompt} session={session} />
       ))}
     </div>
   );
 }
 
-function PartView({ part }: { part: Part }) {
+/** A prompt: its words, and its pictures below them. */
+function Said({ prompt, session }: { prompt: Prompt; session: Session }) {
+  return (
+    <>
+      {prompt.text}
+      {prompt.images.length > 0 ? (
+        <span class="pictures">
+          {prompt.images.map((name, at) => (
+            <Picture key={name} session={session.id} name={name} alt={`Number ${at + 1} of the prompt`} />
+          ))}
+        </span>
+      ) : null}
+    </>
+  );
+}
+
+/** It waits for the agent to be done, and can be had back until then. */
+function Waiting({ prompt, session }: { prompt: Prompt; session: Session }) {
+  const onClick = async () => {
+    if (await takeBack(session, prompt.name)) handBack(session.id, prompt);
+  };
+  return (
+    <div class="said-by-you queued">
+      <Said prompt={prompt} session={session} />
+      <p class="fate">
+        Queued
+        {owner.value ? (
+          <button type="button" onClick={() => void onClick()}>
+            Take back
+          </button>
+        ) : null}
+      </p>
+    </div>
+  );
+}
+
+function Unsent({ prompt, session }: { prompt: Prompt; session: Session }) {
+  return (
+    <div class="said-by-you unsent">
+      <Said prompt={prompt} session={session} />
+      <p class="fate">
+        Not sent
+        {owner.value ? (
+          <button type="button" onClick={() => handBack(session.id, prompt)}>
+            Edit
+          </button>
+        ) : null}
+      </p>
+    </div>
+  );
+}
+
+function PartView({ part, session }: { part: Part; session: Session }) {
   switch (part.kind) {
     case "user":
-      return <p class="said-by-you">{part.text}</p>;
+      return (
+        <p class="said-by-you">
+          <Said prompt={part.prompt} session={session} />
+        </p>
+      );
+    case "unsent":
+      return <Unsent prompt={part.prompt} session={session} />;
     case "agent":
       return <Markdown text={part.text} />;
     case "thought":
@@ -91,45 +158,4 @@ function ToolView({ tool }: { tool: Tool }) {
       {tool.output ? <pre>{tool.output}</pre> : null}
     </details>
   );
-}
-
-/** The session's own output tells when there is more to read: nothing is asked for again and again. */
-function useChat(session: Session): { chat: Chat; trouble: string } {
-  const state = useRef({ id: "", chat: new Chat(), next: 0 });
-  const [, draw] = useState(0);
-  const [trouble, setTrouble] = useState("");
-  if (state.current.id !== session.id) state.current = { id: session.id, chat: new Chat(), next: 0 };
-  useEffect(() => {
-    const mine = state.current;
-    let [busy, stale, over] = [false, false, false];
-    const read = async () => {
-      stale = true;
-      if (busy) return;
-      busy = true;
-      while (stale && !over) {
-        stale = false;
-        try {
-          const path = `${sessionPath(session.id, "chat")}?start=${mine.next}`;
-          const found = await ask<{ lines: ChatLine[]; next: number }>("GET", path);
-          if (over) break;
-          stale ||= found.next > mine.next;
-          mine.next = found.next;
-          mine.chat.add(found.lines);
-          setTrouble("");
-          draw((count) => count + 1);
-        } catch (error) {
-          if (!over) setTrouble((error as Error).message);
-        }
-      }
-      busy = false;
-    };
-    viewOf(session.id).attach();
-    const quiet = onOutput(session.id, () => void read());
-    void read();
-    return () => {
-      over = true;
-      quiet();
-    };
-  }, [session.id, session.run, session.state]);
-  return { chat: state.current.chat, trouble };
 }

@@ -1,9 +1,12 @@
 import { marked, type Token, type Tokens } from "marked";
 import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
 
 /** An agent's text. It is taken apart by a parser and put together as elements: no HTML of the agent's is ever one. */
 export function Markdown({ text }: { text: string }) {
-  return <div class="markdown">{blocks(marked.lexer(text, { gfm: true, breaks: true }))}</div>;
+  // a chat is drawn again with each part that comes: what did not change is neither read nor compared again
+  const read = useMemo(() => blocks(marked.lexer(text, { gfm: true, breaks: true })), [text]);
+  return <div class="markdown">{read}</div>;
 }
 
 const blocks = (tokens: readonly Token[]): ComponentChildren =>

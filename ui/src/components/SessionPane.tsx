@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
+import { useChat } from "../following";
 import { replaying } from "../replay";
 import type { Session } from "../shapes";
 import { inTerminal, owner, panel } from "../store";
-import { speaks } from "../words";
 import { ChatView } from "./ChatView";
 import { EndBar } from "./EndBar";
 import { HeadlineBar } from "./Headline";
@@ -24,6 +24,8 @@ export function SessionPane({ session }: { session: Session }) {
     setSearching(true);
   };
   const moment = replaying.value?.session === session.id ? replaying.value : null;
+  const inChat = session.chat && !inTerminal.value.has(session.id);
+  const following = useChat(session, inChat);
   return (
     <section class="pane" aria-label={session.name} onKeyDown={onKeyDown}>
       <Toolbar session={session} onSearch={() => setSearching(!searching)} />
@@ -31,8 +33,8 @@ export function SessionPane({ session }: { session: Session }) {
       <div class="screen">
         {moment ? (
           <PlayerBox session={session} moment={moment} />
-        ) : speaks(session) && !inTerminal.value.has(session.id) ? (
-          <ChatView session={session} />
+        ) : inChat ? (
+          <ChatView session={session} following={following} />
         ) : (
           <>
             <TerminalBox id={session.id} name={session.name} focus />
@@ -46,7 +48,7 @@ export function SessionPane({ session }: { session: Session }) {
         <>
           <EndBar session={session} />
           <KeyBar session={session} />
-          {owner.value ? <PromptBox session={session} /> : null}
+          {owner.value ? <PromptBox session={session} images={session.chat ? following.chat.images : false} /> : null}
         </>
       )}
     </section>

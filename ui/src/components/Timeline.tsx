@@ -8,6 +8,7 @@ import { type RunSpan, spansOf } from "../spans";
 import { now } from "../store";
 import { content, evidence, headline, runOf } from "../story";
 import { duration } from "../words";
+import { SessionUsage } from "./SessionUsage";
 
 /**
  * The session's story: a bar over time in the colours of what it was, which plays from where it is clicked; below it every
@@ -21,6 +22,7 @@ export function Timeline({ session }: { session: Session }) {
   return (
     <>
       {trouble ? <p class="trouble">{trouble}</p> : null}
+      <SessionUsage session={session} />
       <Bar session={session} story={value ?? []} />
       <ol class="timeline">
         {[...(value ?? [])].reverse().map((line, at) => (

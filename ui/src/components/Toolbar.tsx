@@ -18,7 +18,7 @@ import { QUIET, WORKING } from "../sections";
 import type { Session } from "../shapes";
 import { inTerminal, labelOf, now, owner, panel, toggleTerminal } from "../store";
 import { viewOf } from "../views";
-import { duration, secondsSince, speaks, whereabouts } from "../words";
+import { duration, secondsSince, whereabouts } from "../words";
 import { Glyph, WORKS } from "./Dot";
 import { Icon } from "./Icon";
 import { Menu } from "./Menu";
@@ -77,7 +77,7 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
             {first.word}
           </button>
         ) : null}
-        {speaks(session) ? <ChatTools session={session} /> : null}
+        {session.chat ? <ChatTools session={session} /> : null}
         {PANELS.map(([which, word, icon]) => (
           <button
             type="button"

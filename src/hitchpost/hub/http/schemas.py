@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from hitchpost.model.record import ALL
 from hitchpost.ops.views.session_types import Session as Session  # served as it is
 from hitchpost.settings import YEAR_S
+from hitchpost.store.images import MOST_BYTES, MOST_IMAGES
 
 Text = Annotated[str, StringConstraints(max_length=512 * 1024)]
 Name = Annotated[str, StringConstraints(max_length=128, pattern=r"^[^\x00]*$")]
@@ -93,6 +94,8 @@ EXAMPLE: dict[str, Any] = {
     "last_active_at": "2026-05-04T12:00:01Z",
     "idle_after_s": 30.0,
     "supports_resume": False,
+    "conversation": None,
+    "chat": False,
 }
 Session.__pydantic_config__ = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})  # type: ignore[attr-defined]
 
@@ -153,9 +156,14 @@ class Changes(Strict):
 
 
 class Prompt(Strict):
+    """``images`` are in base64, for an agent over ACP that takes them: PNG, JPEG, GIF or WebP."""
+
     text: Text
     enter: bool = True
     force: bool = False
+    images: list[Annotated[str, StringConstraints(max_length=MOST_BYTES * 4 // 3 + 4)]] = Field(
+        default=[], max_length=MOST_IMAGES
+    )
 
 
 class Answer(Strict):
@@ -167,12 +175,16 @@ class Answer(Strict):
 
 
 class PromptAnswer(BaseModel):
-    """``proof`` is what showed that the agent has the prompt; without one it was typed, and is not confirmed."""
+    """``proof`` is what showed that the agent has the prompt; without one it was typed, and is not confirmed.
+
+    ``waits``: it is in the queue of an agent over ACP, which gets it when it is done with what it works on.
+    """
 
     delivered: bool
     proof: str
     offset: int
     started: bool
+    waits: bool
     session: Session
 
 
@@ -307,7 +319,10 @@ class Run(BaseModel):
 
 
 class ChatLine(BaseModel):
-    """``type`` is user, agent, thought, tool, plan, permission, answer, turn or notice. A message comes in parts."""
+    """``type`` is begun, user, agent, thought, tool, plan, permission, answer, turn or notice. Messages come in parts.
+
+    A prompt that waits is ``queued``; then it is ``user``'s, ``taken_back`` or ``not_sent``, by its name ``prompt``.
+    """
 
     model_config = ConfigDict(extra="allow")
     at: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from hitchpost.agents.catalog import ACP
 from hitchpost.errors import NameTaken, UsageError
 from hitchpost.model.record import ARCHIVED
 from hitchpost.settings import BOUNDS, Settings
@@ -104,6 +105,7 @@ def create(
             quiet_after_s=settings.quiet_s,
             ready_after_s=agent.ready_after_s,
             shows_prompt=agent.shows_prompt,
+            chat=agent.adapter == ACP,
             grace_s=settings.grace_s,
             quit_signal=agent.quit_signal,
             quit_group=agent.quit_group,

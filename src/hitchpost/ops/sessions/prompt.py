@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from hitchpost.errors import Refused
+from hitchpost.errors import KeeperSilent, Refused
 from hitchpost.model import run as runs
 from hitchpost.model.status import rests
-from hitchpost.ops.sessions.send import Receipt, check_text, send
+from hitchpost.ops.sessions.send import Receipt, check_images, check_text, send
 from hitchpost.ops.sessions.stop import wait_out_starting
 from hitchpost.ops.views.find import find
 from hitchpost.ops.views.observe import Observation
+from hitchpost.runtimes.link import Link, NoKeeper, Silent
 from hitchpost.store import files
+from hitchpost.store import images as pictures
 from hitchpost.store.session import Session
 from hitchpost.values import value
 
+TAKE_BACK_S = 20.0
 MOST_TOLD = 200
 """Letters of a prompt in the session's story: enough to know it again."""
 NOT_KEPT = "not kept: the terminal hid what was typed, as for a password"
@@ -42,23 +45,47 @@ def prompt(
     size: tuple[int, int] = (80, 24),
     enter: bool = True,
     force: bool = False,
+    images: tuple[bytes, ...] = (),
 ) -> Prompted:
-    """Deliver ``text``. Raises what ``resume`` and ``send`` raise."""
+    """Deliver ``text``. Raises what ``resume`` and ``send`` raise, and ``UsageError`` for images that are none."""
     seen, notes = find(home, session), None
+    if images:
+        pictures.check(images)
+        check_images(seen, force=force)
     if seen.facts.state in (runs.CREATED, runs.STARTING):
         seen = wait_out_starting(home, seen.record.id)
     if rests(seen.facts):
         check_text(seen.record.name, text)  # what is refused starts nothing
         seen, notes = _woken(home, seen, actor=actor, caller=caller, size=size)
     since = files.stamp()
-    receipt = send(seen, text, enter=enter, force=force, fresh=notes is not None)
+    kept, new = pictures.keep(seen.folder, images) if images else ([], [])
+    try:
+        receipt = send(seen, text, enter=enter, force=force, fresh=notes is not None, images=kept)
+    except Refused:
+        pictures.forget(seen.folder, new)
+        raise
     told = {"letters": len(text), "reason": NOT_KEPT} if receipt.hidden else {"text": text[:MOST_TOLD]}
-    details: dict[str, object] = {**told, "since": since}
+    details: dict[str, object] = {**told, **({"images": len(kept)} if kept else {}), "since": since}
     try:
         Session(seen.folder, actor=actor).mention("prompt", run=seen.facts.run, details=details)
     except OSError:
         pass  # it is delivered all the same
     return Prompted(seen, receipt, started=notes is not None, notes=notes or ())
+
+
+def take_back(home: str, session: str, prompt: str) -> None:
+    """Forget a prompt that waits for the agent. Raises ``Refused`` when it does not wait any more."""
+    seen = find(home, session)
+    name = seen.record.name
+    try:
+        with Link.connect(seen.run_folder) as link:
+            answer = link.request("take_back", prompt=prompt, timeout_s=TAKE_BACK_S)
+    except Silent:
+        raise KeeperSilent(name, TAKE_BACK_S) from None
+    except NoKeeper:
+        raise Refused(f"{name} is not running") from None
+    if answer.get("ok") is not True:
+        raise Refused(f"not taken back: {answer.get('why')}")
 
 
 def _woken(

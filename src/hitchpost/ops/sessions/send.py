@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hitchpost import wire
-from hitchpost.errors import FAILURES, HitchpostError, KeeperSilent, Refused
+from hitchpost.errors import FAILURES, HitchpostError, KeeperSilent, Refused, UsageError
 from hitchpost.model import record as recs
 from hitchpost.model.status import lives_on, status
 from hitchpost.ops.sessions.takeover import NotTakenOver, take_over
@@ -24,12 +24,14 @@ PROOF_TIMEOUT_S = 90.0
 @value
 class Receipt:
     """``offset`` is where the log was before the text. ``proof`` is what showed that the agent has it; empty where
-    nothing did. ``watched``: something could have. ``hidden``: the terminal did not show what was typed."""
+    nothing did. ``watched``: something could have. ``hidden``: the terminal did not show what was typed. ``waits``: the
+    agent gets it when it is done with what it works on."""
 
     offset: int
     proof: str = ""
     watched: bool = False
     hidden: bool = False
+    waits: bool = False
 
 
 class NotNow(Refused):
@@ -70,8 +72,24 @@ class NotReady(HitchpostError):
         super().__init__(f"not sent to {name}: it did not show its prompt within {PROMPT_S:g} s")
 
 
-def send(seen: Observation, text: str, *, enter: bool = True, force: bool = False, fresh: bool = False) -> Receipt:
-    """Deliver ``text`` and press Enter. Raises ``Refused`` with the reason.
+def check_images(seen: Observation, *, force: bool) -> None:
+    """Raises ``Refused`` for a session whose agent cannot get images, before anything is kept or started."""
+    if not seen.record.chat:
+        raise Refused(f"{seen.record.name} takes no images: its agent is typed to, and not spoken to over ACP")
+    if force:
+        raise UsageError("images cannot be typed, so force does not go with them", field="force")
+
+
+def send(
+    seen: Observation,
+    text: str,
+    *,
+    enter: bool = True,
+    force: bool = False,
+    fresh: bool = False,
+    images: list[str] | None = None,
+) -> Receipt:
+    """Deliver ``text`` and press Enter. ``images`` are names of what the session keeps. Raises ``Refused``.
 
     An agent that was started only now gets it when it is ready; one that was started for it (``fresh``) must be.
     """
@@ -90,7 +108,8 @@ def send(seen: Observation, text: str, *, enter: bool = True, force: bool = Fals
                 raise NotReady(name)
             try:
                 within_s = PROOF_TIMEOUT_S if watched else RECEIPT_TIMEOUT_S
-                receipt = link.request("send", text=text, enter=enter, force=force, timeout_s=within_s)
+                more = {"images": images} if images else {}
+                receipt = link.request("send", text=text, enter=enter, force=force, timeout_s=within_s, **more)
             except Silent:
                 raise NotTaken(name) from None
     except Silent:
@@ -103,7 +122,8 @@ def send(seen: Observation, text: str, *, enter: bool = True, force: bool = Fals
         raise NotNow(name, str(receipt.get("why")))
     if receipt.get("ok") is not True:
         raise Refused(f"not sent to {name}: {receipt.get('why')}", way_to_answer(_now(seen)))
-    return Receipt(int(receipt["offset"]), str(receipt.get("proof") or ""), watched, receipt.get("hidden") is True)
+    hidden, waits = receipt.get("hidden") is True, receipt.get("waits") is True
+    return Receipt(int(receipt["offset"]), str(receipt.get("proof") or ""), watched, hidden, waits)
 
 
 def _is_ready(link: Link, seen: Observation) -> bool:

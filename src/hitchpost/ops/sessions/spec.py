@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hitchpost.agents import catalog, prepare
+from hitchpost.agents.catalog import ACP
 from hitchpost.errors import UsageError
 from hitchpost.values import replace, value
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from hitchpost.agents.catalog import Agent
 
 NO_ENV: Mapping[str, str] = {}
-ACP, OVER_ACP = "acp", "-acp"
+OVER_ACP = "-acp"
 
 
 @value

@@ -214,4 +214,5 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> SessionJson:
         "idle_after_s": None,
         "supports_resume": False,
         "conversation": None,
+        "chat": False,
     }

@@ -72,6 +72,7 @@ def to_json(seen: Observation, now: datetime, words: Status | None = None) -> Se
         "idle_after_s": record.idle_after_s,
         "supports_resume": record.supports_resume,
         "conversation": record.conversation_id,
+        "chat": record.chat,
     }
 
 

@@ -122,3 +122,5 @@ class Session(TypedDict):
     """Whether its agent can go on with its conversation."""
     conversation: str | None
     """The id of that conversation, as the agent knows it."""
+    chat: bool
+    """Whether its agent is spoken to over ACP: what is said is a chat, which can be shown instead of the terminal."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Response
+from fastapi import APIRouter, Body, Path, Response
 from fastapi.responses import JSONResponse
 
+from hitchpost.errors import UsageError
 from hitchpost.hub.http import schemas
 from hitchpost.hub.http.depends import Actor, PathSession, TheHub
 from hitchpost.hub.http.permissions import SESSION
 from hitchpost.hub.session import HubSession
 from hitchpost.ops.sessions.answer import answer
 from hitchpost.ops.sessions.edit import edit
+from hitchpost.ops.sessions.prompt import take_back
 from hitchpost.ops.sessions.restore import bring_back_of
 from hitchpost.ops.views.session_types import Session as SessionJson
 from hitchpost.text import readable
@@ -35,8 +38,25 @@ async def remove_session(hub: TheHub, session: PathSession, actor: Actor, force:
 
 @router.post(f"{SESSION}/prompt", response_model=schemas.PromptAnswer)
 async def prompt_session(hub: TheHub, session: PathSession, body: schemas.Prompt, actor: Actor) -> dict[str, Any]:
-    after, receipt = await hub.prompt(session.id, body.text, actor=actor, enter=body.enter, force=body.force)
+    images = await hub.do(_decoded, body.images) if body.images else ()
+    after, receipt = await hub.prompt(
+        session.id, body.text, actor=actor, enter=body.enter, force=body.force, images=images
+    )
     return {**receipt, "session": after.shape}
+
+
+def _decoded(images: list[str]) -> tuple[bytes, ...]:
+    try:
+        return tuple(b64decode(text, validate=True) for text in images)
+    except ValueError:
+        raise UsageError("expected images in base64, but got something else", field="images") from None
+
+
+@router.delete(f"{SESSION}/prompts/{{prompt}}", status_code=204)
+async def take_prompt_back(hub: TheHub, session: PathSession, prompt: Annotated[str, Path(max_length=20)]) -> Response:
+    """One that waits, by its name in the chat."""
+    await hub.do(take_back, hub.home, session.id, prompt)
+    return Response(status_code=204)
 
 
 @router.post(f"{SESSION}/answer", response_model=schemas.Session)

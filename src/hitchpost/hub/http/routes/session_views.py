@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, HTTPException, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
 from hitchpost import wire
@@ -23,7 +23,7 @@ from hitchpost.ops.views.explain import explain
 from hitchpost.ops.views.find import output_of
 from hitchpost.ops.views.moments import rfc3339
 from hitchpost.ops.views.session_types import Session as SessionJson
-from hitchpost.store import files, runfiles, story
+from hitchpost.store import files, images, runfiles, story
 from hitchpost.store.home import run_folder
 from hitchpost.terminal import output
 from hitchpost.terminal.recording import asciicast
@@ -72,6 +72,16 @@ async def get_chat(hub: TheHub, session: PathSession, start: Annotated[int, Quer
     """A part of what was said over ACP, from the byte ``start`` on; ``next`` is where the next part begins."""
     lines, end = await hub.do(chat.read, session.observation.folder, start)
     return {"lines": readable(lines), "next": end}
+
+
+@router.get(f"{SESSION}/images/{{image}}", response_class=Response)
+async def get_image(hub: TheHub, session: PathSession, image: Annotated[str, Path(max_length=64)]) -> Response:
+    """An image that went with a prompt, by its name in the chat."""
+    try:
+        data, kind = await hub.do(images.read, session.observation.folder, image)
+    except files.Missing:
+        raise HTTPException(404, "there is no such image") from None
+    return Response(data, media_type=kind)
 
 
 @router.get(f"{SESSION}/recording", response_class=Asciicast)

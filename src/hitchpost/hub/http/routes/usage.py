@@ -7,8 +7,9 @@ from typing import Any, Literal
 from fastapi import APIRouter, Query
 
 from hitchpost.hub.http.depends import CallersGrant, TheHub
-from hitchpost.hub.http.permissions import visible_to
+from hitchpost.hub.http.permissions import resolve, visible_to
 from hitchpost.hub.http.schemas import Usage
+from hitchpost.ops.sessions.create import LONGEST_NAME
 from hitchpost.ops.views.usage import USUAL_DAYS, days_ago, limits, shape, total, used
 
 LONGEST_DAYS = 3660
@@ -21,11 +22,15 @@ async def get_usage(
     grant: CallersGrant,
     by: Literal["day", "agent", "model", "project", "session"] = "day",
     days: int = Query(USUAL_DAYS, ge=0, le=LONGEST_DAYS),
+    session: str | None = Query(None, max_length=LONGEST_NAME),
 ) -> dict[str, Any]:
-    """Today and so many days before it. Who may see some sessions only gets the sums of those."""
-    since = days_ago(days)
-    found = await hub.do(lambda: used(hub.home, by, since=since, sessions=grant.sessions))
+    """Today and so many days before it, of all sessions or of one. Who may see some only gets the sums of those."""
+    since, sessions = days_ago(days), grant.sessions
+    if session is not None:
+        sessions = frozenset((hub.registry.find(await resolve(hub, grant, session)).id,))
+    found = await hub.do(lambda: used(hub.home, by, since=since, sessions=sessions))
     await hub.registry.refresh()
-    reached = limits(row.shape for row in visible_to(grant, hub.registry.listed()) if row.lives)
+    rows = [row for row in visible_to(grant, hub.registry.listed()) if sessions is None or row.id in sessions]
+    reached = limits(row.shape for row in rows if row.lives)
     sums = [shape(one) for one in found]
     return {"by": by, "since": since.isoformat(), "sums": sums, "total": shape(total(found)), "limits": reached}
