@@ -263,7 +263,7 @@ class Keeper:
     def output_closed(self) -> None:
         """The agent has ended, and all of its output has been told."""
         self.checks.end()
-        self.timers.cancel("activity")
+        self.timers.cancel("activity", "story")
         self.feed(machine.TerminalClosed(time.monotonic(), self._was_killed()))
 
     def _was_killed(self) -> bool:
