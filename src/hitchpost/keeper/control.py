@@ -47,6 +47,8 @@ class Control:
     def on_event(self, fd: int, events: int) -> None:
         if fd == self.clients.fd:
             self.clients.accept()
+            if not self.clients.hears:
+                self.keeper.checks.soon()
         elif (client := self.clients.by_fd.get(fd)) is not None:
             self._on_client(client, events)
 
