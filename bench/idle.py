@@ -57,7 +57,7 @@ def measure(*, quick: bool) -> list[Row]:
             exactly(0),
         ),
         Row("forks of the whole machine", sample, forks, "/s", baseline_forks, "before they were started"),
-        Row("wake-ups of an idle keeper", sample, wakeups, "/s", None, "", at_most(1.5, "/s")),
+        Row("wake-ups of an idle keeper", sample, wakeups, "/s", None, "", at_most(0.3, "/s")),
         Row("CPU of all idle keepers together", sample, busy, "% of a core"),
     ]
 

@@ -53,6 +53,20 @@ def test_F50_a_worktree_that_goes_under_a_live_session_orphans_it_and_kills_nobo
     assert not alive(pid)
 
 
+@pytest.mark.ids("F50")
+@pytest.mark.parametrize("moved", ["above/folder", "above"])
+def test_F50_a_folder_that_is_moved_or_is_in_one_that_is_moved_orphans_its_session(ground: Ground, moved: str) -> None:
+    place = ground.place / "above" / "folder"
+    place.mkdir(parents=True)
+    dev = ground.run("sleep", "1000", place=place)
+    eventually(lambda: time.time() - (dev.run() / "keeper.lock").stat().st_mtime > 1.5, what="its first look")
+    (ground.place / moved).rename(ground.place / "elsewhere")
+    began = time.monotonic()
+    eventually(lambda: dev.state == "orphaned", 5, what="orphaned")
+    assert time.monotonic() - began < 2.5
+    ground.stop(dev, "--now")
+
+
 @pytest.mark.ids("F51", "A31-9")
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
 def test_F51_restart_is_refused_until_the_workspace_is_restored(ground: Ground, repo: Repo, how: str) -> None:

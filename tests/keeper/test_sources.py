@@ -15,12 +15,15 @@ from hitchpost import runspec, wire
 from hitchpost.keeper import keeper as keepers
 from hitchpost.keeper import sources
 from hitchpost.keeper.effects import EFFECTS
+from hitchpost.keeper.journal import MOST_TELLINGS
 from hitchpost.keeper.keeper import Keeper
 from hitchpost.keeper.tree import Tree
 from hitchpost.model import machine
 from hitchpost.runspec import RunSpec
+from hitchpost.store import story
 from hitchpost.store.session import Session
 from hitchpost.system.cgroup import ControlGroups
+from tests.support import eventually
 
 
 class Nobody(Tree):
@@ -145,3 +148,24 @@ def test_every_kind_of_source_has_its_module() -> None:
     assert set(sources.MODULES) == set(runspec.SOURCES.values())
     folder = Path(sources.__file__).parent
     assert {path.stem for path in folder.glob("*.py")} >= set(sources.MODULES.values())
+
+
+def test_what_an_agent_came_to_is_in_the_story_even_if_it_changed_its_mind_too_often(
+    folder: Path, source: Scripted
+) -> None:
+    keeper = source.keeper
+    for number in range(MOST_TELLINGS + 2):
+        keeper.on_output(b"\x1b]7501;state=%s\a" % (b"working" if number % 2 else b"idle"))
+        keeper.report.hurry()
+
+    def told() -> list[object]:
+        now = time.monotonic()
+        for call in keeper.timers.due(now):
+            call(now)
+        return [line["state"] for line in story.read(str(folder)) if line["event"] == "attention"]
+
+    before = told()
+    keeper.on_output(b"\x1b]7501;state=done\a")
+    assert len(before) == MOST_TELLINGS
+    eventually(lambda: told()[-1] == "done", what="the last state in the story")
+    assert len(told()) == MOST_TELLINGS + 1

@@ -155,9 +155,10 @@ def test_a_verdict_that_is_older_than_the_agents_own_word_is_dropped(ground: Gro
 
 def test_another_watcher_is_told_the_agents_last_word_and_is_believed(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     with_fake(monkeypatch, "say")
-    session = begin(ground, say("working") + say("idle") + WAIT)
+    session = begin(ground, say("working") + say("idle", ":app=x") + WAIT)
     comes(session, event="osc7501", seq=2)
     with link(session) as connection:
+        verdict(connection, 2, "idle", "osc7501")  # the same: it is told once
         verdict(connection, 2, "blocked")
         eventually(lambda: states(session)["state"] == "blocked")
         first = watcher_pid(session)
@@ -168,6 +169,8 @@ def test_another_watcher_is_told_the_agents_last_word_and_is_believed(ground: Gr
         assert [(event["seq"], event["report"]["state"]) for event in told] == [(2, "idle")]
         verdict(connection, 2, "blocked")
         eventually(lambda: states(session)["state"] == "blocked")
+    said = [line["state"] for line in session.story() if line["event"] == "attention"]
+    assert said.count("idle") == 1
     ground.end(session)
 
 

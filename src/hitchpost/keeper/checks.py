@@ -1,4 +1,8 @@
-"""What a keeper looks at about once a second: whether its folder is still the same, and whether it can be reached."""
+"""Whether a keeper's folder is still the same, and whether it can be reached.
+
+The kernel tells of names that are removed or renamed near the folder and the socket; then they are looked at. What it
+does not tell, such as what another machine changes, is found at the next sign of life.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +11,76 @@ import time
 
 from hitchpost.keeper import own_log
 from hitchpost.model import machine
+from hitchpost.system.folder_news import REMOVED, RENAMED, FolderNews, above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hitchpost.keeper.keeper import Keeper
 
 CHECK_S = 1.0
+"""Between two looks where much changes; and as often is looked where the kernel does not tell."""
+UNTOLD_LOOKS = 10
+"""So many looks are cheaper than being told all the time, in a folder where that is so."""
 FOLDER_RECHECK_S = 0.2
 SIGN_EVERY_S = 10.0
 
 
 class Checks:
+    """``_near`` tells of the folder and the sockets. ``_far`` tells of folders further above, once after each sign of
+    life: one of them is often a home or ``/tmp``, where names change all the time. ``_news``: what is looked at next is
+    looked at because of news; ``_after_news``: so was the last time."""
+
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self._sign_due = 0.0
+        self._near, self._far = FolderNews(), FolderNews()
+        self._is_told = self._news = self._after_news = False
+        self._untold = 0
+        self._looked_at = self._sign_due = 0.0
+        self._due = float("-inf")
         self._folder_missing = self._deaf = False
 
     def begin(self) -> None:
-        now = time.monotonic()
+        keeper, now = self._keeper, time.monotonic()
+        ours = (keeper.run_folder, *((keeper.spec.session_folder,) if keeper.pane is not None else ()))
+        paths = [above(path) for path in {keeper.spec.folder, os.path.realpath(keeper.spec.folder)}]
+        near = {folder for path in paths for folder in path[:1]}
+        told = [self._near.open(folder, REMOVED) for folder in ours]
+        told += [self._near.open(folder, REMOVED | RENAMED) for folder in near]
+        self._is_told = all(told)
+        for folder in {folder for path in paths for folder in path[1:]} - near:
+            self._far.open(folder, RENAMED)
         self._give_sign_of_life(now)
-        self._keeper.timers.at("checks", now + CHECK_S, self._check)
+        self._due = float("inf")
+        self._look_at(now + CHECK_S)
 
     def end(self) -> None:
+        self._near.close()
+        self._far.close()
+        self._due = float("-inf")
         self._keeper.timers.cancel("checks")
+
+    def soon(self) -> None:
+        """Something has changed: look, but not all the time."""
+        now = time.monotonic()
+        if self._after_news and now < self._looked_at + CHECK_S:
+            self._untold = UNTOLD_LOOKS
+        self._news = True
+        self._look_at(max(now, self._looked_at + CHECK_S))
+
+    def _look_at(self, moment: float) -> None:
+        if moment < self._due:
+            self._due = moment
+            self._keeper.timers.at("checks", moment, self._check)
 
     def _check(self, now: float) -> None:
         keeper = self._keeper
+        self._looked_at, self._due = now, float("inf")
+        self._after_news, self._news = self._news, False
+        self._untold = max(0, self._untold - 1)
+        if not self._untold:
+            self._near.listen()  # before the look, so nothing is missed between
+        if now >= self._sign_due:
+            self._far.listen()
         keeper.source.reap()  # a wake-up that was lost must not hide the agent's end for ever
         self._give_sign_of_life(now)
         self._check_socket()
@@ -41,9 +89,11 @@ class Checks:
         missing = self._is_folder_missing()
         if missing and self._folder_missing:
             keeper.feed(machine.WorkspaceGone({"folder": keeper.spec.folder}))
-        again_s = FOLDER_RECHECK_S if missing and not self._folder_missing else CHECK_S
+        again_s = SIGN_EVERY_S if self._is_told and not self._untold else CHECK_S
+        if missing and not self._folder_missing:
+            again_s = FOLDER_RECHECK_S
         self._folder_missing = missing
-        keeper.timers.at("checks", now + again_s, self._check)
+        self._look_at(now + again_s)
 
     def _is_folder_missing(self) -> bool:
         """Or another. One bad look is looked at again before it counts."""

@@ -55,7 +55,10 @@ class Client:
 
 
 class Clients:
-    """Accepts, reads and tells clients. ``on_close`` is called for each that goes, whoever closed it."""
+    """Accepts, reads and tells clients. ``on_close`` is called for each that goes, whoever closed it.
+
+    ``hears`` is false while whoever comes must wait for a place: until somebody goes, or ``check`` is called.
+    """
 
     def __init__(self, run_folder: str, poll: select.epoll, on_close: Callable[[Client], None]) -> None:
         self.on_close = on_close
@@ -63,7 +66,7 @@ class Clients:
         self.poll = poll
         self.by_fd: dict[int, Client] = {}
         self.fd = self._spare = -1
-        self._hears = True
+        self.hears = True
         self._run_folder = run_folder
 
     def open(self) -> None:
@@ -85,12 +88,12 @@ class Clients:
         except BaseException:
             listening.close()
             raise
-        self._socket, self.fd, self._hears = listening, listening.fileno(), True
+        self._socket, self.fd, self.hears = listening, listening.fileno(), True
 
     def check(self) -> None:
         """A socket that somebody removed or replaced is made again. Raises ``OSError``; those who are here stay.
 
-        Called once a second, so whoever waits for a place is heard by then.
+        Whoever waits for a place is heard again.
         """
         self._hear(True)
         if _place(self.path) != self._place:
@@ -129,8 +132,8 @@ class Clients:
         return next(client for client in self.by_fd.values() if client.brief)
 
     def _hear(self, hears: bool) -> None:
-        if hears != self._hears:
-            self._hears = hears
+        if hears != self.hears:
+            self.hears = hears
             self.poll.modify(self.fd, select.EPOLLIN if hears else 0)
 
     def _turn_away(self) -> None:
@@ -210,7 +213,7 @@ class Clients:
 
     def close_all(self) -> None:
         files.discard(self.path)
-        self._hears = True  # for nobody: there is nothing to hear on
+        self.hears = True  # for nobody: there is nothing to hear on
         self._socket.close()
         if self._spare >= 0:
             os.close(self._spare)

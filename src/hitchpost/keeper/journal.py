@@ -15,8 +15,9 @@ from hitchpost.system import process
 
 WRITE_AGAIN_S = 3.0
 WRITE_AGAIN_EVERY_S = 0.2
-MOST_TELLINGS, TELLING_EVERY_S = 60, 5.0
-"""So many changes of what the agent is doing go into the story at once, and one more every so often."""
+MOST_TELLINGS, TELLING_EVERY_S = 120, 2.0
+"""So many changes of what the agent is doing go into the story at once, and one more every so often. What an agent
+really does, with a person who answers as fast as possible, is less than that."""
 REFUSALS = (runs.InvalidTransition, locks.Removed, files.WrongRun, files.NewerSchema)
 FAULTS = (OSError, locks.LockTimeout, files.Unreadable)
 
@@ -93,29 +94,32 @@ class Journal:
             own_log.note(f"cannot write the intent: {error}")
 
     def write_report(self, report: dict[str, object] | None) -> None:
-        """What the agent is doing, for those who look now, and in the story for those who look back."""
+        """What the agent is doing, for those who look now."""
         try:
             runfiles.write_report(self.run_folder, report)
         except OSError as error:
             own_log.note(f"cannot write the report: {error}")
+
+    def tell_report(self, report: dict[str, object] | None) -> float:
+        """The same in the story, for those who look back. How long to wait where the story has too much of it."""
         told = {key: item for key, item in (report or {"state": "clear"}).items() if key not in ("at", "schema")}
         is_news = {**told, "request": ""} != {**self._told, "request": ""}  # that a question got another name is none
-        if is_news and self._may_tell():
+        wait_s = self._too_soon_s() if is_news else 0.0
+        if is_news and not wait_s:
+            self._tellings -= 1
             self._told = told
             try:
                 self.session.tell_attention(told, run=self.spec.run)
             except OSError as error:
                 own_log.note(f"cannot write the story: {error}")
+        return wait_s
 
-    def _may_tell(self) -> bool:
-        """A story stays readable: an agent that changes its mind all the time is not told of each time."""
+    def _too_soon_s(self) -> float:
+        """A story stays readable: when it may tell of another change; 0: now."""
         now = time.monotonic()
         self._tellings = min(float(MOST_TELLINGS), self._tellings + (now - self._told_at) / TELLING_EVERY_S)
         self._told_at = now
-        if self._tellings < 1:
-            return False
-        self._tellings -= 1
-        return True
+        return max(0.0, 1 - self._tellings) * TELLING_EVERY_S
 
     def record_activity(self, last_output: float, tail: bytes) -> None:
         try:

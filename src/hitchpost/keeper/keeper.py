@@ -11,6 +11,7 @@ from _signal import (
     SIGCONT,
     SIGHUP,
     SIGINT,
+    SIGIO,
     SIGPIPE,
     SIGTERM,
     SIGTTIN,
@@ -160,7 +161,7 @@ class Keeper:
             os.set_blocking(fd, False)
         for number in IGNORED:
             signal(number, SIG_IGN)
-        for number in (SIGCHLD, SIGTERM, SIGWINCH):
+        for number in (SIGCHLD, SIGIO, SIGTERM, SIGWINCH):
             signal(number, _only_wake)
         signal(SIGCONT, self._on_continued)
         set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -192,6 +193,8 @@ class Keeper:
     def _on_signals(self, signals: bytes) -> None:
         if self.pane is not None and SIGWINCH in signals:
             self.pane.resized()
+        if SIGIO in signals:
+            self.checks.soon()
         if SIGTERM in signals:
             unasked = (runs.SHUTDOWN, "the keeper was asked to end by SIGTERM", self.spec.grace_s)
             self.stop(*(self._asked_end() or unasked))
@@ -263,7 +266,7 @@ class Keeper:
     def output_closed(self) -> None:
         """The agent has ended, and all of its output has been told."""
         self.checks.end()
-        self.timers.cancel("activity")
+        self.timers.cancel("activity", "story")
         self.feed(machine.TerminalClosed(time.monotonic(), self._was_killed()))
 
     def _was_killed(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from hitchpost.keeper.scanner import parse_report
-from hitchpost.model.attention import OSC, STARTING, STATES, UNKNOWN
+from hitchpost.model.attention import DETAILS, OSC, STARTING, STATES, UNKNOWN
 from hitchpost.store import files, runfiles
 
 TYPE_CHECKING = False
@@ -61,7 +61,10 @@ class AgentReport:
         if report is not None and not (isinstance(report, dict) and report.get("state") in STATES):
             return
         self._overruled = request.get("overrules") is True
-        if self._overruled or request.get("seq") == self.seq:
+        heard_all = request.get("seq") == self.seq
+        if report is not None and report.get("source") == OSC and heard_all:
+            report = {**_beside(self.own or {}), **report}
+        if self._overruled or heard_all:
             self._set(report)
 
     def on_watcher_lost(self) -> None:
@@ -91,7 +94,18 @@ class AgentReport:
     def pass_on(self, now: float) -> None:
         self._written_at = now
         self._keeper.journal.write_report(self.current)
+        self._tell_story(now)
         self._keeper.control.clients.tell_all({"event": "attention", "report": self.current})
+
+    def _tell_story(self, now: float) -> None:
+        """An agent that changes its mind all the time is not told of each time, but what it came to is told."""
+        if (wait_s := self._keeper.journal.tell_report(self.current)) > 0:
+            self._keeper.timers.at("story", now + wait_s, self._tell_story)
+
+
+def _beside(own: Report) -> Report:
+    """What the agent says of itself that no verdict has: a report of the same state is the same report."""
+    return {name: item for name, item in own.items() if name not in ("state", *DETAILS)}
 
 
 def _now(report: Report) -> Report:

@@ -1,0 +1,56 @@
+"""Being told by the kernel that a name in a folder was removed or renamed: by a signal (dnotify).
+
+inotify would tell more, but a user has only 128 of those, and agents and editors need them: a keeper takes none.
+"""
+
+from __future__ import annotations
+
+import os
+from _signal import SIG_DFL, SIGIO, getsignal
+from fcntl import DN_DELETE, DN_RENAME, F_NOTIFY, fcntl
+
+REMOVED, RENAMED = DN_DELETE, DN_RENAME
+
+
+class FolderNews:
+    """The first change in each folder after ``listen`` raises SIGIO in this process, once."""
+
+    def __init__(self) -> None:
+        self._folders: list[tuple[int, int]] = []
+
+    def open(self, folder: str, changes: int) -> bool:
+        """False when it cannot tell: it cannot be read, or the system does not know how.
+
+        Nor does it where nobody handles the signal, which would end this process.
+        """
+        if getsignal(SIGIO) == SIG_DFL:
+            return False
+        try:
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl(fd, F_NOTIFY, changes)
+        except OSError:
+            os.close(fd)
+            return False
+        self._folders.append((fd, changes))
+        return True
+
+    def listen(self) -> None:
+        """From now on, also in those that have told something."""
+        for fd, changes in self._folders:
+            fcntl(fd, F_NOTIFY, changes)
+
+    def close(self) -> None:
+        for fd, _ in self._folders:
+            os.close(fd)
+        self._folders = []
+
+
+def above(folder: str) -> list[str]:
+    """The folders whose names make up a path, the nearest one first."""
+    found = []
+    while folder != (folder := os.path.dirname(folder)):
+        found.append(folder)
+    return found
