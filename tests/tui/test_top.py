@@ -182,7 +182,12 @@ async def drawn_by_keys(home: str, monkeypatch: pytest.MonkeyPatch) -> tuple[set
     """The lines of the list that one key draws, then what is shown at its end."""
     drawn: set[int] = set()
     render_line = Rows.render_line
-    monkeypatch.setattr(Rows, "render_line", lambda rows, y: (drawn.add(y), render_line(rows, y))[1])
+
+    def noted(rows: Rows, y: int) -> Any:
+        drawn.add(y)
+        return render_line(rows, y)
+
+    monkeypatch.setattr(Rows, "render_line", noted)
     app = Deaf(home)
     async with app.run_test(size=(150, 20)) as pilot:
         since = (datetime.now(UTC) - timedelta(minutes=2, seconds=1)).isoformat()

@@ -109,8 +109,9 @@ class Rows(OptionList):
             changed.add(option)
             if 0 <= at - self.scroll_offset.y < self.size.height:
                 self.refresh_line(at)
-        for drawn in [drawn for drawn in self._option_render_cache.keys() if drawn[0] in changed]:
-            self._option_render_cache.discard(drawn)
+        for drawn in [*self._option_render_cache.keys()]:
+            if drawn[0] in changed:
+                self._option_render_cache.discard(drawn)
 
 
 class Dashboard(App[None]):
