@@ -134,7 +134,7 @@ def arrivals(got: queue.Queue[tuple[str, float]], began: float, count: int = 2) 
 
 
 def measure(*, quick: bool) -> list[Row]:
-    rounds = 5 if quick else 60
+    rounds = 5 if quick else 100
     ends: list[dict[str, float]] = []
     reports: list[dict[str, float]] = []
     least: list[float] = []

@@ -197,9 +197,8 @@ def median(values: Sequence[float]) -> float:
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds that a process has spent on a processor so far."""
-    with open(f"/proc/{pid}/schedstat") as file:
-        return int(file.read().split()[0]) / 1e9
+    """Seconds that the threads of a process have spent on a processor so far."""
+    return sum(int(file.read_text().split()[0]) / 1e9 for file in Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 
 def end_children(children: Sequence[subprocess.Popen[bytes]]) -> None:

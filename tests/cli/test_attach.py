@@ -249,6 +249,7 @@ def test_history_can_be_scrolled_back_to(hitch: Hitch, tty: Terminals) -> None:
     eventually(lambda: b"line 100" in logged())
     me = tty("attach", "dev")
     me.shows(PROMPT.strip())
+    me.until(lambda: "Attached to" not in me.text(), "the end of the hint")
     everything = me.screen._terminal.contents()
     assert everything.startswith("outer$ hitch attach\n")
     assert "\n".join(f"line {number}" for number in range(1, 101)) in everything

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from rich.text import Text
 
 from hitchpost.hub.http.schemas import EXAMPLE
-from hitchpost.tui.app import AIM_S, KEYS, Dashboard
+from hitchpost.tui.app import AIM_S, KEYS, Dashboard, Rows
 from tests.cli.attaching import Terminals, Tty, terminals
 from tests.cli.own_agents import ASKING, ASKS, own_agent
 from tests.ground import Ground, Truth
@@ -175,6 +176,45 @@ async def shown_after(home: str, *keys: str, cols: int = 150, **changes: object)
         await pilot.press(*keys)
         await pilot.pause()
         return app.all_text()
+
+
+async def drawn_by_keys(home: str, monkeypatch: pytest.MonkeyPatch) -> tuple[set[int], str]:
+    """The lines of the list that one key draws, then what is shown at its end."""
+    drawn: set[int] = set()
+    render_line = Rows.render_line
+
+    def noted(rows: Rows, y: int) -> Any:
+        drawn.add(y)
+        return render_line(rows, y)
+
+    monkeypatch.setattr(Rows, "render_line", noted)
+    app = Deaf(home)
+    async with app.run_test(size=(150, 20)) as pilot:
+        since = (datetime.now(UTC) - timedelta(minutes=2, seconds=1)).isoformat()
+        names = [f"auth{number:02}" for number in range(40)]
+        app.sessions = {
+            name: {**EXAMPLE, "id": name, "name": name, "since": since, "detail": ""}  # type: ignore[typeddict-item]
+            for name in names
+        }
+        app._draw()
+        await pilot.pause()
+        drawn.clear()
+        await pilot.press("j")
+        await pilot.pause()
+        by_key = set(drawn)
+        for name in names:
+            app.sessions[name]["since"] = (datetime.now(UTC) - timedelta(minutes=10, seconds=1)).isoformat()
+        await pilot.press("end")
+        await pilot.pause()
+        return by_key, app.all_text()
+
+
+def test_a_key_draws_only_the_rows_that_it_changes_and_a_row_grows_old_out_of_sight(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_key, at_the_end = asyncio.run(drawn_by_keys(str(ground.home), monkeypatch))
+    assert by_key == {1, 2}
+    assert " · 10m" in at_the_end.partition("auth38")[2].splitlines()[0]
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def attach_to(home: str, session_id: str, emulators: Emulators, read_only: bool 
         bells = Bells(home, session_id)
         visit = Attachment(link, folder, emulators, Keyboard(keys), read_only=read_only, bells=bells)
         visit.title = f"{name}: {leaves}"
+        visit.hint = f"Attached to {name}. {leaves}"
         visit.on_report = lambda: _mark_seen(seen)
         try:
             outcome = visit.run()

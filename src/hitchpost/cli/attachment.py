@@ -2,6 +2,9 @@
 
 A terminal of the session's size gets the output as it is. One of another size gets a picture of it, painted from an
 emulator, around the cursor. Whoever types gives the session the size of their own terminal.
+
+At first it is a picture in any case, with how to leave in a line of it: in the output itself that line would be the
+agent's, who may write over it at once. A key, a question to the terminal, or a moment ends that.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from hitchpost.text import visible
 READ_BYTES = 1 << 16
 MOST_BEHIND_BYTES = 4 << 20
 MOST_UNSENT_BYTES = 4 << 20
+HINT_S = 2.0
 CLEAR = b"\x1b[H\x1b[2J"
 ENTER_PICTURE = b"\x1b[?1049h\x1b[?7l\x1b[2J"
 PLAIN_INPUT = term.POP_KEYBOARD + b"\x1b[?1l\x1b[?2004l\x1b>\x1b[>4;0m\x1b[0m"
@@ -60,6 +64,9 @@ class Attachment:
         self.signal = 0
         self.title = ""
         """Of the terminal, until the agent gives it another."""
+        self.hint = ""
+        """Shown over the first picture."""
+        self._hint_until: float | None = None
         self.on_report: Callable[[], None] = lambda: None
         """Called when the agent reports something else."""
         self._folder, self._emulators = output_folder, emulators
@@ -91,6 +98,7 @@ class Attachment:
                     self._screen.resize(int(self.link.welcome["cols"]), int(self.link.welcome["rows"]))
                     terminal.raw()
                     try:
+                        self._hint_until = time.monotonic() + HINT_S if self.hint and self._size[1] > 1 else None
                         self._begin()
                         self._loop()
                         self._leave()
@@ -124,10 +132,12 @@ class Attachment:
                 linked = _watch(selector, self.link.fileno(), linked, wanted, self._on_link)
                 wanted = selectors.EVENT_WRITE if self._terminal.waiting() else 0
                 writing = _watch(selector, self._terminal.output, writing, wanted, self._terminal.flush)
-                timeout_s = None if self._flush_at is None else max(0.0, self._flush_at - time.monotonic())
-                for key, _ in selector.select(timeout_s):
+                due = [at for at in (self._flush_at, self._hint_until) if at is not None]
+                for key, _ in selector.select(max(0.0, min(due) - time.monotonic()) if due else None):
                     if not self.outcome:
                         key.data()
+                if self._hint_until is not None and time.monotonic() >= self._hint_until:
+                    self._end_hint()
                 if self._flush_at is not None and time.monotonic() >= self._flush_at:
                     self._type(self.keyboard.flush())
 
@@ -173,7 +183,11 @@ class Attachment:
 
     def _type(self, typed: list[tuple[str, bytes]]) -> None:
         for kind, data in typed:
+            if kind != ANSWER:
+                self._end_hint()
             if kind == DETACH:
+                self._settle()
+                self._terminal.flush()
                 self.outcome = DETACHED
                 return
             if self.read_only or self.link.closed:
@@ -231,6 +245,8 @@ class Attachment:
         """Move output on, as far as the terminal keeps up; then ask for more. False when the visit is over."""
         if self.outcome:
             return False
+        if self.event is not None or self.link.closed:
+            self._end_hint()  # all of what it printed stays in the terminal
         while True:
             self._terminal.flush()
             if self._terminal.waiting():
@@ -272,6 +288,9 @@ class Attachment:
             self._screen.resize(cols, rows)
             self._dirty = not self._raw
             return True
+        if self._hint_until is not None and (chunk.lost or _may_ask(chunk.data)):
+            self._end_hint()
+            self._settle()
         if chunk.lost:
             self._tell(output.gap_text(chunk.lost))
         self._screen.feed(chunk)
@@ -313,7 +332,9 @@ class Attachment:
             self._enter_picture()
 
     def _fits(self) -> bool:
-        return (self._screen.cols, self._screen.rows) == self._size or not self._screen.can_paint
+        if not self._screen.can_paint:
+            return True
+        return self._hint_until is None and (self._screen.cols, self._screen.rows) == self._size
 
     def _begin(self) -> None:
         self._terminal.put(term.KEEP_TITLE + (f"\x1b]2;{visible(self.title)}\x1b\\".encode() if self.title else b""))
@@ -354,6 +375,8 @@ class Attachment:
         self._top = _scrolled(self._top, row, rows, self._screen.rows)
         lines = self._screen.lines(self._left, self._top, cols, rows)
         lines += [b""] * (rows - len(lines))
+        if self._hint_until is not None:
+            lines[0 if row - self._top > rows // 2 else -1] = f"\x1b[0;7m {visible(self.hint)} \x1b[0m".encode()
         parts = [b"\x1b[?2026h\x1b[?25l"]
         for number, line in enumerate(lines):
             if number >= len(self._painted) or self._painted[number] != line:
@@ -365,6 +388,11 @@ class Attachment:
         parts.append(b"\x1b[?25h\x1b[?2026l")
         self._painted, self._input_modes, self._dirty = lines, modes, False
         self._terminal.put(b"".join(parts))
+
+    def _end_hint(self) -> None:
+        if self._hint_until is not None:
+            self._hint_until = None
+            self._dirty = not self._raw
 
     # leaving ----------------------------------------------------------------------------------------------------
 
@@ -399,6 +427,13 @@ class Attachment:
             text = last.replace("\n", "\r\n").encode() + b"\r\n" if last else b""
         away = self._leave_raw(certain) if self._raw else term.RESET + LEAVE_PICTURE
         return away + term.GIVE_TITLE_BACK + text
+
+
+def _may_ask(data: bytes) -> bool:
+    """Whether a terminal may have to answer some of it."""
+    answers = Answers()
+    answers.passed(data)
+    return answers.left()
 
 
 def _scrolled(origin: int, cursor: int, room: int, whole: int) -> int:

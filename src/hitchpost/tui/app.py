@@ -6,6 +6,7 @@ It works with a hub and without one, and draws only what has changed.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Resize
 from textual.notifications import SeverityLevel
+from textual.reactive import reactive
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import Worker, WorkerError
@@ -36,7 +38,8 @@ from hitchpost.tui import deeds, rows, source
 from hitchpost.tui.dialogs import Confirm, Keys, Line, NewSession
 from hitchpost.tui.preview import Preview
 
-TICK_S = 1.0
+TICK_S, PARTS = 0.25, 4
+"""The rows in sight grow older in so many parts, one with each tick: a key waits for a part at most."""
 SETTLE_S = 0.15
 """Who walks through the list wants to see the screen of where they stop."""
 SNOOZE_S = 3600.0
@@ -81,17 +84,34 @@ class Foot(Static):
 
 
 class Rows(OptionList):
-    """Each has one line, so what changes in one moves no other."""
+    """Each has one line, so what changes in one moves no other, and only that one is drawn again."""
+
+    highlighted: reactive[int | None] = reactive(None, repaint=False)
+
+    def watch_highlighted(self, old: int | None, new: int | None) -> None:  # type: ignore[override]
+        for at in (old, new):
+            if at is not None:
+                self.refresh_line(at)
+        super().watch_highlighted(new)
+
+    def in_sight(self) -> list[str]:
+        """The keys of the rows that can be seen."""
+        top = self.scroll_offset.y
+        return [option.id or "" for option in self.options[top : top + self.size.height]]
 
     def replace_lines(self, lines: Mapping[str, Text]) -> None:
-        """Only these are drawn again, as far as they are in sight: the list's own way measures every row anew."""
+        """The list's own way measures every row anew."""
+        changed = set()
         for key, line in lines.items():
             at = self.get_option_index(key)
-            self.get_option_at_index(at)._set_prompt(line)
+            option = self.get_option_at_index(at)
+            option._set_prompt(line)
+            changed.add(option)
             if 0 <= at - self.scroll_offset.y < self.size.height:
                 self.refresh_line(at)
-        if lines:
-            self._option_render_cache.clear()
+        for drawn in [*self._option_render_cache.keys()]:
+            if drawn[0] in changed:
+                self._option_render_cache.discard(drawn)
 
 
 class Dashboard(App[None]):
@@ -154,6 +174,7 @@ class Dashboard(App[None]):
         self._asked_at = 0.0
         self._shown: dict[str, Text] = {}
         self._ages: dict[str, str] = {}
+        self._part = 0
         self._order: list[str] = []
         # kept, because what is still under way when the app is left finds none of them on the screen
         self.list = Rows(id="list", markup=False)
@@ -174,6 +195,7 @@ class Dashboard(App[None]):
         self._say("")
         self.run_worker(self._listen(), name="sessions")
         self.set_interval(TICK_S, self._tick)
+        self.watch(self.list, "scroll_y", lambda: self._grow_older(self.list.in_sight()), init=False)
 
     def on_resize(self, event: Resize) -> None:
         """The app's own size is still the one before."""
@@ -195,16 +217,23 @@ class Dashboard(App[None]):
 
     async def _listen(self) -> None:
         async for told_by, known in source.sessions(self.home):
+            is_first = not self.sessions
             self.told_by, self.sessions = told_by, known
             self._draw()
+            if is_first:
+                gc.freeze()  # what is there by now stays: to go through all of it now and then would hold up a key
 
     def _tick(self) -> None:
-        """Only the first minute counts seconds, so little of an old list is drawn again."""
+        self._part = (self._part + 1) % PARTS
+        self._grow_older(self.list.in_sight()[self._part :: PARTS])
+
+    def _grow_older(self, keys: list[str]) -> None:
+        """What is out of sight does when it is scrolled to. Only the first minute counts seconds."""
         now = datetime.now(UTC)
         older: dict[str, Text] = {}
-        for key, old in self._ages.items():
+        for key in keys:
             session = self.sessions.get(key)
-            if session is not None and (age := rows.age(session["since"], now)) != old:
+            if session is not None and (age := rows.age(session["since"], now)) != self._ages.get(key):
                 older[key], self._ages[key] = rows.row(session, now), age
         self._shown |= older
         self.list.replace_lines(older)

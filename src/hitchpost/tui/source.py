@@ -19,7 +19,7 @@ from hitchpost.ops.views.session_types import Session
 from hitchpost.system.shortpath import ShortPath
 
 LOOK_EVERY_S = 1.0
-REST = 40
+REST = 50
 """Looking takes at most one part in so many of a processor: beside hundreds of sessions it is done less often."""
 GATHER_S = 0.1
 """Changes that come within this time are shown at once."""
