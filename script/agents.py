@@ -1,4 +1,4 @@
-"""Installs real agents for the tests: ``script/agents``. What is to be installed is in ``AGENTS``."""
+"""Installs real agents for the tests: ``script/agents``. What is to be installed is in ``INSTALLABLE``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ WHEELS = ROOT / "requirements/agents.txt"
 AIDER = ROOT / "tests/agents/aider.txt"
 NODE = ROOT / "tests/agents/npm"
 USUAL = ("claude", "codex")
-"""Those that every run of the tests needs."""
+"""Those that every run of the tests drives in a terminal."""
+USUAL_OVER_ACP = ("opencode", "claude-acp", "codex-acp")
+"""What it drives over ACP, where there is a package for the machine; else those tests are skipped."""
 
 
 class NotInstalled(Exception):
@@ -147,6 +149,21 @@ AGENTS = {
         environment("aider", "aider-chat", AIDER),
     )
 }
+ADAPTERS = {
+    agent.name: agent
+    for agent in (
+        # The Claude Code that it brings along is left out: CLAUDE_CODE_EXECUTABLE names that of the tests.
+        package(
+            "claude-acp",
+            "@agentclientprotocol/claude-agent-acp/dist/index.js",
+            command="claude-agent-acp",
+            node="node-linux-*/bin/node",
+        ),
+        package("codex-acp", "@zed-industries/codex-acp-linux-*/bin/codex-acp"),
+    )
+}
+"""Programs that speak ACP for an agent that does not."""
+INSTALLABLE = AGENTS | ADAPTERS
 
 
 def pip(python: str | Path, *words: str | Path) -> None:
@@ -181,21 +198,23 @@ def ensure(agent: Agent) -> None:
 
 
 def main(words: list[str]) -> int:
-    names = [word for word in words if word != "--where"] or list(USUAL)
+    names = [word for word in words if word != "--where"]
     if names == ["all"]:
-        names = list(AGENTS)
-    unknown = [name for name in names if name not in AGENTS]
+        names = list(INSTALLABLE)
+    needed = names or USUAL
+    names = names or [*USUAL, *USUAL_OVER_ACP]
+    unknown = [name for name in names if name not in INSTALLABLE]
     if unknown:
-        print(f"script/agents: expected all, {', '.join(AGENTS)}, got '{unknown[0]}'", file=sys.stderr)
+        print(f"script/agents: expected all, {', '.join(INSTALLABLE)}, got '{unknown[0]}'", file=sys.stderr)
         return 2
     code = 0
-    for agent in map(AGENTS.__getitem__, names):
+    for agent in map(INSTALLABLE.__getitem__, names):
         try:
             if "--where" not in words:
                 ensure(agent)
         except NotInstalled as error:
             print(f"script/agents: {agent.name}: {error}", file=sys.stderr)
-            code = 1
+            code = 1 if agent.name in needed else code
         if agent.path.exists():
             print(f"{agent.name} {agent.path}")
     return code

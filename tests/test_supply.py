@@ -133,7 +133,7 @@ def test_the_agents_of_the_tests_are_pinned_and_no_place_is_named():
     assert set(locked(ROOT / "requirements/agents.txt")) == {"claude-agent-sdk", "openai-codex-cli-bin"}
     assert locked(ROOT / "tests/agents/aider.txt")["aider-chat"]
     locks = sorted((ROOT / "tests/agents/npm").glob("*/package-lock.json"))
-    assert len(locks) == 6
+    assert len(locks) == 8
     for lock in locks:
         packages = json.loads(lock.read_text())["packages"]
         assert [place for place, entry in packages.items() if place and "integrity" not in entry] == []

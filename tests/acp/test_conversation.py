@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hitchpost.acp.conversation import Asked, AskFailed, Conversation, Json, Ways
+from hitchpost.acp.pipe import ErrorAnswer
 
 ALL: Json = {"agentCapabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}}}}
 Answers = dict[str, Callable[["Agent", Json], Awaitable[Json]]]
@@ -184,6 +185,87 @@ def test_a_permission_counts_once_and_by_its_word() -> None:
     agent = asyncio.run(scene())
     assert answers == [{"outcome": {"outcome": "selected", "optionId": "once"}}]
     assert [state for state, _, _ in agent.states] == ["working", "blocked", "working", "done"]
+
+
+def test_two_options_of_one_kind_have_two_words() -> None:
+    options = [
+        {"optionId": "session", "name": "Allow for this session", "kind": "allow_always"},
+        {"optionId": "ever", "name": "Allow for ever", "kind": "allow_always"},
+    ]
+
+    async def scene() -> Asked | None:
+        agent = Agent()
+        params = {"toolCall": {"rawInput": {"command": ["/bin/bash", "-lc", "touch q"]}}, "options": options}
+        found = agent.conversation.hear("session/request_permission", params)
+        assert found is not None
+        assert not isinstance(found, dict)
+        waiting = asyncio.ensure_future(found)
+        await agent.is_asked.wait()
+        waiting.cancel()
+        return agent.request
+
+    asked = asyncio.run(scene())
+    assert asked is not None
+    assert asked.options == {"always": "session", "Allow for ever": "ever"}
+    assert asked.text == "touch q"
+
+
+def test_what_an_agent_would_lose_is_not_loaded() -> None:
+    async def scene() -> Agent:
+        agent = Agent(Ways(loses_loaded=True), initialize=ALL)
+        await agent.conversation.begin("/place", "old")
+        await agent.turn()
+        return agent
+
+    agent = asyncio.run(scene())
+    assert [method for method, _ in agent.asked] == ["initialize", "session/new", "session/prompt"]
+    assert agent.begun == ("new", False), "the next run begins anew, too"
+
+
+def test_a_cancel_waits_for_the_results_of_tools_where_it_would_spoil_the_conversation() -> None:
+    answers: list[Any] = []
+    reached = asyncio.Event()
+    goes_on = asyncio.Event()
+
+    async def prompt(agent: Agent) -> Json:
+        agent.says("I call two tools")
+        agent.update("tool_call", toolCallId="t", title="read", status="in_progress")
+        reached.set()
+        await goes_on.wait()
+        answers.append(await agent.asks(title="touch q"))
+        assert agent.told == []
+        agent.says("they are done")
+        agent.says("and more")
+        return {"stopReason": "cancelled"}
+
+    async def scene() -> Agent:
+        agent = Agent(Ways(refuses_first=True), prompt=prompt)
+        turn = asyncio.ensure_future(agent.turn())
+        await reached.wait()
+        assert await agent.conversation.cancel()
+        goes_on.set()
+        await turn
+        return agent
+
+    agent = asyncio.run(scene())
+    assert answers == [{"outcome": {"outcome": "selected", "optionId": "reject"}}]
+    assert [method for method, _ in agent.told] == ["session/cancel"]
+    assert [state for state, _, _ in agent.states] == ["working", "idle"]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ({"message": "Internal error", "data": {"details": "no"}}, ("Internal error", "no")),
+        ({"message": "Internal error", "data": '{"error": {"message": "no"}}'}, ("Internal error", "no")),
+        ({"message": '{"error": {"code": 400, "message": "no"}}'}, ("no", "")),
+        ({"message": "[1]", "data": "{"}, ("[1]", "{")),
+        (None, ("the request has failed", "")),
+    ],
+)
+def test_an_error_is_told_in_plain_words(error: Any, told: tuple[str, str]) -> None:
+    found = ErrorAnswer(error)
+    assert (str(found), found.details) == told
 
 
 @pytest.mark.parametrize(

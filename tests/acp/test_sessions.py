@@ -106,7 +106,8 @@ def test_the_runtime_acp_is_the_agent_that_speaks_it(ground: Ground) -> None:
     ground.hitch("stop", dev.id)
     for words in (("aider",), ("--", "true")):
         refused = ground.hitch("run", "--runtime", "acp", *words, check=2).err
-        assert "expected an agent that speaks ACP: copilot, opencode, qwen, scripted" in refused
+        known = "claude, codex, copilot, gemini, goose, opencode, qwen, scripted"
+        assert f"expected an agent that speaks ACP: {known}" in refused
 
 
 def test_an_agent_that_ends_ends_its_session_with_its_code(ground: Ground) -> None:

@@ -10,9 +10,12 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from script.agents import AGENTS
+from tests.agents.installed import OVER_ACP, command
 from tests.agents.modelserver import ModelServer
 
 KEY = "sk-scripted-0123456789-0123456789"
@@ -33,16 +36,18 @@ class AgentHome:
     """What the user types behind the command, since there is no setting for it."""
 
 
-def make(name: str, command: Path, scratch: Path, model: ModelServer) -> AgentHome:
-    """A new home and a new folder to work in under ``scratch``. ``command`` is the agent's program."""
+def make(name: str, program: Path, scratch: Path, model: ModelServer) -> AgentHome:
+    """A new home and a new folder to work in under ``scratch``. ``program`` is what speaks for it."""
     home, place = scratch / "home", scratch / "place"
     home.mkdir(parents=True, exist_ok=True)
     place.mkdir(exist_ok=True)
     agent = AGENT_OF.get(name, name)
-    more, argv = SETTINGS[agent](home, place.resolve(), model)
+    settings = SETTINGS.get(agent) or SETTINGS[agent.removesuffix(OVER_ACP)]
+    more, argv = settings(home, place.resolve(), model)
+    in_terminal = (str(AGENTS[agent.removesuffix(OVER_ACP)].path.parent),) if agent.endswith(OVER_ACP) else ()
     env = {
         "HOME": str(home),
-        "PATH": os.pathsep.join((str(command.parent), os.environ.get("PATH", os.defpath))),
+        "PATH": os.pathsep.join((str(program.parent), *in_terminal, os.environ.get("PATH", os.defpath))),
         "TERM": "xterm-256color",
         "LANG": "C.UTF-8",
         "TMPDIR": os.environ.get("TMPDIR", "/tmp"),
@@ -77,12 +82,19 @@ def claude(home: Path, place: Path, model: ModelServer) -> Made:
     }, ()
 
 
-def codex(home: Path, place: Path, model: ModelServer) -> Made:
+def claude_acp(home: Path, place: Path, model: ModelServer) -> Made:
+    env, argv = claude(home, place, model)
+    # The machine's own IS_SANDBOX makes the adapter ask for rights that Claude Code may refuse to root.
+    return {**env, "CLAUDE_CODE_EXECUTABLE": str(command("claude")), "IS_SANDBOX": ""}, argv
+
+
+def codex(home: Path, place: Path, model: ModelServer, known: str = "gpt-5") -> Made:
+    """``known`` is a model that it knows; of any other it would say in each turn that it does not."""
     settings = home / ".codex/config.toml"
     settings.parent.mkdir()
     settings.write_text(
         f"""\
-model = "gpt-5"
+model = "{known}"
 model_provider = "scripted"
 check_for_update_on_startup = false
 approval_policy = "on-request"
@@ -210,7 +222,9 @@ git: false
 
 SETTINGS: dict[str, Callable[[Path, Path, ModelServer], Made]] = {
     "claude": claude,
+    "claude-acp": claude_acp,
     "codex": codex,
+    "codex-acp": partial(codex, known="gpt-5.4"),
     "gemini": gemini,
     "opencode": opencode,
     "qwen": qwen,

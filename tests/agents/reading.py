@@ -34,7 +34,7 @@ OWN_WORDS = (
 
 SIDE = re.compile(
     r"^(Generate a |Please write a |Write a (short|concise) |Summarize |Provide a concise |quota$|count$|Warmup$"
-    r"|USER: |# USER|---BEGIN USER MESSAGES|Managed memory has )",
+    r"|USER: |# USER|---BEGIN USER MESSAGES|Managed memory has |\[SUGGESTION MODE)",
     re.IGNORECASE,
 )
 """How the requests begin that an agent makes for purposes of its own."""

@@ -47,9 +47,11 @@ def test_only_the_agents_that_ran_have_new_columns(monkeypatch: pytest.MonkeyPat
     assert (codex["started"], codex["question"], codex["working"]) == ("yes", "not possible: it asks none", "")
     assert codex["usage limit"] == "not proven: it says nothing"
     assert (claude["started"], claude["version"]) == ("no", "0.1")
-    assert list(proofs.problems(page)) == [f"claude is 0.1 there, and {AGENTS['claude'].version()} is tested"]
-    assert "its lines are" in next(proofs.problems(page.replace("| started |", "| begun |")))
-    assert "has a cell" in list(proofs.problems(page.replace("| no |", "| perhaps |")))[-1]
+    assert list(proofs.problems(page, (proofs.IN_TERMINAL,))) == [
+        f"claude is 0.1 there, and {AGENTS['claude'].version()} is tested"
+    ]
+    assert "its lines are" in next(proofs.problems(page.replace("| started |", "| begun |"), (proofs.IN_TERMINAL,)))
+    assert "has a cell" in list(proofs.problems(page.replace("| no |", "| perhaps |"), (proofs.IN_TERMINAL,)))[-1]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ def test_S10_a_session_of_the_page_has_only_what_a_login_has_and_what_was_named(
         eventually((ground.home / "hub.json").exists, 60, "the hub")
     else:
         said = ground.hitch(*how, env=SHELL)
-        assert "do not get ANTHROPIC_API_KEY (aider, claude, goose, opencode, opencode-acp);" in said.err
+        agents = "aider, claude, claude-acp, goose, goose-acp, opencode, opencode-acp"
+        assert f"do not get ANTHROPIC_API_KEY ({agents});" in said.err
         assert "of-the-person" not in said.err + said.out
     home = str(ground.home)
     try:

@@ -268,11 +268,15 @@ def _taken_out(words: list[str]) -> tuple[str, list[str]]:
 
 def ways_of(agent: catalog.Agent) -> Ways:
     try:
-        found = catalog.table(agent.name).get("acp", {})
+        told = catalog.table(agent.name).get("acp", {})
     except UsageError:
-        found = {}
-    errors = found.get("errors", []) if isinstance(found, dict) else []
-    return Ways(tuple(map(str, errors)), isinstance(found, dict) and found.get("refuses_first") is True)
+        told = {}
+    found = told if isinstance(told, dict) else {}
+    return Ways(
+        tuple(map(str, found.get("errors", ()))),
+        refuses_first=found.get("refuses_first") is True,
+        loses_loaded=found.get("loses_loaded") is True,
+    )
 
 
 def main() -> None:

@@ -74,11 +74,14 @@ class Prompt:
 class Ways:
     """What is odd about an agent. ``errors`` begin a message that tells of an error, though the turn "has ended".
 
-    ``refuses_first``: a cancel while it asks would spoil the conversation. What it asks is refused instead.
+    ``refuses_first``: a cancel while it asks, or while a tool runs, would leave a call without a result, and each later
+    prompt would fail. So what it asks is refused, and the cancel waits for the next words of the model.
+    ``loses_loaded``: what it loads it deletes at its next start, so nothing is loaded, and each run begins anew.
     """
 
     errors: tuple[str, ...] = ()
     refuses_first: bool = False
+    loses_loaded: bool = False
 
 
 class Conversation:
@@ -99,6 +102,10 @@ class Conversation:
         self._said = ""
         self._turn: asyncio.Task[None] | None = None
         self._is_cancelled = False
+        self._is_in_tools = False
+        """Whether the model has called a tool, and was not heard since."""
+        self._cancel_waits = False
+        self._cancelling: asyncio.Task[None] | None = None
 
     # its beginning ------------------------------------------------------------------------------------------------
 
@@ -108,12 +115,12 @@ class Conversation:
         can = _object((await self._ask("initialize", greeting)).get("agentCapabilities"))
         self.takes_images = _object(can.get("promptCapabilities")).get("image") is True
         place: Json = {"cwd": folder, "mcpServers": []}
-        ways = []
+        ways: list[str] = []
         if "resume" in _object(can.get("sessionCapabilities")):
             ways.append("session/resume")
         if can.get("loadSession") is True:
             ways.append("session/load")
-        if before:
+        if before and not self._ways.loses_loaded:
             self.how = await self._come_back(ways, before, place)
         if not self.id:
             self.id = str((await self._ask("session/new", place)).get("sessionId") or "")
@@ -180,9 +187,9 @@ class Conversation:
             self._listener.on_state(ERROR, "", f"{type(error).__name__}: {error}")
 
     async def _take_turn(self, prompt: Prompt) -> None:
-        self._said, self._is_cancelled = "", False
+        self._said, self._is_cancelled, self._is_in_tools, self._cancel_waits = "", False, False, False
         self._listener.on_said("user", prompt.details)
-        self._listener.on_conversation(self.id, begun=True)
+        self._listener.on_conversation(self.id, begun=not self._ways.loses_loaded)
         self._listener.on_state(WORKING)
         try:
             done = await self._ask("session/prompt", {"sessionId": self.id, "prompt": self._blocks(prompt)})
@@ -225,14 +232,26 @@ class Conversation:
         while self._queue:
             self._listener.on_said("not_sent", self._queue.popleft().details)
         self._is_cancelled = True
-        was_asked = bool(self._asked)
         for asked in list(self._asked.values()):
-            refusal = asked.options.get("no") if self._ways.refuses_first else None
             if not asked.decision.done():
-                asked.decision.set_result(refusal)
-        if not (was_asked and self._ways.refuses_first):
-            await self._tell("session/cancel", {"sessionId": self.id})
+                asked.decision.set_result(self._refusal(asked))
+        self._cancel_waits = self._ways.refuses_first and self._is_in_tools
+        if not self._cancel_waits:
+            await self._tell_cancel()
         return True
+
+    async def _tell_cancel(self) -> None:
+        await self._tell("session/cancel", {"sessionId": self.id})
+
+    def _refusal(self, asked: Asked) -> str | None:
+        return asked.options.get("no") if self._ways.refuses_first else None
+
+    def _on_words(self) -> None:
+        """The model speaks, so its tools have had their results."""
+        self._is_in_tools = False
+        if self._cancel_waits:
+            self._cancel_waits = False
+            self._cancelling = asyncio.get_running_loop().create_task(self._tell_cancel())
 
     # what the agent tells and asks ----------------------------------------------------------------------------------
 
@@ -250,11 +269,13 @@ class Conversation:
         if self._replaying:
             return
         if kind in ("agent_message_chunk", "agent_thought_chunk"):
+            self._on_words()
             text = str(_object(update.get("content")).get("text") or "")
             if kind == "agent_message_chunk":
                 self._said += text
             self._listener.on_said("agent" if kind == "agent_message_chunk" else "thought", {"text": text})
         elif kind in ("tool_call", "tool_call_update"):
+            self._is_in_tools = True
             self._listener.on_said("tool", _tool(update))
         elif kind == "plan":
             self._listener.on_said("plan", {"entries": _entries(update.get("entries"))})
@@ -262,10 +283,12 @@ class Conversation:
     async def _on_permission(self, params: Json) -> Json:
         tool = _object(params.get("toolCall"))
         options = [option for option in params.get("options") or () if isinstance(option, dict)]
-        words = {_word(option): str(option.get("optionId")) for option in options}
-        names = {_word(option): str(option.get("name") or "") for option in options}
+        words, names = _choices(options)
         self._numbers += 1
         asked = Asked(f"{self._numbers}", _title(tool), words, names)
+        self._is_in_tools = True
+        if self._is_cancelled and (refusal := self._refusal(asked)) is not None:
+            return {"outcome": {"outcome": "selected", "optionId": refusal}}
         self._asked[asked.number] = asked
         details = {"request": asked.number, "tool": str(tool.get("toolCallId") or ""), "text": asked.text}
         self._listener.on_said("permission", {**details, "options": names})
@@ -302,8 +325,16 @@ class Conversation:
                 asked.decision.set_result(None)
 
 
-def _word(option: Json) -> str:
-    return WORDS.get(str(option.get("kind")), str(option.get("name") or option.get("optionId") or ""))
+def _choices(options: list[Json]) -> tuple[dict[str, str], dict[str, str]]:
+    """The id and the name of each option by its word. Where two have one kind, the second goes by its own name."""
+    ids: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for option in options:
+        name = str(option.get("name") or option.get("optionId") or "")
+        word = WORDS.get(str(option.get("kind")), name)
+        word = name if word in ids else word
+        ids[word], names[word] = str(option.get("optionId")), name
+    return ids, names
 
 
 def _title(tool: Json) -> str:
@@ -311,7 +342,8 @@ def _title(tool: Json) -> str:
     given = _object(tool.get("rawInput"))
     command = given.get("command")
     if isinstance(command, list):
-        command = " ".join(map(str, command))
+        through_shell = len(command) == 3 and command[1] in ("-c", "-lc")
+        command = command[2] if through_shell else " ".join(map(str, command))
     title = str(tool.get("title") or tool.get("kind") or "")
     return str(command) if command else title
 

@@ -22,9 +22,18 @@ class ErrorAnswer(HitchpostError):
 
     def __init__(self, error: Any) -> None:
         told = error if isinstance(error, dict) else {}
-        super().__init__(str(told.get("message") or "the request has failed"))
+        super().__init__(_plain(told.get("message")) or "the request has failed")
         data = told.get("data")
-        self.details = str((data.get("details") or data.get("message") or "") if isinstance(data, dict) else data or "")
+        self.details = _plain((data.get("details") or data.get("message")) if isinstance(data, dict) else data)
+
+
+def _plain(told: Any) -> str:
+    """Some agents hand on the answer of the API as it came: then the message in it."""
+    text = str(told or "")
+    try:
+        return str(json.loads(text)["error"]["message"])
+    except MALFORMED:
+        return text
 
 
 class Pipe:
