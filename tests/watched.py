@@ -24,7 +24,7 @@ from tests.support import Hitch, Process, eventually
 FAKE = Path(__file__).with_name("fake_watcher.py")
 TOML = """
 title = "X"
-argv = ["{program}"]
+argv = {argv}
 adapter = "{adapter}"
 ready_after_s = 1
 {more}
@@ -38,13 +38,20 @@ def say(state: str, more: str = "", message: str = "") -> str:
 
 
 def begin(
-    ground: Ground, script: str, *, adapter: str = "rules", more: str = "", env: dict[str, str] | None = None
+    ground: Ground,
+    script: str,
+    *,
+    adapter: str = "rules",
+    more: str = "",
+    env: dict[str, str] | None = None,
+    arguments: tuple[str, ...] = (),
 ) -> Truth:
     """A started session. Nobody waits for its agent to be ready."""
     program = ground.place / "x"
     program.write_text("#!/bin/sh\n" + script)
     program.chmod(0o755)
-    ground.add_agent("x", TOML.format(program=program, adapter=adapter, more=more))
+    argv = json.dumps([str(program), *arguments])
+    ground.add_agent("x", TOML.format(argv=argv, adapter=adapter, more=more))
     record = create(str(ground.home), SessionSpec(str(ground.place), agent="x"), Settings(), actor="test")
     caller = {**Hitch.environment(), **(env or {})}
     start(str(ground.home), record.id, Settings(), caller=caller, actor="test", until_ready=False)

@@ -74,6 +74,7 @@ SCREENS = [
     ("copilot-prompt", None, "", ("idle", "", "", ())),
     ("copilot-typed", None, "", ("idle", "", "", ())),
     ("copilot-loading", None, "", ("unknown", "starting", "it is loading its plugins", ())),
+    ("copilot-cleared", None, "", ("unknown", "starting", "it begins another conversation", ())),
     ("copilot-loading-on", None, "", ("idle", "", "", ())),
     ("claude-not-signed-in", None, "", ("blocked", "auth", "it is not signed in: hitch attach, and /login", ())),
 ]

@@ -24,6 +24,24 @@ from tests.watched import ask, begin, link, report, say, watcher_pid, with_fake
 
 HANGS = "\n[[screen]]\nstate = \"idle\"\nfind = ['^(a+)+$']\n"
 KNOWN = {"idle": "PROMPT", "working": "BUSY"}
+TYPED = """
+[prompt]
+composer = '^>(?P<text>.*)$'
+enter_after_s = 0.5
+
+[[screen]]
+state = "unknown"
+kind = "starting"
+find = ['^LOADING$']
+
+[[screen]]
+state = "idle"
+find = ['^>']
+
+[[screen]]
+state = "working"
+find = ['^BUSY$']
+"""
 SHOWS = "\n[[screen]]\nstate = \"blocked\"\nfind = ['Really\\?']\n"
 
 
@@ -69,8 +87,8 @@ def test_what_claude_has_ended_is_not_told_as_a_dialog_by_its_late_session_file(
         f"{waits_for('input needed')}{say('blocked', ':kind=question')}read line\n{say('idle')}read prompt\n"
         f"{waits_for('dialog open')}echo $prompt\nread line\n"
     )
-    watched = {"adapter": "claude", "more": 'env_watched = ["CLAUDE_CONFIG_DIR"]'}
-    session = begin(ground, script, env={"CLAUDE_CONFIG_DIR": str(folder)}, **watched)
+    more, env = 'env_watched = ["CLAUDE_CONFIG_DIR"]', {"CLAUDE_CONFIG_DIR": str(folder)}
+    session = begin(ground, script, adapter="claude", more=more, env=env)
     eventually(lambda: report(session).get("kind") == "question", 30)
     send = partial(Link.request, op="send", text="hello", enter=True, force=False, timeout_s=60)
     with link(session) as connection:
@@ -85,19 +103,66 @@ def test_what_claude_has_ended_is_not_told_as_a_dialog_by_its_late_session_file(
 
 def test_a_prompt_waits_for_a_screen_that_is_not_known_yet(ground: Ground):
     known = "".join(f"\n[[screen]]\nstate = \"{state}\"\nfind = ['^{word}$']\n" for state, word in KNOWN.items())
+    took = ground.place / "took"
     turns = ("PROMPT", "LOADING", "PROMPT", "BUSY")
-    session = begin(
-        ground, "".join(f"clear; echo {word}; read line\n" for word in turns), adapter="copilot", more=known
-    )
+    script = "".join(f'clear; echo {word}; read line; echo "{word} $line" >>{took}; sleep 0.5\n' for word in turns)
+    session = begin(ground, script, adapter="copilot", more=known)
     eventually(lambda: report(session).get("state") == "idle", 30)
     with link(session) as keys, link(session) as asking, ThreadPoolExecutor(1) as beside:
-        keys.send(wire.INPUT, b"\n")
-        eventually(lambda: b"LOADING" in session.output())
+        keys.send(wire.INPUT, b"\n")  # what that does is not on the screen yet
         answer = beside.submit(asking.request, "send", text="hello", enter=True, force=False, timeout_s=60)
         eventually(lambda: report(session).get("state") == "unknown", 30)
         assert not answer.done()
         keys.send(wire.INPUT, b"\n")
         assert answer.result()["proof"] == "screen: working"
+    assert took.read_text() == "PROMPT \nLOADING \nPROMPT hello\n"
+    ground.end(session)
+
+
+def test_enter_waits_for_an_agent_that_begins_to_load_something_when_the_text_is_typed(ground: Ground):
+    early, late = ground.place / "early", ground.place / "late"
+    script = (
+        f"stty -icanon; printf '> '; head -c 5 >/dev/null; printf '\\nLOADING\\n'; timeout 2 head -c 1 >{early}\n"
+        f"clear; printf '> hello'; head -c 1 >{late}; clear; echo BUSY; cat\n"
+    )
+    session = begin(ground, script, more=TYPED)
+    eventually(lambda: report(session).get("state") == "idle", 30)
+    with link(session) as asking:
+        assert asking.request("send", text="hello", enter=True, timeout_s=60)["proof"] == "screen: working"
+    assert (early.read_bytes(), late.read_bytes()) == (b"", b"\n")
+    ground.end(session)
+
+
+@pytest.mark.parametrize(("arguments", "loading"), [((), 1), (("--resume", "latest"), 2)])
+def test_gemini_takes_no_prompt_before_it_has_loaded_what_it_needs(
+    ground: Ground, arguments: tuple[str, ...], loading: int
+):
+    """Its title says all the time that it is ready. What it resumes, it shows after its banner."""
+    box = [f"{'▄' * 80}\n", f"{'▀' * 80}\n"]
+    prompt = f"\n\n{'? for shortcuts':>79}\n{'─' * 80}\n Shift+Tab\n{box[0]} >   Type your message\n{box[1]}"
+    banner = " ▝▜▄     Gemini CLI v0.61.0\n   ▝▜▄\n  ▗▟▀    Authenticated\n ▝▀\n"
+    screens = (prompt, banner + prompt, f"{banner}{box[0]} > first\n{box[1]}✦ one\n{prompt}")
+    for number, screen in enumerate(screens):
+        (ground.place / f"screen{number}").write_text(screen)
+    script = "".join(f"clear; cat screen{number}; read line\n" for number in range(3))
+    rules = (Path(catalog.__file__).parent / "catalog" / "gemini.toml").read_text()
+    session = begin(
+        ground,
+        f"printf '\\033]0;◇  Ready (place)\\a'; {script}",
+        adapter="gemini",
+        more=rules[rules.index("[prompt]") :],
+        arguments=arguments,
+    )
+    with link(session) as keys, link(session) as asking, ThreadPoolExecutor(1) as beside:
+        answer = beside.submit(asking.request, "send", text="/nothing", enter=True, timeout_s=60)
+        for number in range(loading):
+            eventually(lambda shown=number: session.output().count(b"Shift+Tab") > shown, 30)  # type: ignore[misc]
+            eventually(lambda: report(session).get("message") == "it is loading", 30)
+            with pytest.raises(TimeoutError):
+                answer.result(1.5)
+            keys.send(wire.INPUT, b"\n")
+        assert "as a command" in answer.result()["why"]
+    assert report(session) == {"source": "title", "state": "idle"}
     ground.end(session)
 
 

@@ -200,6 +200,9 @@ class Control:
     def _paste(self, client: Client, number: object, request: dict[str, object]) -> None:
         """Type a prompt as a person would paste it, then press Enter. The receipt comes when it was read."""
         text = str(request.get("text", "")).encode("utf-8", "surrogateescape")
+        if request.get("alone") is True and (wait_s := self._others_keys_s()) > 0:
+            self._refuse_beside_keys(client, number, wait_s)
+            return
         why, forcible = self._refusal(text), {}
         if why is None and request.get("force") is not True:
             why = attention.refusal(self.keeper.report.current)
@@ -218,18 +221,26 @@ class Control:
 
         ``alone``: not behind keys whose effect the screen may not show yet.
         """
-        wait_s = self._key_at + KEY_S - time.monotonic() if alone else 0.0
+        wait_s = self._others_keys_s() if alone else 0.0
         if self.keeper.run.exited:
-            refused: dict[str, object] = {"why": "the agent has ended"}
+            why: str | None = "the agent has ended"
         elif wait_s > 0:
-            refused = {"why": OTHERS_KEYS, "wait_s": wait_s}
+            self._refuse_beside_keys(client, number, wait_s)
+            return
         elif alone and (self.keeper.typing.waiting_bytes or self.keeper.source.unread_bytes()):
-            refused = {"why": UNREAD}
+            why = UNREAD
         else:
             why = self._type(client, number, keys.encode())
-            refused = {"why": why} if why is not None else {}
-        if refused:
-            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, **refused})
+        if why is not None:
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why})
+
+    def _others_keys_s(self) -> float:
+        """For how long the screen may still be older than what somebody's key did; 0 or less: it is not."""
+        return self._key_at + KEY_S - time.monotonic()
+
+    def _refuse_beside_keys(self, client: Client, number: object, wait_s: float) -> None:
+        refused = {"id": number, "ok": False, "why": OTHERS_KEYS, "wait_s": wait_s}
+        self.clients.send_json(client, wire.REPLY, refused)
 
     def _type(self, client: Client, number: object, *items: bytes | float) -> str | None:
         """Queue what is typed; the receipt comes when it was read. Why it cannot be queued, if so.

@@ -238,6 +238,11 @@ class Adapter:
         verdict = self.watching.verdict
         self._typed_at_prompt = verdict.state if verdict is not None and verdict.state in AT_PROMPT else ""
 
+    @property
+    def title_will_tell(self) -> bool:
+        """Whether the title must change when the agent has the text: it was at its prompt, and no title is missed."""
+        return bool(self.rules.title and self._typed_at_prompt)
+
     def proof_since(self, began: float) -> str | None:
         """What shows that the agent has the prompt: its own word, else that it began to work just then."""
         if self._proof is not None:

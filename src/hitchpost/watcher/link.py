@@ -65,9 +65,9 @@ class KeeperLink:
     def follow(self, offset: int) -> None:
         self._writer.write(wire.follow(offset))
 
-    async def type(self, text: str, *, enter: bool = True) -> int:
-        """Type a text and press Enter. The log's offset before it. Raises ``NotTyped``."""
-        return await self._typed("type", text=text, enter=enter)
+    async def type(self, text: str, *, enter: bool = True, alone: bool = False) -> int:
+        """Type a text and press Enter; ``alone`` as for ``press``. The log's offset before it. Raises ``NotTyped``."""
+        return await self._typed("type", text=text, enter=enter, alone=alone)
 
     async def press(self, keys: str, *, alone: bool = False) -> int:
         """Press keys, just as they are; ``alone``: only if nobody else's are on their way. Raises ``NotTyped``."""

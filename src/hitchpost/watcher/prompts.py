@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from hitchpost.agents import rules
 from hitchpost.model import attention
-from hitchpost.model.attention import HOOKS, UNKNOWN
+from hitchpost.model.attention import HOOKS, STARTING, UNKNOWN
 from hitchpost.values import asdict
+from hitchpost.watcher.link import OthersKeys
 from hitchpost.watcher.looks import LOOK_S, SHOWN_S
 from hitchpost.watcher.title_prompt import NO_PROMPT
 
@@ -24,6 +25,7 @@ PROOF_S = 10.0
 ENTERS, TAKEN_S = 3, 2.0
 """How often Enter is pressed for a text that is still in the prompt, and how long after the last time."""
 NOT_READY = "it did not show its prompt within {:g} s"
+NOT_IN_PROMPT = "the text was typed but is not in the agent's prompt; it was not sent"
 
 
 class Prompts:
@@ -35,14 +37,22 @@ class Prompts:
         self._careful = self._rules.enter_after_s > 0
 
     async def send(self, text: str, *, enter: bool) -> dict[str, Any]:
-        """One at a time: the proof of one must not be taken for that of another."""
-        if (why := await self._adapter.refusal()) is not None:
-            return {"ok": False, "why": why}
-        guarded = rules.guarded(self._rules.prompt, text)
-        if guarded is None:
-            title = self._adapter.agent.title
-            return {"ok": False, "why": f"{title} would take this text as a command, not as a prompt"}
-        return await self._type(text, guarded, enter=enter)
+        """One at a time: the proof of one must not be taken for that of another.
+
+        What somebody has just typed in the terminal may be a command, and its effect not on the screen yet.
+        """
+        guarded, deadline = rules.guarded(self._rules.prompt, text), time.monotonic() + READY_S
+        while (why := await self._adapter.refusal()) is None:
+            if guarded is None:
+                title = self._adapter.agent.title
+                return {"ok": False, "why": f"{title} would take this text as a command, not as a prompt"}
+            try:
+                return await self._type(text, guarded, enter=enter)
+            except OthersKeys as error:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(error.wait_s)
+        return {"ok": False, "why": why}
 
     # before -------------------------------------------------------------------------------------------------------
 
@@ -85,9 +95,9 @@ class Prompts:
         self._adapter.forget_proof(text)
         careful = enter and self._careful
         if guarded.press:
-            await self._watching.link.type(guarded.before, enter=False)
+            await self._watching.link.type(guarded.before, enter=False, alone=True)
             await self._watching.link.press(guarded.press)
-        offset = await self._watching.link.type(guarded.text, enter=enter and not careful)
+        offset = await self._watching.link.type(guarded.text, enter=enter and not careful, alone=not guarded.press)
         if careful and (why := await self._press_enter(text, began)) is not None:
             return {"ok": False, "why": why}
         answer: dict[str, Any] = {"ok": True, "offset": offset, "proof": ""}
@@ -105,11 +115,15 @@ class Prompts:
         has_composer, deadline = self._rules.composer is not None, time.monotonic() + SHOWN_S
         while has_composer and not await self._composed():
             if time.monotonic() > deadline:
-                return "the text was typed but is not in the agent's prompt; it was not sent"
+                return NOT_IN_PROMPT
             await asyncio.sleep(LOOK_S)
         for _ in range(ENTERS):
             await asyncio.sleep(self._rules.enter_after_s)
             await self._adapter.seen()
+            if self._is_starting():
+                await self._adapter.until(lambda: not self._is_starting(), READY_S)
+                if has_composer and not await self._composed():
+                    return NOT_IN_PROMPT
             if (why := self._blocked()) is not None:
                 return f"the text is in the agent's prompt but was not sent: {why}"
             await self._watching.link.press("\r")
@@ -117,11 +131,16 @@ class Prompts:
             if await self._proven(began, TAKEN_S):
                 return None
             left = await self._composed() if has_composer else None
-            if left == "" and HOOKS not in self._rules.proofs:
+            if left == "" and HOOKS not in self._rules.proofs and not self._adapter.title_will_tell:
                 self._adapter.prompted(text, "screen: the text has left its prompt")
             if not left:
                 return None
         return None
+
+    def _is_starting(self) -> bool:
+        """Whether it loads something first: at its start, or because it begins another conversation."""
+        verdict = self._watching.verdict
+        return verdict is not None and verdict.kind == STARTING
 
     async def _proven(self, began: float, timeout_s: float) -> bool:
         return await self._adapter.until(lambda: self._adapter.proof_since(began) is not None, timeout_s)
