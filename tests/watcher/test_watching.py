@@ -87,8 +87,8 @@ def test_what_claude_has_ended_is_not_told_as_a_dialog_by_its_late_session_file(
         f"{waits_for('input needed')}{say('blocked', ':kind=question')}read line\n{say('idle')}read prompt\n"
         f"{waits_for('dialog open')}echo $prompt\nread line\n"
     )
-    watched = {"adapter": "claude", "more": 'env_watched = ["CLAUDE_CONFIG_DIR"]'}
-    session = begin(ground, script, env={"CLAUDE_CONFIG_DIR": str(folder)}, **watched)
+    more, env = 'env_watched = ["CLAUDE_CONFIG_DIR"]', {"CLAUDE_CONFIG_DIR": str(folder)}
+    session = begin(ground, script, adapter="claude", more=more, env=env)
     eventually(lambda: report(session).get("kind") == "question", 30)
     send = partial(Link.request, op="send", text="hello", enter=True, force=False, timeout_s=60)
     with link(session) as connection:
