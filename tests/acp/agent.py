@@ -1,8 +1,8 @@
 """An agent that speaks ACP on its pipes, for tests of our client and of the page: ``python agent.py FOLDER [images]``.
 
 The first word of a prompt says what to do: ``ask`` for a permission, ``fail``, ``limit`` for a usage limit with the end
-behind it, ``tool``, ``remember``, ``look`` at the images, ``hold`` until somebody writes to FOLDER.gate, ``wait`` for an
-interruption; else it answers in markdown. What it remembers is in FOLDER, by conversation.
+behind it, ``tool``, ``remember``, ``look`` at the images, ``hold`` until somebody writes to FOLDER.gate, ``wait`` for
+an interruption; else it answers in markdown. What it remembers is in FOLDER, by conversation.
 """
 
 from __future__ import annotations

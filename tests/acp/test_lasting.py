@@ -56,6 +56,17 @@ def test_what_was_reaped_or_suspended_goes_on_with_its_conversation(ground: Grou
     hub.start()
     assert hub.ask("GET", "/api/sessions/dev")["attention"] == "working"
     assert prompts(ground) == ["first", "second", "wait for me", "third", "wait once more"]
+
+    # suspended once more, and resumed by the next prompt that asks for it
+    assert hub.stop() == 0
+    assert ground.ps(dev)["record"] == "suspended"
+    told = ground.hitch("send", "--resume", "--wait", "--json", "dev", "fourth").json()
+    assert (told["started"], told["proof"], told["session"]["record"]) == (True, "session/prompt", "active")
+    ground.hitch("stop", "dev")
+    hub.start()
+    receipt = hub.ask("POST", "/api/sessions/dev/prompt", {"text": "fifth", "resume": True})
+    assert (receipt["started"], receipt["proof"]) == (True, "session/prompt")
+    assert prompts(ground)[-2:] == ["fourth", "fifth"]
     ground.hitch("stop", "dev")
 
 

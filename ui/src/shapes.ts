@@ -429,11 +429,12 @@ export interface PageProof {
   proof: string;
 }
 
-/** `images` are in base64, for an agent over ACP that takes them: PNG, JPEG, GIF or WebP. */
+/** `resume`: a session that has ended or is suspended is resumed first. */
 export interface Prompt {
   text: string;
   enter?: boolean;
   force?: boolean;
+  resume?: boolean;
   images?: string[];
 }
 

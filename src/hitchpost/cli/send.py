@@ -33,15 +33,24 @@ class Send(click.Command):
 @click.argument("text")
 @click.option("--no-enter", is_flag=True, help="Do not press Enter.")
 @click.option("--force", is_flag=True, help="Type whatever the agent shows. It may answer a permission or a dialog.")
+@click.option("--resume", "resumes", is_flag=True, help="Resume a session that has ended or is suspended first.")
 @click.option("--wait", "until_done", is_flag=True, help="Wait until the agent is idle, needs something, or has ended.")
 @click.option("--timeout", "timeout_s", type=SECONDS, metavar="SECONDS", help="With --wait: give up after this time.")
 @json_option
 def command(
-    session: str, text: str, no_enter: bool, force: bool, until_done: bool, timeout_s: float | None, as_json: bool
+    session: str,
+    text: str,
+    no_enter: bool,
+    force: bool,
+    resumes: bool,
+    until_done: bool,
+    timeout_s: float | None,
+    as_json: bool,
 ) -> None:
     """Type TEXT into a session, as a person would paste it, and press Enter.
 
-    A session that was ended because it was idle, or that had completed, is started again first. With `-`, TEXT is
+    A session that was ended because it was idle, or that had completed, is started again first; with --resume, any
+    that has ended or is suspended. With `-`, TEXT is
     read from standard input, so that no process list shows it; a final newline counts as the Enter that is pressed.
     """
     if timeout_s is not None and not until_done:
@@ -63,6 +72,7 @@ def command(
             size=terminal_size(),
             enter=not no_enter,
             force=force,
+            resumes=resumes,
         )
     seen = done.seen
     name = visible(seen.record.name)

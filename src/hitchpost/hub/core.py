@@ -154,12 +154,21 @@ class Hub:
             raise Refused(f"{live} sessions run already; the setting sessions_max allows {most}")
 
     async def prompt(
-        self, session: str, text: str, *, actor: str, enter: bool, force: bool, images: tuple[bytes, ...] = ()
+        self,
+        session: str,
+        text: str,
+        *,
+        actor: str,
+        enter: bool,
+        force: bool,
+        resumes: bool = False,
+        images: tuple[bytes, ...] = (),
     ) -> tuple[HubSession, dict[str, Any]]:
-        """Deliver a prompt. What rests is started again for it."""
-        if rests(self.registry.get(session).observation.facts):
+        """Deliver a prompt. What rests is started again for it; with ``resumes``, what has ended, too."""
+        facts = self.registry.get(session).observation.facts
+        if rests(facts) or (resumes and facts.state in runs.TERMINAL):
             check_room()
-        how = {"enter": enter, "force": force, "images": images}
+        how = {"enter": enter, "force": force, "resumes": resumes, "images": images}
         done = await self._start(session, prompt, text, actor=actor, caller=os.environ, **how)
         return await self.after(session), {
             "delivered": done.receipt.proof != "" or not done.receipt.watched,

@@ -156,11 +156,15 @@ class Changes(Strict):
 
 
 class Prompt(Strict):
-    """``images`` are in base64, for an agent over ACP that takes them: PNG, JPEG, GIF or WebP."""
+    """``resume``: a session that has ended or is suspended is resumed first.
+
+    ``images`` are in base64, for an agent over ACP that takes them: PNG, JPEG, GIF or WebP.
+    """
 
     text: Text
     enter: bool = True
     force: bool = False
+    resume: bool = False
     images: list[Annotated[str, StringConstraints(max_length=MOST_BYTES * 4 // 3 + 4)]] = Field(
         default=[], max_length=MOST_IMAGES
     )

@@ -45,16 +45,20 @@ def prompt(
     size: tuple[int, int] = (80, 24),
     enter: bool = True,
     force: bool = False,
+    resumes: bool = False,
     images: tuple[bytes, ...] = (),
 ) -> Prompted:
-    """Deliver ``text``. Raises what ``resume`` and ``send`` raise, and ``UsageError`` for images that are none."""
+    """Deliver ``text``. With ``resumes``, a session that has ended or is suspended is resumed first.
+
+    Raises what ``resume`` and ``send`` raise, and ``UsageError`` for images that are none.
+    """
     seen, notes = find(home, session), None
     if images:
         pictures.check(images)
         check_images(seen, force=force)
     if seen.facts.state in (runs.CREATED, runs.STARTING):
         seen = wait_out_starting(home, seen.record.id)
-    if rests(seen.facts):
+    if rests(seen.facts) or (resumes and seen.facts.state in runs.TERMINAL):
         check_text(seen.record.name, text)  # what is refused starts nothing
         seen, notes = _woken(home, seen, actor=actor, caller=caller, size=size)
     since = files.stamp()
