@@ -39,8 +39,15 @@ async def remove_session(hub: TheHub, session: PathSession, actor: Actor, force:
 @router.post(f"{SESSION}/prompt", response_model=schemas.PromptAnswer)
 async def prompt_session(hub: TheHub, session: PathSession, body: schemas.Prompt, actor: Actor) -> dict[str, Any]:
     images = await hub.do(_decoded, body.images) if body.images else ()
-    how = {"enter": body.enter, "force": body.force, "resumes": body.resume, "images": images}
-    after, receipt = await hub.prompt(session.id, body.text, actor=actor, **how)
+    after, receipt = await hub.prompt(
+        session.id,
+        body.text,
+        actor=actor,
+        enter=body.enter,
+        force=body.force,
+        resumes=body.resume,
+        images=images,
+    )
     return {**receipt, "session": after.shape}
 
 
