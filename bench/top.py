@@ -14,7 +14,7 @@ from bench.table import Row, at_most
 
 SETTLE_S = 3.0
 KEY_EVERY_S = 0.23
-"""The list is drawn again four times a second by itself: keys come at any time in between."""
+"""The list is drawn again each second by itself: keys come at any time in between."""
 
 
 class Terminal:

@@ -38,8 +38,7 @@ from hitchpost.tui import deeds, rows, source
 from hitchpost.tui.dialogs import Confirm, Keys, Line, NewSession
 from hitchpost.tui.preview import Preview
 
-TICK_S, PARTS = 0.25, 4
-"""The rows in sight grow older in so many parts, one with each tick: a key waits for a part at most."""
+TICK_S = 1.0
 SETTLE_S = 0.15
 """Who walks through the list wants to see the screen of where they stop."""
 SNOOZE_S = 3600.0
@@ -174,7 +173,6 @@ class Dashboard(App[None]):
         self._asked_at = 0.0
         self._shown: dict[str, Text] = {}
         self._ages: dict[str, str] = {}
-        self._part = 0
         self._order: list[str] = []
         # kept, because what is still under way when the app is left finds none of them on the screen
         self.list = Rows(id="list", markup=False)
@@ -195,7 +193,7 @@ class Dashboard(App[None]):
         self._say("")
         self.run_worker(self._listen(), name="sessions")
         self.set_interval(TICK_S, self._tick)
-        self.watch(self.list, "scroll_y", lambda: self._grow_older(self.list.in_sight()), init=False)
+        self.watch(self.list, "scroll_y", self._tick, init=False)
 
     def on_resize(self, event: Resize) -> None:
         """The app's own size is still the one before."""
@@ -224,14 +222,10 @@ class Dashboard(App[None]):
                 gc.freeze()  # what is there by now stays: to go through all of it now and then would hold up a key
 
     def _tick(self) -> None:
-        self._part = (self._part + 1) % PARTS
-        self._grow_older(self.list.in_sight()[self._part :: PARTS])
-
-    def _grow_older(self, keys: list[str]) -> None:
-        """What is out of sight does when it is scrolled to. Only the first minute counts seconds."""
+        """What is out of sight grows older when it is scrolled to. Only the first minute counts seconds."""
         now = datetime.now(UTC)
         older: dict[str, Text] = {}
-        for key in keys:
+        for key in self.list.in_sight():
             session = self.sessions.get(key)
             if session is not None and (age := rows.age(session["since"], now)) != self._ages.get(key):
                 older[key], self._ages[key] = rows.row(session, now), age
