@@ -1,7 +1,7 @@
 """Whether a keeper's folder is still the same, and whether it can be reached.
 
-The kernel tells of names that are removed or renamed near the folder and the socket; then they are looked at. What it
-does not tell, such as what another machine changes, is found at the next sign of life.
+The kernel tells of names that are removed or renamed beside the folder and the socket; then they are looked at. What it
+does not tell, such as a change further above or by another machine, is found at the next sign of life.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 
 from hitchpost.keeper import own_log
 from hitchpost.model import machine
-from hitchpost.system.folder_news import REMOVED, RENAMED, FolderNews, above
+from hitchpost.system.folder_news import REMOVED, RENAMED, FolderNews
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,13 +26,11 @@ SIGN_EVERY_S = 10.0
 
 
 class Checks:
-    """``_near`` tells of the folder and the sockets. ``_far`` tells of folders further above, once after each sign of
-    life: one of them is often a home or ``/tmp``, where names change all the time. ``_news``: what is looked at next is
-    looked at because of news; ``_after_news``: so was the last time."""
+    """``_news``: what is looked at next is looked at because of news; ``_after_news``: so was the last time."""
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self._near, self._far = FolderNews(), FolderNews()
+        self._folders = FolderNews()
         self._is_told = self._news = self._after_news = False
         self._untold = 0
         self._looked_at = self._sign_due = 0.0
@@ -42,20 +40,16 @@ class Checks:
     def begin(self) -> None:
         keeper, now = self._keeper, time.monotonic()
         ours = (keeper.run_folder, *((keeper.spec.session_folder,) if keeper.pane is not None else ()))
-        paths = [above(path) for path in {keeper.spec.folder, os.path.realpath(keeper.spec.folder)}]
-        near = {folder for path in paths for folder in path[:1]}
-        told = [self._near.open(folder, REMOVED) for folder in ours]
-        told += [self._near.open(folder, REMOVED | RENAMED) for folder in near]
+        paths = {keeper.spec.folder, os.path.realpath(keeper.spec.folder)}
+        told = [self._folders.open(folder, REMOVED) for folder in ours]
+        told += [self._folders.open(folder, REMOVED | RENAMED) for folder in map(os.path.dirname, paths)]
         self._is_told = all(told)
-        for folder in {folder for path in paths for folder in path[1:]} - near:
-            self._far.open(folder, RENAMED)
         self._give_sign_of_life(now)
         self._due = float("inf")
         self._look_at(now + CHECK_S)
 
     def end(self) -> None:
-        self._near.close()
-        self._far.close()
+        self._folders.close()
         self._due = float("-inf")
         self._keeper.timers.cancel("checks")
 
@@ -78,9 +72,7 @@ class Checks:
         self._after_news, self._news = self._news, False
         self._untold = max(0, self._untold - 1)
         if not self._untold:
-            self._near.listen()  # before the look, so nothing is missed between
-        if now >= self._sign_due:
-            self._far.listen()
+            self._is_told = self._folders.listen() and self._is_told  # before the look, so nothing is missed between
         keeper.source.reap()  # a wake-up that was lost must not hide the agent's end for ever
         self._give_sign_of_life(now)
         self._check_socket()

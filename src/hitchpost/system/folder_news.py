@@ -37,20 +37,17 @@ class FolderNews:
         self._folders.append((fd, changes))
         return True
 
-    def listen(self) -> None:
-        """From now on, also in those that have told something."""
-        for fd, changes in self._folders:
-            fcntl(fd, F_NOTIFY, changes)
+    def listen(self) -> bool:
+        """From now on, also in those that have told something. False when one of them cannot tell any more."""
+        try:
+            for fd, changes in self._folders:
+                fcntl(fd, F_NOTIFY, changes)
+        except OSError:
+            return False
+        return True
 
     def close(self) -> None:
         for fd, _ in self._folders:
             os.close(fd)
         self._folders = []
 
-
-def above(folder: str) -> list[str]:
-    """The folders whose names make up a path, the nearest one first."""
-    found = []
-    while folder != (folder := os.path.dirname(folder)):
-        found.append(folder)
-    return found

@@ -8,7 +8,7 @@ from hitchpost.model.facts import has_sandbox
 from hitchpost.store.records import Record
 from hitchpost.values import replace
 
-OF_AGENT = ("agent", "argv", "ready_after_s", "shows_prompt", "quit_signal", "quit_group")
+OF_AGENT = ("agent", "argv", "ready_after_s", "shows_prompt", "quit_signal", "quit_group", "chat")
 """What the record has from the catalog."""
 
 
@@ -38,6 +38,7 @@ def handed_over(record: Record, agent: str) -> Record:
         shows_prompt=wanted.shows_prompt,
         quit_signal=wanted.quit_signal,
         quit_group=wanted.quit_group,
+        chat=wanted.adapter == catalog.ACP,
     )
 
 
