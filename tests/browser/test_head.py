@@ -81,7 +81,7 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
         assert {style(sign, "animation-name") for sign in signs} == {"none"}
         page.emulate_media(reduced_motion="no-preference")
         assert {style(sign, "animation-name") for sign in signs} == {turns}
-        page.wait_for_function(IN_STEP)
+        eventually(lambda: page.evaluate(IN_STEP), what="all signs to turn in step")
         page.emulate_media(reduced_motion="reduce")
     page.locator(".tools .first").click()
     expect(page.locator(".pane .xterm-helper-textarea")).to_be_focused()

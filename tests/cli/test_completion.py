@@ -152,7 +152,7 @@ def test_commands_options_and_agents_are_offered(hitch: Hitch, shell: str) -> No
     assert offered(hitch, shell, "hitch ") == list(COMMANDS)
     assert offered(hitch, shell, "hitch exp") == ["explain"]
     assert "--json" in offered(hitch, shell, "hitch explain --")
-    assert offered(hitch, shell, "hitch run cl") == ["claude"]
+    assert offered(hitch, shell, "hitch run cl") == ["claude", "claude-acp"]
     assert offered(hitch, shell, "hitch completion f") == ["fish"]
 
 
