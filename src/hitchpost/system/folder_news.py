@@ -50,4 +50,3 @@ class FolderNews:
         for fd, _ in self._folders:
             os.close(fd)
         self._folders = []
-

@@ -251,17 +251,29 @@ class Codex(Adapter):
             if not thread.subscribed:
                 thread.subscribed = True
                 await self._subscribe(thread)
-            if (server := self._server) is None:
-                return
-            turns = (await server.ask("thread/turns/list", threadId=thread.id, limit=1)).get("data")
-            over = words.is_over((await server.ask("thread/read", threadId=thread.id)).get("thread"))
+            over, last = await self._last_turn(thread)
         except NoAnswer:
             return
         finally:
             thread.settling = False
         if over and thread is self._thread and (thread.busy or not thread.heard):
+            self._on_outcome(last)
+
+    async def _last_turn(self, thread: words.Thread) -> tuple[bool, Any]:
+        """Whether no turn runs, and the last one of this run. The list may have its end a moment after its status."""
+        over = False
+        for _ in range(TRIES):
+            if (server := self._server) is None:
+                return False, {}
+            turns = (await server.ask("thread/turns/list", threadId=thread.id, limit=1)).get("data")
+            over = words.is_over((await server.ask("thread/read", threadId=thread.id)).get("thread"))
             last = turns[0] if isinstance(turns, list) and turns else {}
-            self._on_outcome(last if words.is_newer(last, self._began) else {})
+            if words.is_newer(last, self._began):
+                return over, last
+            if not over or not thread.busy:
+                break
+            await asyncio.sleep(TRY_EVERY_S)
+        return over, {}
 
     def _on_item_over(self, thread: words.Thread, item: Any) -> None:
         if isinstance(item, dict) and item.get("type") == "agentMessage":
