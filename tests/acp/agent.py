@@ -111,6 +111,8 @@ def main() -> None:
             write(id=number, result={"protocolVersion": 1, "agentCapabilities": can})
         elif method == "session/new":
             write(id=number, result={"sessionId": f"talk-{len(list(REMEMBERED.iterdir()))}"})
+        elif method == "session/resume" and not (REMEMBERED / params["sessionId"]).exists():
+            write(id=number, error={"code": -32602, "message": "no such conversation"})
         elif method == "session/resume":
             write(id=number, result={})
         elif method == "session/prompt":

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hitchpost.acp.conversation import Asked, AskFailed, Conversation, Json, Ways
+from hitchpost.acp.conversation import CANCEL_WAITS, Asked, AskFailed, Conversation, Json, Ways
 from hitchpost.acp.pipe import ErrorAnswer
 
 ALL: Json = {"agentCapabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}}}}
@@ -25,6 +25,7 @@ class Agent:
         self.is_asked = asyncio.Event()
         self.said: list[tuple[str, Json]] = []
         self.answer = ""
+        self.begun: tuple[str, bool] | None = None
         self.conversation = Conversation(self.ask, self.tell, self, ways, self.image)
 
     async def ask(self, method: str, params: Json) -> Json:
@@ -98,12 +99,16 @@ def test_a_conversation_goes_on_by_the_best_way_or_is_said_to_be_another(
     async def scene() -> Agent:
         agent = Agent(initialize=can, **dict[str, Any]({name: AskFailed("no such one") for name in refused}))
         await agent.conversation.begin("/place", "old")
+        assert agent.begun == (("old", True) if begun else None), "the old one is not given up before the first prompt"
+        assert agent.states == [("idle", "", "")]
+        await agent.turn()
         return agent
 
     agent = asyncio.run(scene())
-    assert way in agent.conversation.how
-    assert agent.begun == ("old" if begun else "new", begun)
-    assert agent.states == [("idle", "", "")]
+    assert agent.said[0] == ("begun", {"images": False, "resumed": begun})
+    kind, notice = agent.said[1]
+    assert (kind, way in notice["text"]) == ("notice", True)
+    assert agent.begun == ("old" if begun else "new", True)
 
 
 def test_what_a_load_tells_again_is_not_said_twice() -> None:
@@ -117,7 +122,8 @@ def test_what_a_load_tells_again_is_not_said_twice() -> None:
         agent.says("new")
         return agent
 
-    assert asyncio.run(scene()).said == [("begun", {"images": False}), ("agent", {"text": "new"})]
+    said = [(kind, details) for kind, details in asyncio.run(scene()).said if kind != "notice"]
+    assert said == [("begun", {"images": False, "resumed": True}), ("agent", {"text": "new"})]
 
 
 @pytest.mark.parametrize(
@@ -210,6 +216,25 @@ def test_two_options_of_one_kind_have_two_words() -> None:
     assert asked.text == "touch q"
 
 
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["/bin/sh", "-c", "touch q"], "touch q"),
+        (["su", "-c", "rm -rf /srv"], "su -c rm -rf /srv"),
+        (["python", "-c", "print(1)"], "python -c print(1)"),
+    ],
+)
+def test_a_permission_names_the_program_unless_it_is_a_shell(command: list[str], shown: str) -> None:
+    async def scene() -> Agent:
+        agent = Agent()
+        waiting = asyncio.ensure_future(agent.asks(rawInput={"command": command}))
+        await agent.is_asked.wait()
+        waiting.cancel()
+        return agent
+
+    assert asyncio.run(scene()).states == [("blocked", "permission", shown)]
+
+
 def test_what_an_agent_would_lose_is_not_loaded() -> None:
     async def scene() -> Agent:
         agent = Agent(Ways(loses_loaded=True), initialize=ALL)
@@ -220,6 +245,10 @@ def test_what_an_agent_would_lose_is_not_loaded() -> None:
     agent = asyncio.run(scene())
     assert [method for method, _ in agent.asked] == ["initialize", "session/new", "session/prompt"]
     assert agent.begun == ("new", False), "the next run begins anew, too"
+    assert agent.said[1] == (
+        "notice",
+        {"text": "its conversation cannot be resumed: this agent would lose it; it begins another one"},
+    )
 
 
 def test_a_cancel_waits_for_the_results_of_tools_where_it_would_spoil_the_conversation() -> None:
@@ -243,6 +272,7 @@ def test_a_cancel_waits_for_the_results_of_tools_where_it_would_spoil_the_conver
         turn = asyncio.ensure_future(agent.turn())
         await reached.wait()
         assert await agent.conversation.cancel()
+        assert agent.said[-1] == ("notice", {"text": CANCEL_WAITS})
         goes_on.set()
         await turn
         return agent
@@ -251,6 +281,25 @@ def test_a_cancel_waits_for_the_results_of_tools_where_it_would_spoil_the_conver
     assert answers == [{"outcome": {"outcome": "selected", "optionId": "reject"}}]
     assert [method for method, _ in agent.told] == ["session/cancel"]
     assert [state for state, _, _ in agent.states] == ["working", "idle"]
+
+
+def test_a_second_cancel_does_not_wait() -> None:
+    async def prompt(agent: Agent) -> Json:
+        agent.update("tool_call", toolCallId="t", title="sleep for ever", status="in_progress")
+        assert await agent.conversation.cancel()
+        assert agent.told == []
+        assert await agent.conversation.cancel()
+        assert await agent.conversation.cancel()
+        return {"stopReason": "cancelled"}
+
+    async def scene() -> Agent:
+        agent = Agent(Ways(refuses_first=True), prompt=prompt)
+        await agent.turn()
+        return agent
+
+    agent = asyncio.run(scene())
+    assert [method for method, _ in agent.told] == ["session/cancel"] * 2
+    assert [kind for kind, _ in agent.said].count("notice") == 1
 
 
 @pytest.mark.parametrize(
@@ -323,6 +372,47 @@ def test_prompts_wait_for_each_other_up_to_twenty_and_are_taken_back_once() -> N
     assert told[20:] == [("user", number) for number in sent]
 
 
+@pytest.mark.parametrize(
+    "answer", [AskFailed("usage limit, try again at 18:30"), AskFailed("out of order"), {"stopReason": "refusal"}]
+)
+def test_what_waits_behind_a_turn_that_fails_is_not_sent(answer: Any) -> None:
+    async def scene() -> Agent:
+        agent = Agent(prompt=answer)
+        assert [agent.conversation.prompt(text) for text in ("1", "2", "3")] == [False, True, True]
+        assert agent.conversation._turn is not None
+        await agent.conversation._turn
+        assert agent.conversation.refusal() == ""
+        return agent
+
+    agent = asyncio.run(scene())
+    assert len(agent.asked) == 1
+    assert [(kind, details.get("prompt")) for kind, details in agent.said if kind != "queued"] == [
+        ("user", "1"),
+        ("turn", None),
+        ("not_sent", "2"),
+        ("not_sent", "3"),
+    ]
+    assert [state for state, _, _ in agent.states] == ["working", "error"]
+
+
+def test_nothing_is_sent_to_an_agent_that_ends() -> None:
+    async def prompt(agent: Agent) -> Json:
+        agent.conversation.close()
+        return {"stopReason": "end_turn"}
+
+    async def scene() -> Agent:
+        agent = Agent(prompt=prompt)
+        assert [agent.conversation.prompt(text) for text in ("1", "2")] == [False, True]
+        assert agent.conversation._turn is not None
+        await agent.conversation._turn
+        assert agent.conversation.refusal() == "the agent has ended"
+        return agent
+
+    agent = asyncio.run(scene())
+    assert len(agent.asked) == 1
+    assert [kind for kind, _ in agent.said] == ["queued", "user", "not_sent", "turn"]
+
+
 def test_images_go_where_they_are_taken() -> None:
     async def scene(*names: str) -> Agent:
         agent = Agent(initialize={"agentCapabilities": {"promptCapabilities": {"image": True}}})
@@ -335,10 +425,12 @@ def test_images_go_where_they_are_taken() -> None:
         return agent
 
     agent = asyncio.run(scene("a", "b"))
-    assert agent.said[0] == ("begun", {"images": True})
+    assert agent.said[0] == ("begun", {"images": True, "resumed": False})
     assert agent.said[1] == ("user", {"prompt": "1", "text": "", "images": ["a", "b"]})
     assert agent.asked[-1][1]["prompt"] == [{"type": "image", "data": "a"}, {"type": "image", "data": "b"}]
-    assert asyncio.run(scene("gone")).states[-1] == ("error", "", "it is gone")
+    agent = asyncio.run(scene("gone"))
+    assert agent.states[-1] == ("error", "", "it is gone")
+    assert [kind for kind, _ in agent.said] == ["begun", "not_sent", "turn"]
 
 
 def test_tools_and_plans_are_kept_as_they_go() -> None:

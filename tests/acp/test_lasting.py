@@ -93,8 +93,20 @@ def test_a_session_is_handed_over_to_an_agent_that_shares_its_conversations(grou
     ground.hitch("send", "--wait", "dev", "remember")
     assert last_said(dev) == "the word is hay "
     ground.hitch("stop", "dev")
+
+    # one that cannot load it says so, and without a prompt to it nothing is lost
+    (memory,) = Path(ground.place / "remembered").iterdir()
+    put_aside = memory.rename(memory.with_name("put-aside"))
+    told = ground.hitch("resume", "dev")
+    another = "its conversation cannot be resumed: no such conversation; it begins another one"
+    assert (another in told.err, "goes on" in told.err) == (True, False)
+    assert "a new conversation" in told.out
+    ground.hitch("stop", "dev")
+    put_aside.rename(memory)
     again = hub.ask("POST", "/api/sessions/dev/resume", {"agent": "scripted-acp"})
     assert (again["resumed"], again["session"]["agent"]) == (True, "scripted-acp")
+    ground.hitch("send", "--wait", "dev", "remember")
+    assert last_said(dev) == "the word is hay remember "
     reasons = [line["reason"] for line in dev.story() if line["event"] == "agent"]
     assert reasons == [
         "handed over from scripted-acp to scripted-twin",

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import socket
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from hitchpost.acp import chat
-from hitchpost.store.images import IMAGES, MOST_BYTES, ending_of
+from hitchpost.agents.acp import SOCKET
+from hitchpost.errors import Refused
+from hitchpost.store.images import IMAGES, MOST_BYTES, MOST_KEPT_BYTES, ending_of, keep
+from hitchpost.system.shortpath import ShortPath
 from tests.acp.pictures import png
 from tests.acp.sessions import begin, let_go
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.support import eventually
+from tests.watched import watcher_pid
 
 PROMPT = "/api/sessions/dev/prompt"
 RED, BLUE = png(200, 0, 0), png(0, 0, 200)
@@ -42,7 +52,32 @@ def test_a_prompt_waits_in_the_conversation_and_is_sent_once_or_taken_back(groun
     let_go(ground)
     eventually(lambda: ("turn", None) in said(dev, "user", "turn")[3:], what="the end of the second turn")
     assert said(dev, "user", "turn") == [("user", "hold"), ("turn", None), ("user", "three"), ("turn", None)]
+
+    # a client of an older version does not say whether a prompt waits
+    with socket.socket(socket.AF_UNIX) as door, ThreadPoolExecutor() as pool:
+        os.unlink(dev.run() / SOCKET)
+        with ShortPath(str(dev.run()), SOCKET) as path:
+            door.bind(path)
+        door.listen()
+        served = pool.submit(serve_as_before, door)
+        os.kill(watcher_pid(dev), signal.SIGKILL)
+        assert hub.ask("POST", PROMPT, {"text": "four"})["proof"] == "session/prompt"
+        assert served.result(timeout=60) == "four"
     ground.end(dev)
+
+
+def serve_as_before(door: socket.socket) -> str:
+    """The prompt that came."""
+    door.settimeout(60)
+    with door.accept()[0] as watcher, watcher.makefile("rw") as lines:
+        watcher.settimeout(60)
+        state = {"event": "state", "state": "idle", "kind": "", "message": "", "request": "", "options": []}
+        lines.write(json.dumps(state) + "\n")
+        lines.flush()
+        asked = json.loads(lines.readline())
+        lines.write(json.dumps({"id": asked["id"], "ok": True}) + "\n")
+        lines.flush()
+        return str(asked["text"])
 
 
 def test_images_reach_the_agent_and_nothing_else_does(ground: Ground, hub: HubProcess) -> None:
@@ -85,15 +120,27 @@ def test_images_reach_the_agent_and_nothing_else_does(ground: Ground, hub: HubPr
         for name in ("..%2Fsession.json", "0" * 32 + ".png", "session.json"):
             assert client.get(f"/api/sessions/dev/images/{name}").status_code == 404
 
-        # a file that has become something else is not served, and what is refused later is not kept
+        # a file that has become something else is not served; what is refused later may be another prompt's, and stays
         (dev.folder / IMAGES / line["images"][1]).write_bytes(b"<svg>")
         assert client.get(f"/api/sessions/dev/images/{line['images'][1]}").status_code == 409
         client.post(PROMPT, json={"text": "ask"})
         eventually(lambda: hub.ask("GET", "/api/sessions/dev")["attention"] == "blocked", what="a permission")
         assert post(png(0, 200, 0)).status_code == 409
-        assert sorted(line["images"]) == kept()
+        assert len(kept()) == 3
     ground.end(dev)
     ground.end(plain)
+
+
+def test_what_another_prompt_is_writing_does_not_count(tmp_path: Path) -> None:
+    folder = tmp_path / IMAGES
+    folder.mkdir()
+    (folder / ".half.tmp").touch()
+    os.truncate(folder / ".half.tmp", MOST_KEPT_BYTES)
+    (name,) = keep(str(tmp_path), (RED, RED))
+    assert keep(str(tmp_path), (RED,)) == [name], "and what is there already is not written again"
+    os.truncate(folder / name, MOST_KEPT_BYTES)
+    with pytest.raises(Refused, match="keeps 64 MiB of images already"):
+        keep(str(tmp_path), (BLUE,))
 
 
 @pytest.mark.parametrize(

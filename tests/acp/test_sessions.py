@@ -114,6 +114,10 @@ def test_an_agent_that_ends_ends_its_session_with_its_code(ground: Ground) -> No
     dev = begin(ground)
     with open(f"/proc/{dev.agent_pid()}/task/{dev.agent_pid()}/children") as file:
         agent = int(file.read())
+    ground.hitch("send", "dev", "wait")
+    ground.hitch("send", "dev", "this is not sent")
     os.kill(agent, signal.SIGTERM)
     assert dev.ended() == "failed"
     assert dev.exit()["signal"] == "SIGTERM"
+    told = [(line["type"], line["text"]) for line in chat.read(str(dev.folder))[0] if "prompt" in line]
+    assert told == [("user", "wait"), ("queued", "this is not sent"), ("not_sent", "this is not sent")]

@@ -469,6 +469,8 @@ def test_what_would_not_arrive_as_it_is_is_refused(yard: Yard, text: str, why: s
     yard.launch("cat")
     with Link.connect(str(yard.truth.run())) as link:
         assert link.request("send", text=text) == {"id": 1, "ok": False, "why": why}
+        refused = {"id": 2, "ok": False, "why": "nothing watches this agent, so it gets no images"}
+        assert link.request("send", text="look", images=["a.png"]) == refused
         assert link.request("send", text="fine")["ok"] is True
     eventually(lambda: yard.truth.output() == b"fine\r\n" * 2)
 

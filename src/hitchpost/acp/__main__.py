@@ -14,6 +14,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from base64 import b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from hitchpost.acp.chat import Chat
@@ -87,6 +88,8 @@ class Client:
         elif kind == "plan":
             for entry in details["entries"]:
                 self.terminal.line(f"{entry['text']} ({entry['status']})", mark="▪", faint=True)
+        elif kind == "notice":
+            self.terminal.line(details["text"], faint=True)
 
     def _show_prompt(self, text: str) -> None:
         """One that was typed here, and did not wait, stands there already."""
@@ -195,10 +198,17 @@ async def converse(run_folder: str, agent: catalog.Agent, words: list[str]) -> i
 
     client.conversation = Conversation(ask, pipe.tell, client, ways_of(agent), partial(_image, client.session_folder))
     loop.add_signal_handler(signal.SIGINT, lambda: loop.create_task(client.conversation.cancel()))
+
+    async def listen() -> None:
+        await pipe.listen()
+        client.conversation.close()
+
     await client.door.open()
-    tasks = [loop.create_task(pipe.listen()), loop.create_task(_begin(client, before))]
+    tasks = [loop.create_task(listen()), loop.create_task(_begin(client, before))]
     ended = loop.create_task(child.wait())
     await asyncio.wait((asked_to_end, ended), return_when=asyncio.FIRST_COMPLETED)
+    with suppress(OSError):  # the terminal may be gone
+        client.conversation.close()
     await client.door.close()
     if not ended.done():
         await _end(child)
@@ -216,9 +226,6 @@ async def _begin(client: Client, before: str) -> None:
         client.terminal.line(f"it cannot be started: {error}", mark="✗")
         client.on_state(ERROR, "", str(error))
         return
-    if client.conversation.how:
-        client.terminal.line(client.conversation.how, faint=True)
-        client.chat.add("notice", text=client.conversation.how)
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), client.on_typed)
 
 

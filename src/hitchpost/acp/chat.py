@@ -17,6 +17,8 @@ MOST_BYTES = 64 << 20
 """What comes behind these is shown in the terminal, and not kept."""
 LONGEST_TEXT = 1 << 20
 PART_BYTES = 1 << 20
+BEGINNING_BYTES = 1 << 16
+"""How far back the beginning of a run is looked for that has just begun."""
 
 
 class Chat:
@@ -48,6 +50,21 @@ def read(session_folder: str, start: int = 0) -> tuple[list[dict[str, Any]], int
     end = text.find(b"\n", PART_BYTES) if len(text) > PART_BYTES else text.rfind(b"\n")
     text = text[: end + 1]
     return list(_lines(text)), start + len(text)
+
+
+def why_another(session_folder: str, run: int) -> str:
+    """Why a run that has just begun is in another conversation than it was to go on with.
+
+    Empty where it is in that one, and where nothing is known.
+    """
+    try:
+        lines, _ = read(session_folder, max(0, _size(os.path.join(session_folder, CHAT)) - BEGINNING_BYTES))
+    except (files.CannotRead, OSError):
+        return ""
+    of_run = [line for line in lines if line.get("run") == run]
+    if not any(line["type"] == "begun" and line.get("resumed") is False for line in of_run):
+        return ""
+    return next((str(line.get("text")) for line in of_run if line["type"] == "notice"), "")
 
 
 def _lines(text: bytes) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ Nothing here knows pipes or terminals: ``Listener`` is told what happens, and ``
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ ENDINGS = {
     "refusal": "the model refuses to answer",
 }
 MOST_QUEUED = 20
+SHELLS = ("sh", "bash", "zsh", "dash")
+CANCEL_WAITS = "it is interrupted when its tool is done; a second time does not wait, and may spoil the conversation"
 Json = dict[str, Any]
 Ask = Callable[[str, Json], Awaitable[Json]]
 Tell = Callable[[str, Json], Awaitable[None]]
@@ -75,7 +78,8 @@ class Ways:
     """What is odd about an agent. ``errors`` begin a message that tells of an error, though the turn "has ended".
 
     ``refuses_first``: a cancel while it asks, or while a tool runs, would leave a call without a result, and each later
-    prompt would fail. So what it asks is refused, and the cancel waits for the next words of the model.
+    prompt would fail. So what it asks is refused, and the cancel waits for the next words of the model. A second one
+    does not wait.
     ``loses_loaded``: what it loads it deletes at its next start, so nothing is loaded, and each run begins anew.
     """
 
@@ -91,8 +95,6 @@ class Conversation:
         self._ask, self._tell, self._listener, self._ways, self._image = ask, tell, listener, ways, image
         self.id = ""
         self.takes_images = False
-        self.how = ""
-        """How it was begun, for people: empty for a new one."""
         self._queue: deque[Prompt] = deque()
         """What waits. When ``MOST_QUEUED`` do, a further one is refused."""
         self._prompts = 0
@@ -106,11 +108,15 @@ class Conversation:
         """Whether the model has called a tool, and was not heard since."""
         self._cancel_waits = False
         self._cancelling: asyncio.Task[None] | None = None
+        self._is_over = False
 
     # its beginning ------------------------------------------------------------------------------------------------
 
     async def begin(self, folder: str, before: str) -> None:
-        """Go on with the conversation ``before``, by whatever way it has, else begin one. Raises ``AskFailed``."""
+        """Go on with the conversation ``before``, by whatever way it has, else begin one. Raises ``AskFailed``.
+
+        The id of another one than ``before`` is told with its first prompt: until then nothing is lost by going back.
+        """
         greeting = {"protocolVersion": PROTOCOL, "clientCapabilities": CAN, "clientInfo": ME}
         can = _object((await self._ask("initialize", greeting)).get("agentCapabilities"))
         self.takes_images = _object(can.get("promptCapabilities")).get("image") is True
@@ -120,18 +126,21 @@ class Conversation:
             ways.append("session/resume")
         if can.get("loadSession") is True:
             ways.append("session/load")
-        if before and not self._ways.loses_loaded:
-            self.how = await self._come_back(ways, before, place)
-        if not self.id:
+        how = await self._come_back(ways, before, place) if before else ""
+        resumed = self.id != ""
+        if not resumed:
             self.id = str((await self._ask("session/new", place)).get("sessionId") or "")
-        self._listener.on_said("begun", {"images": self.takes_images})
-        self._listener.on_conversation(self.id, begun=self.id == before)
+        self._listener.on_said("begun", {"images": self.takes_images, "resumed": resumed})
+        if how:
+            self._listener.on_said("notice", {"text": how})
+        if resumed or not before:
+            self._listener.on_conversation(self.id, begun=resumed)
         self._listener.on_state(IDLE)
 
     async def _come_back(self, ways: list[str], before: str, place: Json) -> str:
         """What to say of it. What ``session/load`` tells again was said before, and is not said twice."""
-        why = "the agent has no way to resume one"
-        for way in ways:
+        why = "this agent would lose it" if self._ways.loses_loaded else "the agent has no way to resume one"
+        for way in () if self._ways.loses_loaded else ways:
             self._replaying = True
             try:
                 await self._ask(way, {**place, "sessionId": before})
@@ -152,6 +161,8 @@ class Conversation:
 
     def refusal(self, images: tuple[str, ...] = ()) -> str:
         """Why it takes no further prompt now, or none with images; empty when it does."""
+        if self._is_over:
+            return "the agent has ended"
         if images and not self.takes_images:
             return "this agent takes no images"
         return f"{MOST_QUEUED} prompts wait already" if len(self._queue) >= MOST_QUEUED else ""
@@ -177,6 +188,16 @@ class Conversation:
         self._listener.on_said("taken_back", prompt.details)
         return ""
 
+    def close(self) -> None:
+        """The agent ends, or has ended: nothing is sent to it any more."""
+        self._is_over = True
+        self._leave_queue()
+
+    def _leave_queue(self) -> None:
+        """What waits is not sent, so that a person can decide anew."""
+        while self._queue:
+            self._listener.on_said("not_sent", self._queue.popleft().details)
+
     async def _work(self) -> None:
         while self._queue:
             await self._take_turn(self._queue.popleft())
@@ -184,15 +205,22 @@ class Conversation:
     def _on_end_of_work(self, work: asyncio.Task[None]) -> None:
         """A bug of ours must not look like an agent that works for ever."""
         if not work.cancelled() and (error := work.exception()) is not None:
+            self._leave_queue()
             self._listener.on_state(ERROR, "", f"{type(error).__name__}: {error}")
 
     async def _take_turn(self, prompt: Prompt) -> None:
         self._said, self._is_cancelled, self._is_in_tools, self._cancel_waits = "", False, False, False
+        try:
+            blocks = self._blocks(prompt)
+        except AskFailed as error:
+            self._listener.on_said("not_sent", prompt.details)
+            self._end(ERROR, str(error))
+            return
         self._listener.on_said("user", prompt.details)
         self._listener.on_conversation(self.id, begun=not self._ways.loses_loaded)
         self._listener.on_state(WORKING)
         try:
-            done = await self._ask("session/prompt", {"sessionId": self.id, "prompt": self._blocks(prompt)})
+            done = await self._ask("session/prompt", {"sessionId": self.id, "prompt": blocks})
         except AskFailed as error:
             self._end(ERROR, str(error))
             return
@@ -218,25 +246,29 @@ class Conversation:
         return message if any(message.startswith(begin) for begin in self._ways.errors) else ""
 
     def _end(self, state: str, message: str) -> None:
+        """Behind an error, as at a limit, what waits would fail as well: the queue ends there."""
         self._forget_asked()
         kind = LIMIT if state == ERROR and any(word in message.lower() for word in LIMITS) else ""
         if state == DONE:
             self._listener.on_answer(self._said)
         self._listener.on_said("turn", {"state": state, "kind": kind, "message": message})
+        if state == ERROR:
+            self._leave_queue()
         self._listener.on_state(state, kind, message)
 
     async def cancel(self) -> bool:
         """Interrupt it, and forget what waits. False when it does nothing."""
         if not self._is_at_work:
             return False
-        while self._queue:
-            self._listener.on_said("not_sent", self._queue.popleft().details)
-        self._is_cancelled = True
+        self._leave_queue()
+        is_first, self._is_cancelled = not self._is_cancelled, True
         for asked in list(self._asked.values()):
             if not asked.decision.done():
                 asked.decision.set_result(self._refusal(asked))
-        self._cancel_waits = self._ways.refuses_first and self._is_in_tools
-        if not self._cancel_waits:
+        self._cancel_waits = is_first and self._ways.refuses_first and self._is_in_tools
+        if self._cancel_waits:
+            self._listener.on_said("notice", {"text": CANCEL_WAITS})
+        else:
             await self._tell_cancel()
         return True
 
@@ -338,12 +370,13 @@ def _choices(options: list[Json]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _title(tool: Json) -> str:
-    """What a permission is about: the command itself, where there is one."""
+    """What a permission is about: the command itself, where there is one, without the shell that runs it."""
     given = _object(tool.get("rawInput"))
     command = given.get("command")
     if isinstance(command, list):
-        through_shell = len(command) == 3 and command[1] in ("-c", "-lc")
-        command = command[2] if through_shell else " ".join(map(str, command))
+        words = list(map(str, command))
+        in_shell = len(words) == 3 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-lc")
+        command = words[2] if in_shell else " ".join(words)
     title = str(tool.get("title") or tool.get("kind") or "")
     return str(command) if command else title
 

@@ -9,7 +9,7 @@ from hitchpost import lightjson, wire
 from hitchpost.keeper import own_log
 from hitchpost.keeper.clients import Client, Clients
 from hitchpost.keeper.typing_queue import LONGEST_LINE_BYTES, PASTE_BEGIN, PASTE_END
-from hitchpost.keeper.watcher import NOT_WATCHED, NOTHING_WAITS, RELAYED
+from hitchpost.keeper.watcher import NO_IMAGES, NOT_WATCHED, NOTHING_WAITS, RELAYED
 from hitchpost.model import attention
 from hitchpost.model import run as runs
 
@@ -205,7 +205,7 @@ class Control:
         if request.get("alone") is True and (wait_s := self._others_keys_s()) > 0:
             self._refuse_beside_keys(client, number, wait_s)
             return
-        why, forcible = self._refusal(text), {}
+        why, forcible = NO_IMAGES if request.get("images") else self._refusal(text), {}
         if why is None and request.get("force") is not True:
             why = attention.refusal(self.keeper.report.current)
             forcible = {"forcible": True} if why is not None else {}

@@ -36,6 +36,7 @@ NO_ANSWER = "the process that watches this agent has just ended; look at the ses
 ENDED = "the agent has ended before it was known to have this; look at the session before you try again"
 TOO_MANY = "too many requests wait for the agent"
 NOTHING_WAITS = "no prompt waits here"
+NO_IMAGES = "nothing watches this agent, so it gets no images"
 NOT_WATCHED = "nothing watches this agent, so it can only be answered in its terminal; attach to it"
 
 

@@ -6,6 +6,7 @@ What it is follows from its first bytes alone, when it is kept and again when it
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from hashlib import sha256
 
 from hitchpost.errors import Refused, UsageError
@@ -42,24 +43,31 @@ def check(images: tuple[bytes, ...]) -> None:
         raise UsageError("expected images to be PNG, JPEG, GIF or WebP, but got something else", field="images")
 
 
-def keep(session_folder: str, images: tuple[bytes, ...]) -> tuple[list[str], list[str]]:
-    """The names of images that were checked, and of those that were not there before. Raises ``Refused`` when full."""
+def keep(session_folder: str, images: tuple[bytes, ...]) -> list[str]:
+    """The names of images that were checked. Raises ``Refused`` when full.
+
+    They stay, even if their prompt is refused then: another one may have the same.
+    """
     folder = os.path.join(session_folder, IMAGES)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    with os.scandir(folder) as found:
-        known = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in found}
+    known = _sizes(folder)
     names = {f"{sha256(data).hexdigest()[:LETTERS]}.{ending_of(data)}": data for data in images}
     new = {name: data for name, data in names.items() if name not in known}
     if sum(known.values()) + sum(map(len, new.values())) > MOST_KEPT_BYTES:
         raise Refused(f"the session keeps {MOST_KEPT_BYTES >> 20} MiB of images already, and takes no more")
     for name, data in new.items():
         files.replace_file(os.path.join(folder, name), data, durable=False)
-    return list(names), list(new)
+    return list(names)
 
 
-def forget(session_folder: str, names: list[str]) -> None:
-    for name in names:
-        files.discard(os.path.join(session_folder, IMAGES, name))
+def _sizes(folder: str) -> dict[str, int]:
+    """By name, without what another prompt is about to write."""
+    sizes = {}
+    for name in os.listdir(folder):
+        if not name.startswith("."):
+            with suppress(FileNotFoundError):
+                sizes[name] = os.lstat(os.path.join(folder, name)).st_size
+    return sizes
 
 
 def read(session_folder: str, name: str) -> tuple[bytes, str]:

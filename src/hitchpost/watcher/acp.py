@@ -113,7 +113,7 @@ class Acp(Adapter):
         if not answer["ok"]:
             return answer
         sent = {"ok": True, "offset": self.watching.end}
-        if answer["waits"]:
+        if answer.get("waits"):  # a client of an older version does not say
             return {**sent, "proof": "", "waits": True}
         self.watching.delivered()
         return {**sent, "proof": "session/prompt"}

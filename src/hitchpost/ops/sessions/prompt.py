@@ -62,12 +62,8 @@ def prompt(
         check_text(seen.record.name, text)  # what is refused starts nothing
         seen, notes = _woken(home, seen, actor=actor, caller=caller, size=size)
     since = files.stamp()
-    kept, new = pictures.keep(seen.folder, images) if images else ([], [])
-    try:
-        receipt = send(seen, text, enter=enter, force=force, fresh=notes is not None, images=kept)
-    except Refused:
-        pictures.forget(seen.folder, new)
-        raise
+    kept = pictures.keep(seen.folder, images) if images else []
+    receipt = send(seen, text, enter=enter, force=force, fresh=notes is not None, images=kept)
     told = {"letters": len(text), "reason": NOT_KEPT} if receipt.hidden else {"text": text[:MOST_TOLD]}
     details: dict[str, object] = {**told, **({"images": len(kept)} if kept else {}), "since": since}
     try:

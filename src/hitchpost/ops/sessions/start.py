@@ -6,6 +6,7 @@ import os
 
 from hitchpost import wire
 from hitchpost.agents import catalog, prepare
+from hitchpost.agents.catalog import ACP
 from hitchpost.agents.prepare import FRESH, Conversation
 from hitchpost.errors import Refused, StartFailed
 from hitchpost.model import run as runs
@@ -84,15 +85,14 @@ def start(
     claimed = _claim(stored, seen, place, workspace, program.agent, conversation, reason)
     spec = _start_keeper(home, place, settings, claimed, program, source, size)
     _activate(stored, claimed.run)
-    resumed, notes = claimed.conversation.how != FRESH, _notes(seen.folder, spec, program.agent, claimed.conversation)
-    if place.agent != seen.record.agent:
-        notes = (*notes, f"handed over from {catalog.title(seen.record.agent)} to {catalog.title(place.agent)}")
     if not until_ready:
-        return Begun(observe(home, session), notes)
+        return Begun(observe(home, session), _notes(seen, place, spec, program.agent, claimed.conversation))
     from hitchpost.ops.sessions.ready import ready  # the agent has begun meanwhile
 
-    seen, not_ready = ready(home, seen.record, claimed.run, claimed.folder, watched=spec.reports)
-    return Begun(seen, (*notes, *not_ready), resumed)
+    now, not_ready = ready(home, seen.record, claimed.run, claimed.folder, watched=spec.reports)
+    another = _why_another(seen.folder, program.agent, claimed)
+    notes = _notes(seen, place, spec, program.agent, claimed.conversation, another)
+    return Begun(now, (*notes, *not_ready), claimed.conversation.how != FRESH and not another)
 
 
 def _ready_to_start(home: str, session: str, actor: str) -> tuple[Observation, Record, Workspace | None]:
@@ -196,12 +196,32 @@ def _start_keeper(
     return spec
 
 
-def _notes(folder: str, spec: RunSpec, agent: catalog.Agent | None, talk: Conversation) -> tuple[str, ...]:
-    """What a person should know of the run: what is different from the one before."""
+def _why_another(folder: str, agent: catalog.Agent | None, claimed: Claimed) -> str:
+    """Why the agent has not gone on with its conversation, where it was to and says that it could not."""
+    if agent is None or agent.adapter != ACP or claimed.conversation.how == FRESH:
+        return ""
+    from hitchpost.acp import chat
+
+    return chat.why_another(folder, claimed.run)
+
+
+def _notes(
+    seen: Observation,
+    place: Record,
+    spec: RunSpec,
+    agent: catalog.Agent | None,
+    talk: Conversation,
+    another: str = "",
+) -> tuple[str, ...]:
+    """What a person should know of the run: what is different from the one before, which was ``seen``."""
     before = spec.run - 1
-    notes = environment.told_missing(environment.missing_names(folder, before, map(os.fsdecode, spec.env)), before)
+    missing = environment.missing_names(seen.folder, before, map(os.fsdecode, spec.env))
+    notes = environment.told_missing(missing, before)
     if before and agent is not None and agent.conversation:
-        notes.append("it begins a new conversation" if talk.how == FRESH else "it goes on with its conversation")
+        goes_on = another or "it goes on with its conversation"
+        notes.append("it begins a new conversation" if talk.how == FRESH else goes_on)
+    if place.agent != seen.record.agent:
+        notes.append(f"handed over from {catalog.title(seen.record.agent)} to {catalog.title(place.agent)}")
     return tuple(notes)
 
 
