@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from hitchpost.errors import KeeperSilent, Refused
+from hitchpost.ops.sessions.go_on import go_on
+from hitchpost.ops.views import outcome
+from hitchpost.ops.views.find import find
+from hitchpost.ops.views.moments import utc_text
+from hitchpost.ops.views.outcome import wait_for_outcome
+from hitchpost.ops.views.wait import TimedOut
+from hitchpost.runtimes.link import Link
+from hitchpost.store.session import Session
+from hitchpost.values import replace
 from tests.acp.sessions import begin
 from tests.acp.test_sessions import becomes, last_said
 from tests.cli.test_completion import offered
@@ -122,7 +135,7 @@ def test_a_session_goes_on_once_when_a_usage_limit_ends_and_a_person_can_be_fast
     dev = begin(ground, "dev", "--when-limit", "wait")
     ground.hitch("send", "dev", "limit in 1 hour")
     shown = becomes(ground, dev, "error")
-    assert shown["detail"].endswith("goes on by itself then")
+    assert shown["detail"].endswith("the hub goes on then")
     assert (shown["headline"], shown["section"]) == ("Usage limit", "quiet")
     assert "1 hour" in shown["report"]["until"]
     told = ground.hitch("usage")
@@ -142,11 +155,11 @@ def test_a_session_goes_on_once_when_a_usage_limit_ends_and_a_person_can_be_fast
     sent = ["limit in 1 hour", "a person was faster", "limit in 4 seconds", "go on"]
     assert prompts(ground) == sent
     (line,) = (line for line in dev.story() if line["event"] == "limit")
-    assert (line["actor"], line["reason"]) == ("hub", "the usage limit has ended, so it goes on by itself")
+    assert (line["actor"], line["reason"]) == ("hub", "the usage limit has ended, so it was told to go on")
 
     # an end that nobody knows
     ground.hitch("send", "dev", "limit later")
-    assert "does not go on by itself" in becomes(ground, dev, "error")["detail"]
+    assert "the hub does not go on" in becomes(ground, dev, "error")["detail"]
     assert prompts(ground) == [*sent, "limit later"]
     ground.hitch("stop", "dev")
 
@@ -163,5 +176,49 @@ def test_a_session_goes_on_once_when_a_usage_limit_ends_and_a_person_can_be_fast
     becomes(ground, dev, "error")
     for chosen, goes_on in (("stop", False), ("wait", True)):
         ground.hitch("resume", "dev", "--when-limit", chosen)
-        assert ("goes on by itself" in ground.ps(dev)["detail"]) is goes_on
+        assert ("the hub goes on then" in ground.ps(dev)["detail"]) is goes_on
     ground.hitch("stop", "dev")
+
+
+def test_who_waits_out_a_limit_is_not_told_what_no_hub_does(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    ground.configure('when_limit = "wait"')
+    dev = begin(ground)
+    home, since = str(ground.home), datetime.now(UTC)
+    ground.hitch("send", "dev", "limit in 1 hour")
+    becomes(ground, dev, "error")
+    seen = find(home, "dev")
+    assert seen.facts.report is not None
+
+    # what was surely not sent is neither told nor taken for a prompt
+    with pytest.raises(Refused):
+        go_on(home, dev.id, "\x00", actor="hub", caller=os.environ)
+    dev.kill_keeper(signal.SIGSTOP)
+    with monkeypatch.context() as short:
+        short.setitem(Link.connect.__func__.__kwdefaults__, "timeout_s", 0.2)  # type: ignore[attr-defined]
+        with pytest.raises(KeeperSilent):
+            go_on(home, dev.id, "go on", actor="hub", caller=os.environ)
+    dev.kill_keeper(signal.SIGCONT)
+    assert find(home, "dev").record.gone_on_from == ""
+    assert [line for line in dev.story() if line["event"] == "limit"] == []
+
+    monkeypatch.setattr(outcome, "USAGE_S", 0.0)
+
+    # the hub goes away while somebody waits for the outcome
+    answers = iter((True, True, False))
+    found = wait_for_outcome(home, seen, since, timeout_s=30.0, hub_is_up=lambda: next(answers), hub_every_s=0.01)
+    assert (found.word, list(answers)) == ("limit", [])
+    asked: list[float] = []
+    with pytest.raises(TimedOut, match=r"after 0\.2 s"):
+        wait_for_outcome(home, seen, since, timeout_s=0.2, hub_is_up=lambda: not asked.append(0), hub_every_s=0.1)
+    assert len(asked) <= 3
+
+    # an agent that was told to go on, and does not
+    stored = Session(seen.folder, actor="hub")
+    with stored.lock():
+        stored.save(replace(seen.record, gone_on_from=utc_text(seen.facts.report.at)))
+    assert ground.ps(dev)["detail"].endswith("was told to go on")
+    monkeypatch.setattr(outcome, "TOLD_S", 0.02)
+    assert wait_for_outcome(home, seen, since, timeout_s=30.0, hub_is_up=lambda: True, hub_every_s=0.01).word == "limit"
+    ground.hitch("stop", "dev")
+    assert "only a hub goes on" in ground.hitch("run", "scripted-acp", "--name", "two", "--json").err
+    ground.hitch("stop", "two")

@@ -10,8 +10,19 @@ import pytest
 
 from hitchpost.model import record, run
 from hitchpost.model.facts import Facts, Report
-from hitchpost.model.headline import WAITS
-from hitchpost.model.limits import AGAIN_S, FIRST_PAUSE_S, LONGEST_PAUSE_S, STOP, Wait, due, goes_on_at
+from hitchpost.model.headline import TROUBLE, WAITS
+from hitchpost.model.limits import (
+    AGAIN_S,
+    FIRST_PAUSE_S,
+    LATE_AFTER_S,
+    LONGEST_PAUSE_S,
+    NOT_YET,
+    STOP,
+    Wait,
+    due,
+    goes_on_at,
+    went_on,
+)
 from hitchpost.model.policy import reap_due
 from hitchpost.model.status import status
 from tests.model.made import NOW, ago, ended, running
@@ -98,6 +109,24 @@ def test_it_goes_on_once_and_is_tried_again_only_where_it_has_not() -> None:
     assert looks((3600, 0, waiting()), (3601, 1, gone), (9999, 9999, gone)) == [True, False, False]
 
 
+def test_one_that_refuses_is_tried_less_and_less_and_the_next_limit_is_not_put_off() -> None:
+    at_s: float = 0.0
+    tried: list[float] = []
+    waits: Mapping[str, Wait] = {}
+    while len(tried) < 8:
+        waits, going = due(waits, {"dev": waiting()}, later(HOUR_S), at_s)
+        tried += [at_s] * len(going)
+        # a prompt that is under way is written down, and taken back when it is refused
+        waits, going = due(waits, {"dev": waiting(gone_on_from=NOW)}, later(HOUR_S), at_s)
+        assert going == []
+        at_s += 10
+    pauses = [after - before for before, after in pairwise(tried)]
+    assert pauses[:4] == [AGAIN_S, 2 * AGAIN_S, 4 * AGAIN_S, 8 * AGAIN_S]
+    assert pauses[-1] == LONGEST_PAUSE_S
+    another = waiting(report=limit(1, told=later(100)))
+    assert due(waits, {"dev": another}, later(HOUR_S), at_s)[1] == ["dev"]
+
+
 def test_limits_that_follow_each_other_are_waited_out_longer_each_time() -> None:
     at_s: float = 0.0
     gone: list[float] = []
@@ -105,7 +134,9 @@ def test_limits_that_follow_each_other_are_waited_out_longer_each_time() -> None
     while len(gone) < 9:
         told = waiting(report=limit(1, told=later(len(gone))))  # another one, one second long
         waits, going = due(waits, {"dev": told}, later(1e6), at_s)
-        gone += [at_s] * len(going)
+        if going:
+            gone.append(at_s)
+            waits = {"dev": went_on(waits.get("dev", NOT_YET), at_s)}
         at_s += 1
     pauses = [after - before for before, after in pairwise(gone)]
     assert pauses[:4] == [FIRST_PAUSE_S, 2 * FIRST_PAUSE_S, 4 * FIRST_PAUSE_S, 8 * FIRST_PAUSE_S]
@@ -117,11 +148,18 @@ def test_limits_that_follow_each_other_are_waited_out_longer_each_time() -> None
 
 def test_it_says_until_when_it_waits_and_is_not_ended_meanwhile() -> None:
     shown = status(waiting(last_activity_at=ago(9000)), NOW)
-    assert (shown.headline, shown.detail) == ("Usage limit", "until Nov 16, 13:00 · goes on by itself then")
+    assert (shown.headline, shown.detail) == ("Usage limit", "until Nov 16, 13:00 · the hub goes on then")
     assert (shown.rank, shown.section) == (WAITS.rank, WAITS.section)
     assert not reap_due(waiting(), 9000, 1800)
     assert reap_due(waiting(when_limit=STOP), 9000, 1800)
     unknown = status(waiting(report=limit(None)), NOW).detail
-    assert unknown == "until 13:00 · when it ends is not known, so it does not go on by itself"
+    assert unknown == "until 13:00 · when it ends is not known, so the hub does not go on"
     assert status(waiting(when_limit=STOP), NOW).detail == "until 13:00"
-    assert status(waiting(gone_on_from=NOW), NOW).detail == "until 13:00 · has gone on by itself"
+    assert status(waiting(gone_on_from=NOW), NOW).detail == "until 13:00 · was told to go on"
+
+
+def test_one_that_should_have_gone_on_some_minutes_ago_needs_somebody() -> None:
+    soon, late = (status(waiting(), later(HOUR_S + LATE_AFTER_S * part)) for part in (0.9, 1.1))
+    assert (soon.detail, soon.rank) == ("until Nov 16, 13:00 · the hub goes on then", WAITS.rank)
+    assert late.detail == "until Nov 16, 13:00 · has not gone on yet; only a running hub does that"
+    assert (late.rank, late.section) == (TROUBLE.rank, TROUBLE.section)

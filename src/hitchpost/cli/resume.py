@@ -61,7 +61,7 @@ def command(session: str, agent: str, when_limit: str | None, as_json: bool) -> 
         return
     how = {"agent": agent, "when_limit": when_limit or ""}
     begun = resume(home, found, config.load(), actor="cli", caller=os.environ, size=terminal_size(), **how)
-    for note in (*begun.notes, *(watched_by_nobody(home) if when_limit == WAIT else ())):
+    for note in (*begun.notes, *watched_by_nobody(home, begun.seen, when_limit)):
         say(note)
     if as_json:
         print_json({**session_json(begun.seen), "resumed_conversation": begun.resumed})
@@ -73,10 +73,11 @@ def command(session: str, agent: str, when_limit: str | None, as_json: bool) -> 
 
 def _change(home: str, session: str, when_limit: str, *, as_json: bool) -> None:
     record = edit(home, session, actor="cli", when_limit=when_limit)
-    for note in watched_by_nobody(home) if when_limit == WAIT else ():
+    seen = observe(home, session)
+    for note in watched_by_nobody(home, seen, when_limit):
         say(note)
     if as_json:
-        print_json({**session_json(observe(home, session)), "resumed_conversation": False})
+        print_json({**session_json(seen), "resumed_conversation": False})
     else:
         what = "waits for its end and goes on" if when_limit == WAIT else "stops"
         click.echo(f"{visible(record.name)}: it runs, and {what} at a usage limit from now on")

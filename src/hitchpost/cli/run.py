@@ -185,8 +185,7 @@ def run(options: RunOptions) -> int:
             from hitchpost.ops.views.observe import observe
 
             seen, notes = observe(home, session), [str(error)]  # what became of it is what is waited for
-    if options.when_limit == WAIT:
-        notes = [*notes, *watched_by_nobody(home)]
+    notes = [*notes, *watched_by_nobody(home, seen, options.when_limit)]
     if options.wait:
         from hitchpost.cli.outcome import told
 
@@ -204,11 +203,16 @@ def run(options: RunOptions) -> int:
         return attach_to(home, session, emulators)
 
 
-def watched_by_nobody(home: str) -> list[str]:
-    """What a person should know who wants a session to wait for the end of a limit."""
+def watched_by_nobody(home: str, seen: Observation, when_limit: str | None) -> list[str]:
+    """What a person should know whose agent waits for the end of a limit, as they have just said or as it was set."""
+    if seen.record.when_limit != WAIT:
+        return []
     from hitchpost.hub.client import is_up
+    from hitchpost.ops.views.outcome import has_turns
 
-    return [] if is_up(home) else ["no hub is running, and only a hub goes on at the end of a usage limit: hitch up"]
+    if is_up(home) or not (when_limit or has_turns(seen)):
+        return []
+    return ["no hub is running, and only a hub goes on at the end of a usage limit: hitch up"]
 
 
 def _refuse_contradictions(options: RunOptions) -> None:

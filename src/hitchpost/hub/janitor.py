@@ -21,7 +21,7 @@ from hitchpost.hub.session import HubSession
 from hitchpost.hub.tasks import Tasks
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Facts
-from hitchpost.model.limits import Wait, due
+from hitchpost.model.limits import NOT_YET, Wait, due, went_on
 from hitchpost.model.policy import ON_FAILURE, Retention, delete_at, reap_due
 from hitchpost.model.record import ACTIVE, RECORD_TRANSITIONS, SUSPENDED
 from hitchpost.ops.sessions.retention import prune_when_sure
@@ -130,6 +130,8 @@ class Janitor:
     async def _go_on(self, session_id: str) -> None:
         try:
             if await self.hub.go_on(session_id, actor=ACTOR):
+                wait = self._waits.get(session_id, NOT_YET)
+                self._waits[session_id] = went_on(wait, self.clocks.boot_s())
                 log.info("went on after a usage limit", session_id=session_id)
         except FAILURES as error:
             log.warning("not gone on", session_id=session_id, error=str(error))

@@ -117,7 +117,7 @@ class Facts:
     snoozed_until: datetime | None = None
     when_limit: str = "stop"
     gone_on_from: datetime | None = None
-    """When the usage limit was told from which it has gone on by itself."""
+    """When the usage limit was told after which the agent was told to go on."""
     has_work: bool = False
     """It works in a repository, so that there may be changes to look at."""
     has_workspace: bool = False

@@ -158,7 +158,7 @@ def told(line: dict[str, object]) -> tuple[str, str] | None:
 
 def headline(facts: Facts, word: str, wants: str, why: str, since: datetime | None, now: datetime) -> Headline:
     """For a session whose status is ``word``, ``since`` then."""
-    found = _running(facts, wants, since) if word == run.RUNNING else _other(facts, word, why, since)
+    found = _running(facts, wants, since, now) if word == run.RUNNING else _other(facts, word, why, since)
     if found.look.rank <= NEWS and facts.snoozed_until is not None and facts.snoozed_until > now:
         return replace(
             found, words="Snoozed", detail=" · ".join(filter(None, (found.words, found.detail))), look=SNOOZED
@@ -178,7 +178,7 @@ def _other(facts: Facts, word: str, why: str, since: datetime | None) -> Headlin
     return Headline(OF_STATUS.get(word, word.capitalize()), why or facts.doubt, since, look)
 
 
-def _running(facts: Facts, wants: str, since: datetime | None) -> Headline:
+def _running(facts: Facts, wants: str, since: datetime | None, now: datetime) -> Headline:
     if (still := _stood_still(facts)) is not None:
         return Headline(*still, since, DOUBT)
     report = facts.report
@@ -189,9 +189,9 @@ def _running(facts: Facts, wants: str, since: datetime | None) -> Headline:
     words, look = _reported(report.state, report.kind or "")
     if look is DONE_WELL and _seen(facts, report.at):
         look = replace(RESTS, glyph=DONE_WELL.glyph, colour="grey")
-    if limits.goes_on_at(facts) is not None:
+    if limits.goes_on_at(facts) is not None and not limits.is_late(facts, now):
         look = WAITS
-    return Headline(words, _detail(report, facts), report.at, look)
+    return Headline(words, _detail(report, facts, now), report.at, look)
 
 
 def _reported(state: str, kind: str) -> tuple[str, Look]:
@@ -228,22 +228,23 @@ def no_prompt(facts: Facts) -> str | None:
     return None if report is None else refusal({"state": report.state, "kind": report.kind})
 
 
-def _detail(report: Report, facts: Facts) -> str:
+def _detail(report: Report, facts: Facts, now: datetime) -> str:
     message = " ".join((report.message or "").split())
     tasks = f"{report.background} in the background" if report.background else ""
-    return _joined(message, *_of_limit(report, facts), tasks, _size(facts) if report.state == DONE else "")
+    return _joined(message, *_of_limit(report, facts, now), tasks, _size(facts) if report.state == DONE else "")
 
 
-def _of_limit(report: Report, facts: Facts) -> tuple[str, ...]:
-    """Until when, and whether it goes on by itself then."""
+def _of_limit(report: Report, facts: Facts, now: datetime) -> tuple[str, ...]:
+    """Until when, and whether the hub goes on then. Whether one is running is not known here."""
     until = f"until {report.until}" if report.until else ""
     if facts.when_limit != limits.WAIT or not limits.at_limit(facts):
         return (until,)
     if report.ends_at is None:
-        return until, "when it ends is not known, so it does not go on by itself"
+        return until, "when it ends is not known, so the hub does not go on"
     if limits.goes_on_at(facts) is None:
-        return until, "has gone on by itself"
-    return f"until {report.ends_at:%b %d, %H:%M}", "goes on by itself then"
+        return until, "was told to go on"
+    late = "has not gone on yet; only a running hub does that" if limits.is_late(facts, now) else ""
+    return f"until {report.ends_at:%b %d, %H:%M}", late or "the hub goes on then"
 
 
 def _size(facts: Facts) -> str:

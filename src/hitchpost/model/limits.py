@@ -1,10 +1,10 @@
-"""Usage limits: whether a session goes on by itself when one has ended, and when that is due. Decisions only."""
+"""Usage limits: whether the hub lets a session go on when one has ended, and when that is due. Decisions only."""
 
 from __future__ import annotations
 
 from hitchpost.model import record, run
 from hitchpost.model.attention import ERROR, LIMIT
-from hitchpost.values import value
+from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 STOP, WAIT = "stop", "wait"
 WHEN_LIMIT = (STOP, WAIT)
 AGAIN_S = 120.0
-"""One that should have gone on and is still there where it was is tried again after this time."""
+"""One that should have gone on and is still where it was is tried again after this time, twice as long each time."""
+LATE_AFTER_S = 300.0
+"""One that has not gone on so long after the end of its limit needs somebody: perhaps no hub is running."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S, FORGOTTEN_AFTER_S = 60.0, 3600.0, 6 * 3600.0
-"""Limits that follow each other are waited out at least so long, twice as long each time."""
+"""Limits that follow each other are waited out at least so long, twice as long each time. The longest is for both."""
 
 
 def at_limit(facts: Facts) -> bool:
@@ -29,22 +31,30 @@ def at_limit(facts: Facts) -> bool:
 
 
 def goes_on_at(facts: Facts) -> datetime | None:
-    """When the session goes on by itself; None when nothing makes it go on."""
+    """When a hub that is running lets the session go on; None when it does not."""
     report = facts.report
     if report is None or facts.when_limit != WAIT or not at_limit(facts) or facts.gone_on_from == report.at:
         return None
     return report.ends_at
 
 
+def is_late(facts: Facts, now: datetime) -> bool:
+    """Whether the session should have gone on some minutes ago, and has not."""
+    ends_at = goes_on_at(facts)
+    return ends_at is not None and (now - ends_at).total_seconds() > LATE_AFTER_S
+
+
 @value
 class Wait:
     """A session that waits for the end of a limit, or has. ``limit`` is its run and when the limit was told.
 
-    ``due_s`` and ``gone_on_s``, when it has gone on, are seconds of a clock that nobody can turn.
+    ``due_s`` and ``gone_on_s``, when it has gone on, are seconds of a clock that nobody can turn. ``tries`` counts how
+    often it should have gone on from this limit.
     """
 
     limit: tuple[int, datetime] | None = None
     due_s: float = 0.0
+    tries: int = 0
     gone_on_s: tuple[float, ...] = ()
 
 
@@ -54,33 +64,39 @@ NOT_YET = Wait()
 def due(
     waits: Mapping[str, Wait], sessions: Mapping[str, Facts], now: datetime, at_s: float
 ) -> tuple[dict[str, Wait], list[str]]:
-    """Another look at all sessions that run: who waits, and who goes on now.
+    """Another look at all sessions that run: who waits, and who goes on now. ``went_on`` is for who has.
 
     The calendar says how long a limit lasts when it is first seen; from then on only the clock of the boot counts.
     """
     found: dict[str, Wait] = {}
     going = []
     for session, facts in sessions.items():
-        before = waits.get(session, NOT_YET)
-        gone_on_s = tuple(then_s for then_s in before.gone_on_s if at_s - then_s < FORGOTTEN_AFTER_S)
+        wait = waits.get(session, NOT_YET)
+        gone_on_s = tuple(then_s for then_s in wait.gone_on_s if at_s - then_s < FORGOTTEN_AFTER_S)
+        wait = replace(wait, gone_on_s=gone_on_s)
         ends_at, report = goes_on_at(facts), facts.report
-        if ends_at is None or report is None:
-            if gone_on_s:
-                found[session] = Wait(gone_on_s=gone_on_s)
-            continue
-        limit, due_s = (facts.run, report.at), before.due_s
-        if limit != before.limit:
-            due_s = max(at_s + (ends_at - now).total_seconds(), _rested_s(gone_on_s))
-        if due_s <= at_s:
-            going.append(session)
-            due_s, gone_on_s = at_s + AGAIN_S, (*gone_on_s, at_s)
-        found[session] = Wait(limit, due_s, gone_on_s)
+        if ends_at is not None and report is not None:
+            limit = (facts.run, report.at)
+            if limit != wait.limit:
+                wait = Wait(limit, at_s + (ends_at - now).total_seconds(), 0, gone_on_s)
+            if max(wait.due_s, _rested_s(gone_on_s)) <= at_s:
+                going.append(session)
+                wait = replace(wait, due_s=at_s + _grown_s(AGAIN_S, wait.tries), tries=wait.tries + 1)
+        if wait != NOT_YET:
+            found[session] = wait
     return found, going
+
+
+def went_on(wait: Wait, at_s: float) -> Wait:
+    """The agent was told to go on."""
+    return replace(wait, gone_on_s=(*wait.gone_on_s, at_s))
 
 
 def _rested_s(gone_on_s: tuple[float, ...]) -> float:
     """When the next may be, after so many of late."""
-    if not gone_on_s:
-        return 0.0
-    pause_s: float = FIRST_PAUSE_S * 2 ** min(len(gone_on_s) - 1, 16)
-    return gone_on_s[-1] + min(pause_s, LONGEST_PAUSE_S)
+    return gone_on_s[-1] + _grown_s(FIRST_PAUSE_S, len(gone_on_s) - 1) if gone_on_s else 0.0
+
+
+def _grown_s(first_s: float, times: int) -> float:
+    pause_s: float = first_s * 2 ** min(times, 16)
+    return min(pause_s, LONGEST_PAUSE_S)

@@ -68,7 +68,7 @@ class Record:
     when_limit: str = "stop"
     """What happens at a usage limit: nothing, or (``wait``) the hub goes on when it has ended."""
     gone_on_from: str = ""
-    """When the usage limit was told that the hub has gone on from: it does so once for each."""
+    """When the usage limit was told after which the hub told the agent to go on: it does so once for each."""
     pinned: bool = False
     """A person wants it at the top of its list."""
     snoozed_until: str = ""

@@ -9,10 +9,12 @@ from hitchpost.errors import MALFORMED
 
 _WHEN = re.compile(
     r"\b(?:try again|retry|resets?|renews?|available(?: again)?) (?:at|in|on|after) "
-    r"(?P<when>[^.,;()]*(?:\.\d[^.,;()]*)*)",
+    r"(?P<when>[^.,;()]*(?:\.\d[^.,;()]*)*(?-i:\((?:[A-Z]{2,5}|[A-Z]\w*/[\w/+-]+)\))?)",
     re.IGNORECASE,
 )
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\b", re.IGNORECASE)
+_SPAN = re.compile(
+    r"(\d+(?:\.\d+)?)\s*(days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])", re.IGNORECASE
+)
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _CLOCK = re.compile(
     r"(?:(?P<month>[a-z]{3})[a-z]* (?P<day>\d{1,2})(?:st|nd|rd|th)?,?(?: (?P<year>\d{4}),?)? (?:at )?)?"
@@ -20,6 +22,7 @@ _CLOCK = re.compile(
     re.IGNORECASE,
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+A_MINUTE = timedelta(minutes=1)
 JUST_OVER = timedelta(minutes=10)
 """A time of day that has passed by so little is the one that is meant, and not tomorrow's."""
 
@@ -64,12 +67,11 @@ def _on_clock(clock: re.Match[str], told_at: datetime) -> datetime | None:
         from zoneinfo import ZoneInfo  # few say it
 
         there = told_at.astimezone(ZoneInfo(clock["zone"]))
-    found = there.replace(hour=hour, minute=minute, second=0, microsecond=0) + timedelta(minutes=1)
+    earliest = there - JUST_OVER
+    begins = earliest.replace(hour=hour, minute=minute, second=0, microsecond=0)
     if clock["month"] is not None:
         month = _MONTHS.index(clock["month"].lower()) + 1
-        found = found.replace(month=month, day=int(clock["day"]), year=int(clock["year"] or there.year))
-        if clock["year"] is None and found < there - JUST_OVER:
-            found = found.replace(year=there.year + 1)
-    elif found < there - JUST_OVER:
-        found += timedelta(days=1)
-    return found.astimezone(told_at.tzinfo)
+        begins = begins.replace(month=month, day=int(clock["day"]), year=int(clock["year"] or earliest.year))
+    if clock["year"] is None and begins + A_MINUTE < earliest:
+        begins = begins + timedelta(days=1) if clock["month"] is None else begins.replace(year=begins.year + 1)
+    return (begins + A_MINUTE).astimezone(told_at.tzinfo)

@@ -37,6 +37,7 @@ UNTIL: dict[str, tuple[str, ...]] = {
 ENDED_TOO = (YOUR_TURN, EXIT)
 """What the end of the run satisfies."""
 
+NOT_IDLE = "was not idle again"
 RETRY_S = 0.01
 A_LITTLE_MORE_S = 0.002
 
@@ -64,10 +65,12 @@ def wait_for_any(
     return _wait(home, sessions, UNTIL[until], what, timeout_s)
 
 
-def wait_for_turn(home: str, seen: Observation, since: datetime, *, timeout_s: float | None = None) -> Observation:
+def wait_for_turn(
+    home: str, seen: Observation, since: datetime, *, timeout_s: float | None = None, silence: bool = True
+) -> Observation:
     """Wait until the agent has dealt with what it was told at ``since``, or has ended. What it reported before does not
-    count. Raises ``TimedOut``."""
-    return _wait(home, (seen,), TURN_OVER, "was not idle again", timeout_s, since)
+    count; nor, without ``silence``, that it says nothing. Raises ``TimedOut``."""
+    return _wait(home, (seen,), TURN_OVER, NOT_IDLE, timeout_s, since, silence=silence)
 
 
 def has_ended(seen: Observation) -> bool:
@@ -98,13 +101,15 @@ def _wait(
     what: str,
     timeout_s: float | None,
     since: datetime | None = None,
+    *,
+    silence: bool = True,
 ) -> Observation:
     """The first session that is what was wanted, or whose run is over."""
     for seen in sessions:
         if seen.facts.state == runs.CREATED:
             raise Refused(f"{seen.record.name} has not been started", way_on(seen))
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    followed = [_Followed(home, seen, wanted, since) for seen in sessions]
+    followed = [_Followed(home, seen, wanted, since, silence) for seen in sessions]
     try:
         while True:
             for one in followed:
@@ -125,11 +130,13 @@ def _wait(
 class _Followed:
     """One session that is waited for. ``pause_s``: after so long it is to be looked at, though nobody says anything."""
 
-    def __init__(self, home: str, seen: Observation, wanted: tuple[str, ...], since: datetime | None) -> None:
+    def __init__(
+        self, home: str, seen: Observation, wanted: tuple[str, ...], since: datetime | None, silence: bool
+    ) -> None:
         self.seen = seen
         self.link: Link | None = None
         self.pause_s: float | None = None
-        self._home, self._wanted, self._since = home, wanted, since
+        self._home, self._wanted, self._since, self._silence = home, wanted, since, silence
 
     def look(self) -> bool:
         """Whether it is what was wanted, or over."""
@@ -141,6 +148,8 @@ class _Followed:
         self.seen = _same_run(self._home, self.seen)
         now = datetime.now(UTC)
         facts = _known_since(self.seen.facts, self._since)
+        if facts.report is None and not self._silence:
+            return _is_over(self.seen, self._wanted)
         self.pause_s = _until_quiet_s(facts, now) if IDLE in self._wanted else None
         return _is_over(self.seen, self._wanted) or attention(facts, now) in self._wanted
 
