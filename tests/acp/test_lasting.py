@@ -207,10 +207,8 @@ def test_who_waits_out_a_limit_is_not_told_what_no_hub_does(ground: Ground, monk
     answers = iter((True, True, False))
     found = wait_for_outcome(home, seen, since, timeout_s=30.0, hub_is_up=lambda: next(answers), hub_every_s=0.01)
     assert (found.word, list(answers)) == ("limit", [])
-    asked: list[float] = []
     with pytest.raises(TimedOut, match=r"after 0\.2 s"):
-        wait_for_outcome(home, seen, since, timeout_s=0.2, hub_is_up=lambda: not asked.append(0), hub_every_s=0.1)
-    assert len(asked) <= 3
+        wait_for_outcome(home, seen, since, timeout_s=0.2, hub_is_up=lambda: True, hub_every_s=0.1)
 
     # an agent that was told to go on, and does not
     stored = Session(seen.folder, actor="hub")

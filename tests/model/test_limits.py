@@ -1,4 +1,4 @@
-"""Usage limits: who goes on by itself, when, and how often."""
+"""Usage limits: who goes on, when, and how often."""
 
 from __future__ import annotations
 
