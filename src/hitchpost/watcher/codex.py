@@ -37,6 +37,7 @@ class Codex(Adapter):
         self._server: AppServer | None = None
         self._thread: words.Thread | None = None
         self._others: set[str] = set()
+        self._outcomes = 0
         self._asked: dict[str, words.Asked] = {}
         self._changes: dict[str, list[str]] = {}
         self._counting = Counting(watching.usage)
@@ -146,7 +147,8 @@ class Codex(Adapter):
 
     def _on_started(self, thread: Any) -> None:
         if isinstance(thread, dict) and words.is_shown(thread):
-            self._enter(thread)
+            if self._thread is None or self._thread.id != thread.get("id"):  # else it is older news than what is known
+                self._enter(thread)
         elif isinstance(thread, dict):
             self._others.add(str(thread.get("id")))
 
@@ -294,6 +296,7 @@ class Codex(Adapter):
         if thread is None:
             return
         thread.busy, thread.heard = False, True
+        self._outcomes += 1
         self.watching.start(self._counting.count(thread.id, thread.model))
         self._asked.clear()
         self._changes.clear()
@@ -375,9 +378,11 @@ class Codex(Adapter):
         server, thread, offset = self._server, self._thread, self.watching.end
         if server is None or thread is None:
             return {"ok": False, "why": "Codex has just ended, or has no conversation yet"}
+        outcomes = self._outcomes
         started = await server.ask("turn/start", threadId=thread.id, input=words.input_of(text))
-        if not thread.busy:
+        if thread is self._thread and not thread.busy and self._outcomes == outcomes:
             self.watching.delivered()
+            self._on_busy([])  # so that no older word of its screen counts until the server says more
         turn = started.get("turn")
         number = turn.get("id") if isinstance(turn, dict) else ""
         return {"ok": True, "offset": offset, "proof": f"turn/start: {number}"}
