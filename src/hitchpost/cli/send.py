@@ -33,7 +33,7 @@ class Send(click.Command):
 @click.argument("text")
 @click.option("--no-enter", is_flag=True, help="Do not press Enter.")
 @click.option("--force", is_flag=True, help="Type whatever the agent shows. It may answer a permission or a dialog.")
-@click.option("--resume", "resumes", is_flag=True, help="Resume a session that has ended or is suspended first.")
+@click.option("--resume", "resumes", is_flag=True, help="First resume a session that has ended or is suspended.")
 @click.option("--wait", "until_done", is_flag=True, help="Wait until the agent is idle, needs something, or has ended.")
 @click.option("--timeout", "timeout_s", type=SECONDS, metavar="SECONDS", help="With --wait: give up after this time.")
 @json_option
