@@ -1,11 +1,13 @@
 """A chat over ACP: from Enter in the page to the agent's first words in it, and what a session costs while idle.
 
-The anchor is the same agent alone: on pipes, in the same run, in turns with ours.
+The anchor is the same agent alone: on pipes, in the same run, in turns with ours. What an idle session costs is also
+measured beside real adapters, as far as ``script/agents`` has installed them, against a scripted model.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -14,12 +16,15 @@ from typing import Any
 
 from bench.agents import watcher
 from bench.hub import hub
+from bench.idle import SETTLE_S
 from bench.memory import pss_kb
 from bench.page import SIZE, chromium
 from bench.stage import Session, Stage, end_children, percentile, wait_until
 from bench.table import Row, at_most_more
+from hitchpost.agents import catalog
 from hitchpost.hub import client as hub_client
 from hitchpost.ops.sessions.create import create
+from hitchpost.ops.sessions.prompt import prompt
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.store import runfiles
 from hitchpost.system import process
@@ -35,6 +40,7 @@ shows_prompt = true
 version = 1
 """
 MORE_MS = 30.0
+REAL = ("opencode-acp", "claude-acp")
 PROMPT = "hello"
 
 # From Enter until the first words of the answer are in the page, and until after the frame that shows them.
@@ -68,7 +74,8 @@ def measure(*, quick: bool) -> list[Row]:
         argv = [sys.executable, str(AGENT), str(remembered)]
         Path(stage.folder, "agents").mkdir()
         Path(stage.folder, "agents", "bench-acp.toml").write_text(FILE.format(argv=json.dumps(argv)))
-        return latency(stage, argv, count) + memory(stage, argv, idle)
+        rows = latency(stage, argv, count) + memory(stage, argv, idle)
+    return rows + [row for name in REAL for row in beside_real(name, 1 if quick else 3, quick=quick)]
 
 
 def latency(stage: Stage, argv: list[str], count: int) -> list[Row]:
@@ -106,10 +113,7 @@ def memory(stage: Stage, argv: list[str], count: int) -> list[Row]:
     agents_kb = sum(pss_kb(adapter.child.pid) for adapter in alone) / count
     ours = {"keeper": 0, "watcher": 0, "client": 0}
     for session in sessions:
-        wait_until(lambda session=session: watcher(session) > 0, "a watcher")  # type: ignore[misc]
-        keeper, watching = session.keeper(), watcher(session)
-        (client,) = (pid for pid in process.children(keeper) if pid != watching)
-        for name, pid in (("keeper", keeper), ("watcher", watching), ("client", client)):
+        for name, pid in parts(session).items():
             ours[name] += pss_kb(pid)
     for adapter in alone:
         adapter.end()
@@ -122,10 +126,57 @@ def memory(stage: Stage, argv: list[str], count: int) -> list[Row]:
     ]
 
 
-def begun(stage: Stage) -> Session:
-    session = Session(
-        stage, create(stage.home, SessionSpec(stage.work, agent="bench-acp"), stage.settings, actor="test").id
-    )
+def beside_real(name: str, count: int, *, quick: bool) -> list[Row]:
+    """What is ours of sessions that have had a turn and are idle, beside all that belongs to their adapters."""
+    from script.agents import INSTALLABLE
+    from tests.agents import homes
+    from tests.agents.modelserver import ModelServer
+
+    program = (INSTALLABLE.get(name) or INSTALLABLE[name.removesuffix("-acp")]).path
+    if not program.exists():
+        print(f"bench: {name} is left out: it is not installed; script/agents installs it", file=sys.stderr)
+        return []
+    ours_kb = theirs_kb = 0
+    with ModelServer() as model, Stage(quick=quick) as stage:
+        made = [homes.make(name, program, Path(stage.folder, f"{name}-{number}"), model) for number in range(count)]
+        for home in made:
+            os.environ.update(home.env)  # the stage puts it back
+            session = begun(stage, name, str(home.place))
+            sent = prompt(stage.home, session.id, "[[say hello]]", actor="test", caller=os.environ)
+            assert sent.receipt.proof == "session/prompt"
+            wait_until(lambda session=session: is_in_state(session, "done"), "the end of the turn")  # type: ignore[misc]
+            time.sleep(SETTLE_S)
+            found = parts(session)
+            ours_kb += sum(map(pss_kb, found.values()))
+            theirs_kb += sum(map(kb_of_living, below(found["client"])))
+    what = f"memory of an idle session of {catalog.title(name)} without its adapter, PSS"
+    figures = (ours_kb / count / 1024, "MB", theirs_kb / count / 1024)
+    return [Row(what, f"mean of {count}, after a turn", *figures, "its adapter and what that has started")]
+
+
+def parts(session: Session) -> dict[str, int]:
+    """The processes of ours."""
+    wait_until(lambda: watcher(session) > 0, "a watcher")
+    keeper, watching = session.keeper(), watcher(session)
+    (client,) = (pid for pid in process.children(keeper) if pid != watching)
+    return {"keeper": keeper, "watcher": watching, "client": client}
+
+
+def below(pid: int) -> list[int]:
+    return [found for child in process.children(pid) for found in (child, *below(child))]
+
+
+def kb_of_living(pid: int) -> int:
+    """Agents look around with small programs even while they are idle: one may have ended since it was listed."""
+    try:
+        return pss_kb(pid)
+    except ProcessLookupError:
+        return 0
+
+
+def begun(stage: Stage, agent: str = "bench-acp", folder: str = "") -> Session:
+    spec = SessionSpec(folder or stage.work, agent=agent)
+    session = Session(stage, create(stage.home, spec, stage.settings, actor="test").id)
     session.start()
     wait_until(lambda: is_in_state(session, "idle"), "its prompt")
     return session

@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
+ALL = ("docker", "fleet", "mcp", "tui", "dev")
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)")
 
 
@@ -45,7 +46,7 @@ def main() -> None:
     extras = project["optional-dependencies"]
     needs = {
         "base.txt": [*project["dependencies"], *extras["mcp"], *extras["tui"]],
-        "dev.txt": [*project["dependencies"], *extras["docker"], *extras["mcp"], *extras["tui"], *extras["dev"]],
+        "dev.txt": [*project["dependencies"], *(each for name in ALL for each in extras[name])],
     }
     locks = {name: locked(ROOT / "requirements" / name) for name in needs}
     locked(ROOT / "requirements/pip.txt")

@@ -25,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tests.boxes import Boxed
     from tests.hubs import HubProcess
+    from tests.kube.cluster import Cluster
+    from tests.postgres import Server
 
 # A shell that runs this in the background lets it ignore Ctrl-C, nohup lets it ignore a hang-up, and every program that
 # a test starts would, too.
@@ -42,6 +44,7 @@ hypothesis.settings.load_profile("hitchpost")
 
 # A file is one worker's work. The longest come first, so that no worker begins with one when others are done.
 LONGEST = (
+    "kube/",
     "agents/",
     "browser/test_answers.py",
     "runtimes/test_docker_engines.py",
@@ -82,9 +85,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("numprocesses", None):  # no worker has it
+        from tests.runs import name_run
         from tests.warm import share
 
         share()
+        name_run()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -205,3 +210,49 @@ def boxed(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Boxed]:
     yield Boxed(replace(ground, hitch=Inline()), engine)
     for container in engine.containers():
         engine.docker("rm", "-f", "-v", container)
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    """The address of a fresh PostgreSQL database. Its server is everybody's: see ``postgres`` for one to be stopped."""
+    from tests.postgres import the_server
+
+    server = the_server()
+    with server.fresh() as name:
+        yield server.address(name)
+
+
+@pytest.fixture
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server of the test's own."""
+    from tests.postgres import own_server
+
+    with own_server() as server:
+        yield server
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """The Kubernetes cluster of this run, for a test that leaves its machines and daemons alone."""
+    from tests.kube.fixtures import used
+
+    with used() as shared:
+        yield shared
+
+
+@pytest.fixture
+def whole_cluster() -> Iterator[Cluster]:
+    """The same, for a test that cuts, kills or taints: nobody else uses it, and it is mended afterwards."""
+    from tests.kube.fixtures import used
+
+    with used(alone=True) as shared:
+        yield shared
+
+
+@pytest.fixture
+def cluster_database() -> Iterator[str]:
+    """The address of a fresh PostgreSQL database that pods can reach, too."""
+    from tests.kube.fixtures import fresh_database
+
+    with fresh_database() as address:
+        yield address

@@ -209,6 +209,18 @@ def alive(pid: int) -> bool:
     return process is not None and not process.is_zombie
 
 
+def waiting_for(folder: Path, starter: int = 0) -> list[int]:
+    """The keepers that wait for the run in ``folder``, or have it. What detaches one is its starter's own child."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"HITCHPOST_KEEPER={folder}".encode() in environment.read_bytes().split(b"\0"):
+                found.append(int(environment.parent.name))
+        except OSError:
+            continue
+    return [pid for pid in found if (seen := Process.read(pid)) is not None and seen.parent != (starter or os.getpid())]
+
+
 def descendants(pid: int) -> Iterator[Process]:
     everyone = list(Process.all())
     todo = [pid]

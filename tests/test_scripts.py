@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ from tests.ground import Ground
 
 SCRIPTS = Path(__file__).parents[1] / "script"
 WITHOUT_ARGUMENTS = ("audit", "lint", "pictures", "release", "up")
-OTHERS = ("agents", "bench", "faults", "lock", "setup", "test", "ui")
+OTHERS = ("agents", "bench", "faults", "kube", "lock", "setup", "test", "ui")
 
 
 @pytest.fixture
@@ -35,13 +36,44 @@ def test_a_script_that_is_asked_for_help_prints_it_and_does_nothing(scripts: Pat
     assert [path.name for path in scripts.parent.iterdir()] == ["script"]
 
 
-@pytest.mark.parametrize("name", [*WITHOUT_ARGUMENTS, "setup", "ui"])
+@pytest.mark.parametrize("name", [*WITHOUT_ARGUMENTS, "kube", "setup", "ui"])
 def test_an_argument_that_a_script_does_not_know_is_refused(scripts: Path, name: str) -> None:
     answer = call(scripts / name, "--nonsense")
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.startswith(f"script/{name}: expected ")
     assert "'--nonsense'" in answer.stderr
     assert [path.name for path in scripts.parent.iterdir()] == ["script"]
+
+
+def test_kubernetes_is_there_only_when_it_is_whole(scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(scripts.parent))
+    answer = call(scripts / "kube", "--check")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    place = Path(subprocess.run([scripts / "kube", "--where"], text=True, capture_output=True).stdout.strip())
+    assert place.parent == scripts.parent / "hitchpost"
+    place.with_name(f"{place.name}.building").mkdir(parents=True)  # what an interrupted build leaves
+    assert call(scripts / "kube", "--check").returncode == 1
+    place.mkdir()
+    for words in ((), ("--check",)):
+        answer = call(scripts / "kube", *words)
+        assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"{place}\n", "")
+
+
+def test_who_calls_while_another_builds_kubernetes_waits_for_it(scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if subprocess.run(["sh", "-c", "dpkg --print-architecture"], capture_output=True).stdout != b"amd64\n":
+        pytest.skip("Kubernetes is built on Debian for amd64 only")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(scripts.parent))
+    place = Path(call(scripts / "kube", "--where").stdout.strip())
+    place.parent.mkdir()
+    with open(f"{place}.lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with subprocess.Popen([scripts / "kube"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waits:
+            assert waits.stdout is not None
+            assert waits.stderr is not None
+            assert "waiting" in waits.stderr.readline()
+            place.mkdir()
+            fcntl.flock(held, fcntl.LOCK_UN)
+            assert (waits.wait(60), waits.stdout.read()) == (0, f"{place}\n")
 
 
 def test_what_up_says_to_type_next_works(ground: Ground, scripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,10 +46,12 @@ LATER = (
 PACKAGES = (
     "agents",
     "cli",
+    "fleet",
     "hub",
     "keeper",
     "model",
     "ops",
+    "pod",
     "runtimes",
     "store",
     "system",
@@ -280,6 +282,9 @@ def _import_all() -> dict[str, Any]:
     return {
         "hitchpost.hub": hub.main,
         "hitchpost": importlib.import_module("hitchpost.cli.main").main,
+        "hitchpost.pod": importlib.import_module("hitchpost.pod.first").main,
+        "tests.fleet.linker": importlib.import_module("tests.fleet.linker").main,
+        "tests.fleet.replica_process": lambda: importlib.import_module("tests.fleet.replica_process").main(),
         "tests.boxes": lambda: importlib.import_module("tests.boxes").main(),
     }
 

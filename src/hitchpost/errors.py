@@ -228,10 +228,16 @@ class StartFailed(HitchpostError):
 
 
 class EndedAtOnce(StartFailed):
-    """Raised when the agent was started and has ended with an error before it was ready."""
+    """Raised when the agent was started and has ended with an error before it was ready.
 
-    def __init__(self, name: str, word: str, why: str) -> None:
-        HitchpostError.__init__(self, f"{name} ended at once: {why}", f"hitch logs {word} shows what it printed")
+    One that was ``resumed`` may not have its conversation any more.
+    """
+
+    def __init__(self, name: str, word: str, why: str, *, resumed: bool = False) -> None:
+        hint = f"hitch logs {word} shows what it printed"
+        if resumed:
+            hint += f"; hitch restart {word} begins another conversation"
+        HitchpostError.__init__(self, f"{name} ended at once: {why}", hint)
         self.why = why
 
 
@@ -292,3 +298,17 @@ class RuntimeMissing(HitchpostError):
     http_status = 422
     code = "runtime_missing"
     field = "runtime"
+
+
+class DatabaseAway(HitchpostError):
+    """Raised when the fleet's PostgreSQL does not answer, or takes nothing. What was asked may be done or not."""
+
+    http_status = 503
+    code = "database_away"
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(
+            f"the fleet's PostgreSQL at {where} cannot be used now: {why}",
+            "sessions go on, and what is shown may be old; try again when it is back",
+        )
+        self.where, self.why = where, why

@@ -6,6 +6,7 @@ import os
 
 from hitchpost.errors import MALFORMED, BadSettings, HitchpostError
 from hitchpost.store import files
+from hitchpost.store.home import settings_folder
 from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
@@ -60,6 +61,8 @@ class Settings:
     """Only what the file has: ``notify.options`` knows what holds otherwise."""
     mcp: Mapping[str, object] = NO_TABLE
     """The same; ``mcp.limits`` knows."""
+    fleet: Mapping[str, object] = NO_TABLE
+    """The same; ``fleet.profiles`` knows."""
 
 
 YEAR_S, MANY = 366 * 86400, 1 << 30
@@ -88,8 +91,7 @@ ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
 def config_path() -> str:
     if named := os.environ.get("HITCHPOST_CONFIG"):
         return named
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return os.path.join(base, "hitchpost", "config.toml")
+    return os.path.join(settings_folder(), "config.toml")
 
 
 def load(path: str | None = None) -> Settings:
@@ -310,6 +312,76 @@ MCP_CHECKS: dict[str, Check] = {
 """The same for the table ``mcp``."""
 
 
+def _quantity(value: object) -> object:
+    """As Kubernetes writes them; nothing that it rounds to zero."""
+    import re
+
+    text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
+    if not re.fullmatch(r"(?=.*[1-9])\d{1,15}(\.\d{1,3})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?", text, re.ASCII):
+        raise _Unexpected('an amount, such as "500m", "2" or "4Gi"')
+    return text
+
+
+def _texts(value: object) -> object:
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+        raise _Unexpected("a table of texts")
+    return value
+
+
+def _tolerations(value: object) -> object:
+    known = ("key", "operator", "value", "effect", "tolerationSeconds")
+    if not isinstance(value, list) or not all(isinstance(item, dict) and item.keys() <= set(known) for item in value):
+        raise _Unexpected(f"a list of tables with {', '.join(known)}")
+    return tuple(value)
+
+
+def _any_table(value: object) -> object:
+    if not isinstance(value, dict):
+        raise _Unexpected("a table")
+    return value
+
+
+PROFILE_CHECKS: dict[str, Check] = {
+    "cpu": _quantity,
+    "cpu_limit": _quantity,
+    "memory": _quantity,
+    "storage": _quantity,
+    "storage_class": _text,
+    "image": _text,
+    "node_selector": _texts,
+    "tolerations": _tolerations,
+    "patch": _any_table,
+}
+"""The same for each table of ``fleet.profiles``."""
+
+
+def _profiles(value: object) -> object:
+    if not isinstance(value, dict):
+        raise _Unexpected("a table of profiles")
+    found = {}
+    for name, item in value.items():
+        try:
+            found[name] = _table(item, PROFILE_CHECKS)
+        except _Unexpected as expected:
+            inside = f"{name}.{expected.item}" if expected.item else name
+            raise _Unexpected(str(expected), inside, expected.value if expected.item else item) from None
+    return found
+
+
+FLEET_CHECKS: dict[str, Check] = {
+    "namespace": _text,
+    "context": _text,
+    "image": _text,
+    "image_pull_secrets": _list_of("names of Secrets"),
+    "git_secret": _text,
+    "profile": _text,
+    "profiles": _profiles,
+    "start_minutes": _number((0.05, 1440)),
+    "unreachable_minutes": _number((0, 525600)),
+}
+"""The same for the table ``fleet``."""
+
+
 def _table(value: object, checks: Mapping[str, Check]) -> dict[str, object]:
     if not isinstance(value, dict):
         raise _Unexpected("a table")
@@ -320,7 +392,8 @@ def _table(value: object, checks: Mapping[str, Check]) -> dict[str, object]:
         try:
             table[key] = checks[key](item)
         except _Unexpected as expected:
-            raise _Unexpected(str(expected), key, item) from None
+            inside = f"{key}.{expected.item}" if expected.item else key
+            raise _Unexpected(str(expected), inside, expected.value if expected.item else item) from None
     return table
 
 
@@ -353,6 +426,7 @@ CHECKS: dict[str, Check] = {
     "public_urls": _list_of("URLs"),
     "notify": _notify,
     "mcp": lambda value: _table(value, MCP_CHECKS),
+    "fleet": lambda value: _table(value, FLEET_CHECKS),
 }
 """For every key of the file: what it has to be."""
 

@@ -34,6 +34,7 @@ KEEPER_LOCK, SOCKET, KEEPER_LOG, OUTPUT, TIMES = "keeper.lock", "ctl.sock", "kee
 TMUX_SOCKET, START_SOCKET = "tmux.sock", "start.sock"
 IN_PANE = "pane"
 BOX, INSIDE = "box.json", "inside"  # of a session: its container, and the folder that the container shares with us
+POD = "pod.json"  # of a session: its pod, as its cluster told last
 FROZEN = "frozen.json"  # of a session: somebody holds its container still, or was killed while it did
 SHARED = "/hitchpost/run"  # that folder, in the container
 PROGRAMS = "/hitchpost/bin"  # our own programs there

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from hitchpost.errors import KeeperSilent, Refused
+from hitchpost.model.headline import NOT_KNOWN
+from hitchpost.model.limits import TELLING_S
 from hitchpost.ops.sessions.go_on import go_on
+from hitchpost.ops.sessions.send import Unclear
 from hitchpost.ops.views import outcome
 from hitchpost.ops.views.find import find
 from hitchpost.ops.views.moments import utc_text
@@ -221,3 +224,48 @@ def test_who_waits_out_a_limit_is_not_told_what_no_hub_does(ground: Ground, monk
     ground.hitch("stop", "dev")
     assert "only a hub goes on" in ground.hitch("run", "scripted-acp", "--name", "two", "--json").err
     ground.hitch("stop", "two")
+
+
+def test_a_hub_that_is_killed_while_it_tells_an_agent_to_go_on_leaves_that_to_a_person(
+    ground: Ground, hub: HubProcess
+) -> None:
+    dev = begin(ground, "dev", "--when-limit", "wait")
+    ground.hitch("send", "dev", "limit in 3 seconds")
+    becomes(ground, dev, "error")
+    dev.kill_keeper(signal.SIGSTOP)
+    eventually(lambda: find(str(ground.home), "dev").record.gone_on_from, what="the hub to go on")
+    hub.kill()
+    dev.kill_keeper(signal.SIGCONT)
+    hub.start()
+    shown = ground.ps(dev)
+    assert (shown["section"], shown["detail"].endswith("is told to go on")) == ("quiet", True)
+
+    # when that has lasted for too long, somebody has to look; no hub tries again
+    seen = find(str(ground.home), "dev")
+    stored = Session(seen.folder, actor="test")
+    with stored.lock():
+        stored.save(replace(seen.record, gone_on_at=utc_text(datetime.now(UTC) - timedelta(seconds=TELLING_S))))
+    shown = eventually(lambda: found if (found := ground.ps(dev))["section"] == "needs-you" else None)
+    assert shown["detail"].endswith(NOT_KNOWN)
+    assert hub.ask("GET", "/api/sessions/dev")["detail"] == shown["detail"]
+    assert go_on(str(ground.home), dev.id, "go on", actor="hub", caller=os.environ) is False
+    assert prompts(ground) == ["limit in 3 seconds"]
+    ground.hitch("send", "--wait", "dev", "hello")
+    assert ground.ps(dev)["headline"] == "Finished"
+    ground.hitch("stop", "dev")
+
+
+def test_an_agent_that_may_have_been_told_to_go_on_is_not_told_again(ground: Ground) -> None:
+    dev = begin(ground, "dev", "--when-limit", "wait")
+    home = str(ground.home)
+    ground.hitch("send", "dev", "limit in 1 hour")
+    becomes(ground, dev, "error")
+    client = dev.agent_pid()
+    os.kill(client, signal.SIGSTOP)
+    with pytest.raises(Unclear, match="not known to be sent to dev: it has not answered within 10 s"):
+        go_on(home, dev.id, "go on", actor="hub", caller=os.environ)
+    os.kill(client, signal.SIGCONT)
+    becomes(ground, dev, "done")
+    assert prompts(ground) == ["limit in 1 hour", "go on"]
+    assert find(home, "dev").record.gone_on_from != "", "or it would be told again"
+    ground.hitch("stop", "dev")

@@ -60,10 +60,39 @@ def test_a_prompt_waits_in_the_conversation_and_is_sent_once_or_taken_back(groun
             door.bind(path)
         door.listen()
         served = pool.submit(serve_as_before, door)
-        os.kill(watcher_pid(dev), signal.SIGKILL)
+        before = watcher_pid(dev)
+        os.kill(before, signal.SIGKILL)
+        watcher_pid(dev, but=before)
         assert hub.ask("POST", PROMPT, {"text": "four"})["proof"] == "session/prompt"
         assert served.result(timeout=60) == "four"
     ground.end(dev)
+
+
+def test_a_turn_is_interrupted_from_outside_and_the_run_goes_on(ground: Ground, hub: HubProcess) -> None:
+    dev = begin(ground)
+    path = "/api/sessions/dev/interrupt"
+    with hub.http() as client, hub.http("viewer") as viewer:
+        idle = client.post(path)
+        why = "dev was not interrupted: it does nothing that could be interrupted"
+        assert (idle.status_code, idle.json()["error"]["message"]) == (409, why)
+        client.post(PROMPT, json={"text": "wait"})
+        client.post(PROMPT, json={"text": "never mind"})
+        assert viewer.post(path).status_code == 403
+        assert client.post(path).json()["run"] == 1
+        eventually(lambda: ground.ps(dev)["attention"] == "waiting", what="its prompt")
+        assert said(dev, "user", "not_sent", "turn") == [("user", "wait"), ("not_sent", "never mind"), ("turn", None)]
+    ground.hitch("send", "dev", "wait")
+    assert ground.hitch("interrupt", "dev").out == "dev: interrupted\n"
+    eventually(lambda: ground.ps(dev)["attention"] == "waiting", what="its prompt")
+    assert [line["actor"] for line in dev.story() if line["event"] == "interrupted"] == ["token test", "cli"]
+
+    # who cannot be, is told what to do instead
+    plain = ground.begin("sleep", "1000", name="plain")
+    refused = ground.hitch("interrupt", "plain", check=4)
+    assert "hitch attach plain opens it" in refused.err
+    ground.end(plain)
+    ground.end(dev)
+    assert "dev is not running" in ground.hitch("interrupt", "dev", check=4).err
 
 
 def serve_as_before(door: socket.socket) -> str:

@@ -28,13 +28,16 @@ class Driven:
     home: AgentHome
     truth: Truth
     run_number: int = 1
+    said: str = ""
+    """What ``hitch run`` has said besides."""
 
     @classmethod
     def begin(cls, ground: Ground, home: AgentHome, *options: str, extra: tuple[str, ...] = ()) -> Driven:
         """``hitch run AGENT``, in the agent's own folder and environment."""
         words = ("run", home.name, "--json", "--workspace", str(home.place), *options)
         tail = ("--", *home.argv, *extra) if home.argv or extra else ()
-        return cls(ground, home, ground.made(*words, *tail, env=home.env, timeout_s=120))
+        answer = ground.hitch(*words, *tail, env=home.env, timeout_s=120)
+        return cls(ground, home, Truth(ground.home, answer.json()["id"]), said=answer.err)
 
     def hitch(self, *words: str, check: bool | int = True) -> Answer:
         return self.ground.hitch(*words, env=self.home.env, check=check, timeout_s=120)

@@ -40,6 +40,7 @@ SIDE = re.compile(
 """How the requests begin that an agent makes for purposes of its own."""
 
 
+AIDER_IS = ("expert software developer", "expert code analyst")
 AIDER_ADDS = "\n\nTo suggest changes to a file you MUST return"
 """How that begins which aider puts behind each prompt."""
 
@@ -153,14 +154,15 @@ def chat(body: Body) -> Conversation:
             f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(open_calls)}"
         )
     tools = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in body.get("tools") or []}
-    # Only aider works without tools. Its system prompt tells how to write files.
+    # Only aider works without tools. Its system prompt tells how to write files, or that it is to answer.
     system = " ".join(
         part.get("text", "")
         for message in body.get("messages", [])
         if message["role"] in ("system", "developer")
         for part in parts(message.get("content"))
     )
-    return conversation(items, tools, not tools and "expert software developer" not in system, problem)
+    side = not tools and not any(role in system for role in AIDER_IS)
+    return conversation(items, tools, side, problem)
 
 
 def gemini(body: Body) -> Conversation:

@@ -280,10 +280,10 @@ def usage_limit(walk: Walk) -> None:
 def cleared(walk: Walk) -> None:
     """What was said before is gone, and does not come back."""
     walk.press(walk.ways.clear.encode(), b"\r")
-    walk.settles()
     if not walk.ways.exact:
         eventually(lambda: walk.composed() == "", LONG_S, what="an empty prompt")
     if walk.ways.exact:  # which conversation it is in is known when it has a prompt
+        walk.settles()
         walk.press(b"afresh [[say yes]]", b"\r")
     else:
         walk.told.send("afresh [[say yes]]")

@@ -18,6 +18,7 @@ from tests.agents.driving import COMMAND, LONG_S, TEXTS, Driven, SilentTool
 from tests.agents.everywhere import Everywhere, everywhere
 from tests.agents.homes import KEY, AgentHome
 from tests.agents.modelserver import ModelServer
+from tests.agents.test_starts import says_why
 from tests.agents.writing import RESETS_IN_S
 from tests.ground import Ground
 from tests.support import eventually
@@ -46,8 +47,8 @@ def model_waits(model: ModelServer, name: str) -> None:
 
 def is_written(claude: Driven, conversation: str, text: str) -> bool:
     """Whether it is in the file of the conversation, which Claude writes a little later. Killed before, it is lost."""
-    (file,) = claude.home.home.glob(f".claude/projects/*/{conversation}.jsonl")
-    return text in file.read_text()
+    files = claude.home.home.glob(f".claude/projects/*/{conversation}.jsonl")
+    return any(text in file.read_text() for file in files)
 
 
 @pytest.mark.timeout(300)
@@ -184,7 +185,7 @@ def test_answers_count_once_and_conversations_come_back(ground: Ground, agent_ho
         conversation = claude.shown()["conversation"]
         told.send("fourth [[hold stream]]")
         model_waits(model, "stream")
-        eventually(partial(is_written, claude, conversation, "fourth"), LONG_S)
+        eventually(partial(is_written, claude, conversation, "fourth [[hold"), LONG_S)
         told.signals(signal.SIGKILL)
         told.ends("failed", signal="SIGKILL")
         assert claude.shown()["supports_resume"] is True
@@ -194,7 +195,7 @@ def test_answers_count_once_and_conversations_come_back(ground: Ground, agent_ho
         assert claude.shown()["conversation"] == conversation
         told.send("fifth [[bash touch never]]")
         told.becomes("blocked", "permission", options=["yes", "no"])
-        eventually(partial(is_written, claude, conversation, "fifth"), LONG_S)
+        eventually(partial(is_written, claude, conversation, "fifth [[bash"), LONG_S)
         told.signals(signal.SIGKILL)
         told.ends("failed", signal="SIGKILL")
         claude.resume()
@@ -308,6 +309,7 @@ def test_a_start_dialog_is_told_and_never_answered_by_accident(ground: Ground, a
         told.becomes("blocked", "dialog", message="trust this folder")
         assert "trust this folder" in told.driven.refused("this would press Enter")
         assert told.driven.shown()["state"] == "running"
+        says_why(told.driven, "trust this folder")
         told.driven.end()
     trusted = json.loads(settings.read_text())["projects"].get(str(home.place), {}).get("hasTrustDialogAccepted")
     assert trusted is not True

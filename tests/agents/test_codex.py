@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -14,10 +15,12 @@ from typing import Any
 
 import pytest
 
+from hitchpost.watcher import appserver
 from tests.agents.driving import COMMAND, LONG_S, TEXTS, Driven, SilentTool
 from tests.agents.everywhere import everywhere
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
+from tests.agents.test_starts import says_why
 from tests.agents.writing import RESETS_IN_S
 from tests.ground import Ground, Truth
 from tests.repos import Repo
@@ -264,6 +267,7 @@ def test_a_start_dialog_is_told_and_never_answered_by_accident(ground: Ground, l
         told.becomes("blocked", "dialog", message="hooks")
         assert "hooks" in told.driven.refused("this would press Enter")
         assert "trusted_hash" not in settings.read_text()
+        says_why(told.driven, "hooks")
         told.driven.end()
 
 
@@ -284,6 +288,25 @@ def test_a_watcher_that_dies_comes_back_and_knows_as_much(
     assert (lodging.place / "asked").exists()
     kill_watcher(codex)
     assert codex.becomes("done")["message"] == "Done."
+    codex.end()
+
+
+@pytest.mark.timeout(120)
+def test_a_prompt_that_its_server_takes_late_is_proven_all_the_same(
+    ground: Ground, lodging: AgentHome, model: ModelServer
+) -> None:
+    codex = Driven.begin(ground, lodging)
+    eventually(lambda: codex.becomes("waiting")["source"] == "app-server", LONG_S)
+    server = next(pid for pid in children(codex.truth.agent_pid()) if "app-server" in words_of(pid))
+    os.kill(server, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as beside:
+        began = time.monotonic()
+        sent = beside.submit(codex.send, "one [[say well]]")
+        eventually(lambda: time.monotonic() - began > appserver.ANSWER_S + 2, what="its answer is late")
+        os.kill(server, signal.SIGCONT)
+        assert sent.result()["proof"] == "turn/started"
+    codex.becomes("done")
+    assert [prompt.text for prompt in model.prompts()] == ["one [[say well]]"]
     codex.end()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,11 @@ from tests.agents.driving import LONG_S, Driven
 from tests.agents.everywhere import hub_with
 from tests.agents.homes import AgentHome
 from tests.agents.modelserver import ModelServer
+from tests.agents.test_claude import is_written
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.repos import Repo
+from tests.support import eventually
 
 Homes = Callable[[str], AgentHome]
 
@@ -36,6 +39,7 @@ def test_a_prompt_and_a_click_bring_the_conversation_back(
         assert (told["started"], told["delivered"]) == (True, True)
         claude.run_number += 1
         claude.becomes("done")
+        eventually(partial(is_written, claude, conversation, "second [[say"), LONG_S)
 
         # crashed: a click in the page
         claude.kill()
@@ -90,6 +94,7 @@ def test_a_fork_has_the_history_and_the_work_and_leaves_the_original_alone(
     assert other.shown()["conversation"] != claude.shown()["conversation"]
 
     # and then it has its own
+    eventually(partial(is_written, other, other.shown()["conversation"], "aside [[say"), LONG_S)
     other.kill()
     other.resume()
     other.becomes("waiting")

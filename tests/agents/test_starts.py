@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from tests.agents.driving import Driven
 from tests.agents.everywhere import everywhere
-from tests.agents.homes import AgentHome
+from tests.agents.homes import AgentHome, write_json
+from tests.agents.steps import screen_shown
 from tests.ground import Ground
 
 pytestmark = [pytest.mark.all_agents, pytest.mark.timeout(300)]
@@ -48,11 +52,71 @@ STARTS = {
     ),
     "aider": Start(".aider.conf.yml", "git: false\n", "", "No git repo found", makes="../place/.git"),
 }
-KEYS = {
-    "copilot": ("COPILOT_", "/login"),
-    "aider": ("OPENAI_", "no key"),
+SIGN_IN = "it is not signed in"
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """Without the variables that begin with ``variables``, and with the home ``changed``, an agent says ``shows``."""
+
+    agent: str
+    variables: str
+    shows: str
+    changed: Callable[[AgentHome], object] = lambda home: None
+    kind: str = "auth"
+
+
+def no_key_of_its_own(home: AgentHome) -> None:
+    """Claude Code: nobody has said yet whether the key may be used."""
+    settings = home.home / ".claude.json"
+    found = json.loads(settings.read_text())
+    settings.write_text(json.dumps({**found, "customApiKeyResponses": {"approved": [], "rejected": []}}))
+
+
+def no_provider(home: AgentHome) -> None:
+    """Codex: no provider is chosen, so it is OpenAI."""
+    settings = home.home / ".codex/config.toml"
+    settings.write_text(
+        "check_for_update_on_startup = false\n[projects" + settings.read_text().partition("[projects")[2]
+    )
+
+
+def update_is_there(home: AgentHome) -> None:
+    """Codex: what it found when it last looked for another version."""
+    settings = home.home / ".codex/config.toml"
+    settings.write_text(settings.read_text().replace("check_for_update_on_startup = false\n", ""))
+    looked = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    write_json(home.home / ".codex/version.json", {"latest_version": "99.0.0", "last_checked_at": looked})
+
+
+def nothing_selected(home: AgentHome) -> None:
+    """Gemini CLI and Qwen Code: no way to sign in is chosen."""
+    settings = home.home / f".{home.name}/settings.json"
+    found = json.loads(settings.read_text())
+    del found["security"]["auth"]
+    write_json(settings, found)
+
+
+def no_model(home: AgentHome) -> None:
+    settings = home.home / ".aider.conf.yml"
+    settings.write_text("\n".join(line for line in settings.read_text().splitlines() if "model:" not in line))
+
+
+SIGN_INS = {
+    "claude key": SignIn("claude", "-", "whether to use the API key", no_key_of_its_own),
+    "codex": SignIn("codex", "SCRIPTED_", "or run codex login", no_provider),
+    "codex-0.166": SignIn("codex-0.166", "SCRIPTED_", "or run codex login", no_provider),
+    "codex update": SignIn("codex", "-", "it offers an update", update_is_there, "dialog"),
+    "codex-0.166 update": SignIn("codex-0.166", "-", "it offers an update", update_is_there, "dialog"),
+    "gemini": SignIn("gemini", "GEMINI_", SIGN_IN, nothing_selected),
+    "gemini key": SignIn("gemini", "GEMINI_", SIGN_IN),
+    "qwen": SignIn("qwen", "OPENAI_", SIGN_IN, nothing_selected),
+    "qwen key": SignIn("qwen", "OPENAI_", SIGN_IN),
+    "copilot": SignIn("copilot", "COPILOT_", "/login"),
+    "aider": SignIn("aider", "OPENAI_", "no key", no_model),
 }
-"""The variables that a person signs in with, and what is said without them."""
+SETS = {"copilot": {"COPILOT_AUTO_UPDATE": "false"}, "codex": {"CODEX_MANAGED_BY_NPM": "1"}}
+"""What such a person has in the environment. Codex offers an update only where it knows how to install it."""
 
 
 @pytest.mark.proves("start-up dialog")
@@ -67,24 +131,33 @@ def test_a_start_dialog_is_told_and_never_answered_by_accident(name: str, ground
         told.becomes("blocked", "dialog", message=start.shows)
         assert start.shows in told.driven.refused("y")
         assert told.driven.shown()["state"] == "running"
+        says_why(told.driven, start.shows)
         told.driven.end()
     assert not written or written not in settings.read_text()
     assert not start.makes or not (home.home / start.makes).exists()
 
 
 @pytest.mark.proves("start-up dialog")
-@pytest.mark.parametrize("name", KEYS)
-def test_a_missing_sign_in_is_told_with_what_to_do(name: str, ground: Ground, agent_home: Homes) -> None:
-    begin, advice = KEYS[name]
-    home = agent_home(name)
-    env = {name: text for name, text in home.env.items() if not name.startswith(begin)}
-    if name == "aider":
-        settings = home.home / ".aider.conf.yml"
-        settings.write_text("\n".join(line for line in settings.read_text().splitlines() if "model:" not in line))
-    with everywhere(ground, replace(home, env={**env, "COPILOT_AUTO_UPDATE": "false"})) as told:
-        told.becomes("blocked", "auth", message=advice)
-        assert advice in told.driven.refused("y")
+@pytest.mark.parametrize("what", SIGN_INS)
+def test_a_missing_sign_in_is_told_with_what_to_do(what: str, ground: Ground, agent_home: Homes) -> None:
+    missing = SIGN_INS[what]
+    home = agent_home(missing.agent)
+    missing.changed(home)
+    env = {name: text for name, text in home.env.items() if not name.startswith(missing.variables)}
+    with everywhere(ground, replace(home, env={**env, **SETS.get(home.name, {})})) as told, screen_shown(told.driven):
+        told.becomes("blocked", missing.kind, message=missing.shows)
+        assert missing.shows in told.driven.refused("y")
+        says_why(told.driven, missing.shows)
         told.driven.end()
+
+
+def says_why(agent: Driven, why: str) -> None:
+    """Who has started it is told why it is not ready, if that was seen within the time for which a command waits."""
+    said, again = agent.said, 0
+    while why not in said.partition("is not ready: ")[2]:
+        assert "has not shown its prompt within" in said, said
+        assert again < 5
+        said, again = agent.restart(), again + 1
 
 
 @pytest.mark.proves("started")

@@ -96,7 +96,7 @@ WAYS = {
         quits={"quit": (b"/exit", b"\r"), "Ctrl-C": (CTRL_C,), "Ctrl-D": (CTRL_D,)},
         term={"code": 0},
         hup={"code": 0},
-        cannot={"interrupted with Ctrl-C": "Ctrl-C ends it"},
+        cannot={"interrupted with Ctrl-C": "Ctrl-C ends it", "start-up dialog": "it asks nothing when it starts"},
     ),
     "qwen": Ways(
         proofs=("UserPromptSubmit",),
@@ -134,7 +134,13 @@ WAYS = {
         joins=True,
         quits={"quit": (b"/exit\r",), "Ctrl-C": (CTRL_C, CTRL_C), "Ctrl-D": (CTRL_D,)},
         refused=("/nothing",),
-        cannot={"interrupted with Esc": "it does not hear Esc", "forked": STAYS, **NO_QUESTION, **GOES_ON, **NO_WORD},
+        cannot={
+            "interrupted with Esc": "it does not hear Esc",
+            "forked": STAYS,
+            **NO_QUESTION,
+            **GOES_ON,
+            **NO_WORD,
+        },
     ),
     "aider": Ways(
         proofs=("prompt",),

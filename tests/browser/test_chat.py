@@ -15,7 +15,10 @@ from tests.acp.pictures import png
 from tests.acp.sessions import begin, let_go
 from tests.browser.test_barriers import AXE, EVERY_RULE, PHONE, barriers
 from tests.browser.windows import Window, expect
+from tests.cli.own_agents import describe
 from tests.ground import Ground
+from tests.hubs import HubProcess
+from tests.support import eventually
 
 
 @pytest.mark.parametrize("size", [{}, PHONE], ids=["wide", "phone"])
@@ -153,6 +156,142 @@ def test_a_chat_from_the_first_prompt_to_an_interruption(
     page.keyboard.press("Escape")
     expect(usage).to_have_count(0)
     assert window.errors == []
+    ground.end(dev)
+
+
+def test_a_chat_goes_on_where_it_was_after_the_hub_was_killed(
+    ground: Ground, hub: HubProcess, windows: Callable[..., Window]
+) -> None:
+    dev = begin(ground)
+    window = windows()
+    window.sign_in()
+    page = window.page
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url) if "/chat" in request.url else None)
+    page.goto(f"{page.url.split('?')[0]}?session={dev.id}")
+    chat = page.get_by_role("log", name="Chat with dev")
+    expect(chat).to_contain_text("Nothing was said yet.")
+    page.get_by_label("Prompt for dev").fill("tool")
+    page.get_by_label("Prompt for dev").press("Enter")
+    expect(chat.locator(".markdown")).to_have_text("all done")
+
+    port = int(hub.url.rpartition(":")[2])
+    hub.kill()
+    expect(page.locator(".lost-link")).to_contain_text("lost")
+    ground.hitch("send", "dev", "hello")
+    eventually(lambda: ground.ps(dev)["attention"] == "done", what="the end of the turn")
+    hub.start(port=port)
+    expect(chat.locator(".said-by-you")).to_have_text(["tool", "hello"])
+    expect(chat.locator(".markdown")).to_have_count(2)
+    expect(chat.locator(".tool")).to_have_count(1)
+
+    # what was read is there at once when one comes back, and only the rest is asked for
+    page.locator(".brand").click()
+    expect(chat).to_have_count(0)
+    ground.hitch("send", "dev", "tool")
+    window.open_session("dev")
+    expect(chat.locator(".said-by-you")).to_have_text(["tool", "hello", "tool"])
+    begins = [asked["from"] for wire in window.wires for asked in wire.asked("chat.follow", dev.id)]
+    assert begins == sorted(begins)
+    assert begins.count(0) == 1
+    parts = [event for wire in window.wires for event in wire.events if event["type"] == "chat.lines"]
+    prompts = [line["text"] for part in parts for line in part["lines"] if line["type"] == "user"]
+    assert prompts == ["tool", "hello", "tool"]
+    assert not any(frame for wire in window.wires for frame in wire.of(dev.id))  # of a terminal that nobody looks at
+    assert fetched == []
+    ground.end(dev)
+
+
+TYPED = """
+title = "Typed"
+argv = ["{program}"]
+adapter = "rules"
+conversations = "scripted-acp"
+ready_after_s = 0.05
+[conversation]
+resume = ["--resume={{id}}"]
+[rules]
+version = 1
+[[screen]]
+state = "idle"
+find = ['^typed> $']
+"""
+"""An agent in a terminal that shares the conversations of the one over ACP."""
+
+
+@pytest.mark.parametrize("size", [{}, PHONE], ids=["wide", "phone"])
+def test_a_session_is_handed_over_to_its_terminal_and_back_and_waits_out_limits(
+    ground: Ground, windows: Callable[..., Window], size: dict[str, object]
+) -> None:
+    program = ground.place / "typed"
+    program.write_text("#!/bin/sh\necho \"typed with $*\"; printf 'typed> '; exec cat\n")
+    program.chmod(0o755)
+    describe("scripted-typed", TYPED.format(program=program))
+    dev = begin(ground)
+    window = windows(**size)
+    window.sign_in()
+    page = window.page
+    page.goto(f"{page.url.split('?')[0]}?session={dev.id}")
+    chat = page.get_by_role("log", name="Chat with dev")
+    more = page.get_by_label("More for dev")
+    entry = page.locator(".toolbar .menu-items button")
+
+    # without a turn there is nothing to hand over, but limits can be waited out
+    more.click()
+    expect(entry.filter(has_text="Wait out usage limits")).to_be_visible()
+    expect(entry.filter(has_text="Hand over")).to_have_count(0)
+    shot(page, "menu", size)
+    entry.filter(has_text="Wait out usage limits").click()
+    eventually(lambda: ground.ps(dev)["when_limit"] == "wait", what="the choice")
+    prompt = page.get_by_label("Prompt for dev")
+    prompt.fill("limit in 2 hours")
+    prompt.press("Enter")
+    expect(page.locator(".headline-bar")).to_contain_text("the hub goes on then")
+    more.click()
+    entry.filter(has_text="Stop at usage limits").click()
+    expect(page.locator(".headline-bar")).not_to_contain_text("the hub goes on then")
+    assert ground.ps(dev)["when_limit"] == "stop"
+
+    # what is wrong stands in the chat; the button leads to the answer
+    page.get_by_role("button", name="Reply").click()
+    expect(prompt).to_be_focused()
+    expect(page.locator("[data-action=look]")).to_have_count(1)
+
+    # it lives, so it is asked first
+    more.click()
+    expect(entry.filter(has_text="Search the terminal")).to_have_count(0)
+    expect(entry.filter(has_text=re.compile("^Hand over"))).to_have_text(["Hand over to Twin…", "Hand over to Typed…"])
+    page.evaluate(AXE.read_text())
+    assert barriers(page, "menu", EVERY_RULE) == []
+    shot(page, "hand-over", size)
+    entry.filter(has_text="Typed").click()
+    question = page.get_by_role("dialog", name="Hand dev over to Typed?")
+    expect(question).to_contain_text("Typed then goes on with the conversation, in its terminal.")
+    shot(page, "hand-over-question", size)
+    question.get_by_role("button", name="Hand over").click()
+    expect(chat).to_have_count(0)
+    window.expect_shown("typed with --resume=talk-0")
+    shot(page, "handed-over", size)
+    assert ground.ps(dev)["agent"] == "scripted-typed"
+
+    # one that has ended is handed over at once; what was said before is still there
+    ground.hitch("stop", "dev")
+    more.click()
+    entry.filter(has_text=re.compile("^Hand over to Scripted$")).click()
+    expect(chat.locator(".said-by-you")).to_have_text("limit in 2 hours")
+    expect(chat.locator(".notice-line").last).to_have_text("it goes on with its conversation (session/resume)")
+    prompt.fill("remember")
+    prompt.press("Enter")
+    expect(chat.locator(".markdown")).to_have_text("limit in 2 hours")
+    assert (ground.ps(dev)["agent"], ground.ps(dev)["run"]) == ("scripted-acp", 3)
+
+    # Ctrl-K offers it, too
+    if not size:
+        page.keyboard.press("Control+k")
+        page.keyboard.type("hand over twin")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog", name="Hand dev over to Twin?")).to_be_visible()
+        page.keyboard.press("Escape")
     ground.end(dev)
 
 

@@ -29,8 +29,14 @@ WORDS = {
     "delete": "Delete…",
 }
 PANELS = ("review", "explain")
-IN_STEP = "document.getAnimations().every(one => one.animationName !== 'turn' || one.startTime === 0)"
-"""So most frames have nothing to draw."""
+IN_STEP = """
+(() => {
+    const signs = document.getAnimations().filter((one) => one.animationName === "turn");
+    const times = new Set(signs.map((one) => one.currentTime));
+    return signs.every((one) => one.playState === "paused") && times.size <= 1 && !times.has(0);
+})()
+"""
+"""They are turned a few times a second: an animation that runs takes every frame, and a key waits for the one after."""
 
 
 def word(action: str, live: bool) -> str:

@@ -424,3 +424,26 @@ def test_nothing_keeps_people_out_of_the_dialog(
     look("trouble")
     assert found == []
     ground.end(dev)
+
+
+def test_what_a_usage_limit_does_is_chosen_for_agents_of_which_it_is_known(
+    ground: Ground, hub: HubProcess, window: Window, dialog: NewDialog
+) -> None:
+    rules = "[rules]\nversion = 1\n[[screen]]\nstate = 'idle'\nfind = ['talker>']\n"
+    own_agent(ground.place, "talker", "printf 'talker> '; exec cat", rules)
+    own_agent(ground.place, "plain", "exec sleep 1000")
+    dialog.open()
+    dialog.project.fill(str(ground.place))
+    limit = dialog.box.get_by_label("At a usage limit")
+    dialog.choose("Plain")
+    dialog.more()
+    expect(limit).to_have_count(0)
+    dialog.choose("Talker")
+    expect(limit).to_have_value("")
+    limit.select_option("Wait for its end, and go on")
+    expect(dialog.box.locator(".more .said")).to_contain_text("waits out usage limits")
+    dialog.name.fill("dev")
+    dialog.start.click()
+    expect(window.page.locator(".pane")).to_have_attribute("aria-label", "dev")
+    assert hub.ask("GET", "/api/sessions/dev")["when_limit"] == "wait"
+    ground.hitch("stop", "dev")

@@ -140,3 +140,18 @@ def test_a_session_that_is_removed_leaves_no_way_back_to_it(ground: Ground, hub:
     expect(window.page.locator(".pane")).to_have_count(0)
     assert window.page.url == f"{hub.url}/"
     expect(window.page.locator(".notice")).to_have_count(0)
+
+
+def test_a_key_that_comes_right_after_escape_opens_what_it_says(hub: HubProcess, window: Window) -> None:
+    page = window.page
+    page.goto(f"{hub.url}/?settings=1")
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    page.evaluate(
+        """() => {
+            document.querySelector("dialog[open]").requestClose();  // as Escape does: it is closed, and told later
+            document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "n", bubbles: true }));
+        }"""
+    )
+    expect(page.get_by_label("What should be done?")).to_be_visible()
+    page.get_by_label("What should be done?").fill("a thought")
+    expect(page).to_have_url(f"{hub.url}/?new=1")

@@ -22,6 +22,7 @@ SHAPE = {
     "description",
     "agent",
     "runtime",
+    "node",
     "record",
     "workspace",
     "run",
@@ -58,6 +59,7 @@ SHAPE = {
     "report",
     "conversation",
     "chat",
+    "when_limit",
 }
 """The keys of the one JSON shape of a session."""
 

@@ -101,6 +101,16 @@ def ended_in_a_conversation(stage: Stage) -> str:
     return stage.err("attach", "dev")
 
 
+def lost_its_conversation(stage: Stage) -> str:
+    script = 'case "$1" in --resume*) echo no such conversation; exit 42;; esac; exec sleep 1000'
+    own_agent(stage.ground.place, "talker", script, '[conversation]\nmints = true\nresume = ["--resume={id}"]\n')
+    stage.ground.hitch("run", "talker", "--name", "dev", cwd=stage.ground.place)
+    stage.session = Truth(stage.ground.home, stage.ground.hitch("ps", "--json").json()[0]["id"])
+    stage.record(stage.session, conversation_begun=True, supports_resume=True)
+    stage.ground.hitch("stop", "--now", "dev")
+    return stage.err("resume", "dev")
+
+
 ASKING = """
 shows_prompt = true
 [rules]
@@ -133,6 +143,11 @@ TAKES_AN_ANSWER = 'options = { yes = "\\r" }'
 sent_while_asked = asking(TAKES_AN_ANSWER, "send", "dev", "hello")
 sent_while_asked_by_keys = asking("", "send", "dev", "hello")
 answered_where_only_keys_do = asking("", "answer", "dev", "yes")
+
+
+def interrupted_where_only_keys_do(stage: Stage) -> str:
+    stage.begin("echo ready; exec sleep 1000")
+    return stage.err("interrupt", "dev")
 
 
 def nothing_to_send_again(stage: Stage) -> str:
@@ -705,12 +720,14 @@ ROWS = (
     Row(WAY_ON, "hitch restart {} starts a new session in it", 3, stale, shows="running (run 2)"),
     Row(WAY_ON, "hitch stop {} removes it", 3, stale),
     Row("errors.py", "hitch logs {} shows what it printed", 3, ended_at_once, shows="3 errors"),
+    Row("errors.py", "hitch restart {} begins another conversation", 3, lost_its_conversation, shows="running (run 3)"),
     Row("errors.py", "hitch logs {}", 3, not_delivered, shows="bye"),
     Row("errors.py", "hitch cancel {} ends and archives that one", 3, name_taken, shows="cancelled"),
     Row("ops/sessions/takeover.py", "hitch doctor says why", 2, unkept, codes=(1,), shows="no longer a pipe"),
     Row("ops/sessions/takeover.py", "hitch stop {} ends it", 3, unkept),
     Row("ops/doctor/deleted_sessions.py", "hitch doctor --fix", 3, folder_deleted, shows="ended the keeper and"),
     Row("runtimes/adopted.py", "hitch adopt --tmux TARGET watches it", 4, adopted),
+    Row("ops/sessions/interrupt.py", "hitch attach {} opens it", 3, interrupted_where_only_keys_do, shows="ready"),
     Row("cli/attach.py", "hitch logs {} shows its output", 3, ended),
     Row("cli/attach.py", "hitch logs -f {} follows without one", 4, without_a_terminal),
     Row("cli/attach.py", "hitch attach {} comes back", 3, left, shows="ready"),

@@ -275,3 +275,12 @@ def test_bash_completes_words_that_are_quoted_or_broken_by_a_colon(ground: Groun
     with typing("bash", script(ground.hitch, ground.home, "bash"), ground.place) as typist:
         typist.type(f"hitch explain {typed}\t")
         typist.wait_for(f"hitch explain {completed}")
+
+
+@shells
+def test_tab_completes_a_file_in_a_real_shell(ground: Ground, shell: str) -> None:
+    new_session(ground.home, ground.place, name="dev")
+    (ground.place / "screen.png").touch()
+    with typing(shell, script(ground.hitch, ground.home, shell), ground.place) as typist:
+        typist.type("hitch send dev look --image scr\t")
+        typist.wait_for("--image screen.png")

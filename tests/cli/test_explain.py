@@ -29,7 +29,7 @@ CLOCK_TICK = timedelta(milliseconds=20)  # a file's times come from a clock that
 
 def explain(ground: Ground, session: Truth, *words: str) -> dict[str, Any]:
     value = ground.hitch("explain", session.id, "--json", *words).json()
-    assert set(value) == {"session", "at", "rule", "facts", "story"}
+    assert set(value) == {"session", "at", "in_status_s", "rule", "facts", "story"}
     assert set(value["session"]) == SHAPE
     assert all(set(fact) == {"fact", "value", "source", "at"} for fact in value["facts"])
     return value

@@ -47,4 +47,4 @@ def test_other_tools_names_and_slips_are_understood(ground: Ground) -> None:
 def test_help_groups_the_commands(ground: Ground) -> None:
     text = ground.hitch("--help").out
     titles = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
-    assert titles == ["Options:", "Start:", "Look:", "Act:", "Work on files:", "Hub:", "Machine:"]
+    assert titles == ["Options:", "Start:", "Look:", "Act:", "Work on files:", "Hub:", "Elsewhere:", "Machine:"]

@@ -33,6 +33,7 @@ def test_run_with_json_prints_the_one_shape(ground: Ground) -> None:
         "description": "the auth bug",
         "agent": "sleep",
         "runtime": "local",
+        "node": None,
         "record": "active",
         "workspace": {"id": None, "path": str(ground.place), "branch": None, "repository": None},
         "run": 1,

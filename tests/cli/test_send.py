@@ -6,11 +6,15 @@ import json
 import os
 from ast import literal_eval
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from hitchpost.hub.client import HubRefused
+from hitchpost.store.images import MOST_BYTES
+from tests.acp.pictures import png
+from tests.acp.sessions import begin
 from tests.cli.live import live
 from tests.cli.places import SHAPE
 from tests.ground import Ground, Truth
@@ -328,3 +332,57 @@ def test_h_alone_is_help_and_h_after_a_session_is_a_text(ground: Ground) -> None
     ground.hitch("send", "dev", "-h")
     eventually(lambda: b"got:-h" in session.output())
     session.ended()
+
+
+def test_images_go_with_a_text_to_an_agent_that_takes_them(ground: Ground) -> None:
+    dev = begin(ground, images=True)
+    red, blue = png(200, 0, 0), png(0, 0, 200)
+    (ground.place / "red.png").write_bytes(red)
+    (ground.place / "blue.jpg").write_bytes(blue)  # what it is follows from what it holds
+    (ground.place / "link.png").symlink_to("red.png")
+    sent = ground.hitch("send", "dev", "look", "--image", "red.png", "--image=blue.jpg", "--wait", cwd=ground.place)
+    assert sent.out == "delivered to dev (proved by session/prompt)\ndev: done (Finished)\n"
+    shown = ground.hitch("logs", "dev").out
+    assert all(f"image image/png {sha256(data).hexdigest()[:8]}" in shown for data in (red, blue))
+    # without any words, and from elsewhere
+    told = ground.hitch("send", "--json", "--image", str(ground.place / "link.png"), "dev", "").json()
+    assert (told["images"], told["confirmed"]) == (1, True)
+    assert ground.hitch("send", "dev", "hello", "--json").json()["images"] == 0
+    ground.end(dev)
+
+
+def test_an_image_that_cannot_be_sent_is_told_before_anything_is(ground: Ground) -> None:
+    dev = begin(ground)
+    talker = ground.begin_sh("cat", name="talker")
+    (ground.place / "red.png").write_bytes(png(200, 0, 0))
+    (ground.place / "page.png").write_text("<svg>")
+    (ground.place / "large.png").write_bytes(png(200, 0, 0) + bytes(MOST_BYTES))
+    os.mkfifo(ground.place / "pipe.png")
+
+    def refused(session: str, *words: str, code: int = 2) -> str:
+        return ground.hitch("send", session, "look", *words, check=code, cwd=ground.place).err
+
+    image = "--image"
+    for name, why in {
+        "none.png": "cannot send none.png: no such file or directory",
+        ".": "cannot send .: expected a file, but got a link or a folder",
+        "pipe.png": "cannot send pipe.png: expected a file, but got a pipe",
+        "page.png": "cannot send page.png: expected a PNG, JPEG, GIF or WebP image, but got something else",
+        "large.png": f"and the images of a prompt at most {MOST_BYTES}",
+    }.items():
+        assert why in refused("dev", image, name)
+    assert "expected at most 4 images, but got 5" in refused("dev", *[image, "red.png"] * 5)
+    assert "so force does not go with them" in refused("dev", image, "red.png", "--force")
+    assert "cannot be left without Enter" in refused("dev", image, "red.png", "--no-enter")
+    # the agent takes none: what to do instead
+    typed = "talker takes no images: its agent is typed"
+    for session, why in (("dev", "this agent takes no images"), ("talker", typed)):
+        said = refused(session, image, "red.png", code=4)
+        assert why in said
+        assert "name the file in the text" in said
+    assert talker.output() == b""
+    assert ground.ps(dev)["attention"] == "waiting"
+    # a text alone cannot be left there either
+    assert "cannot be left without Enter" in ground.hitch("send", "--no-enter", "dev", "hello", check=4).err
+    ground.end(dev)
+    ground.end(talker)

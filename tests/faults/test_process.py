@@ -61,6 +61,7 @@ def shape(ground: Ground, session: Truth, **words: Any) -> dict[str, Any]:
         "description": "",
         "agent": "sh",
         "runtime": "local",
+        "node": None,
         "record": "active",
         "workspace": {"id": None, "path": str(ground.place), "branch": None, "repository": None},
         "run": 1,

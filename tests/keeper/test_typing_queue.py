@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from hitchpost.keeper.sources.pty import unread_bytes
 from hitchpost.keeper.typing_queue import MOST_WAITING_BYTES, TypingQueue
 from tests.support import eventually
 
@@ -108,3 +109,15 @@ def test_a_terminal_that_is_gone_is_told():
     os.close(master)
     with pytest.raises(OSError):
         queue.flush()
+
+
+@pytest.mark.parametrize("text", [b"hello", b"x" * 3000])
+def test_what_was_typed_is_unread_until_it_is_read(terminal: Terminal, text: bytes):
+    for _ in range(500):
+        terminal.queue.put(text)
+        terminal.queue.flush()
+        left = len(text)
+        while left:
+            assert unread_bytes(terminal.slave) > 0
+            left -= len(terminal.read())
+        assert unread_bytes(terminal.slave) == 0

@@ -85,7 +85,12 @@ def test_a_watcher_that_never_comes_is_started_again(ground: Ground, monkeypatch
     session = begin(ground, say("idle") + WAIT)
     with link(session) as connection:
         eventually(lambda: len(heard(session)) >= 3, 60, "three starts")
-        assert connection.request("send", text="hello", timeout_s=60) == {"id": 1, "ok": False, "why": NO_ANSWER}
+        assert connection.request("send", text="hello", timeout_s=60) == {
+            "id": 1,
+            "ok": False,
+            "why": NO_ANSWER,
+            "unsent": True,
+        }
     ground.end(session)
     assert session.exit()["survivors"] == 0
 
@@ -205,7 +210,7 @@ def test_too_many_requests_are_refused_and_hooks_go_on(ground: Ground, monkeypat
         for _ in range(MOST_ASKED):
             ask(connection, "send", text="hello")
         ask(connection, "send", text="one too many")
-        assert replies(connection) == [{"id": 77, "ok": False, "why": TOO_MANY}]
+        assert replies(connection) == [{"id": 77, "ok": False, "why": TOO_MANY, "unsent": True}]
         ask(connection, "hook", name="x", payload="")
         assert replies(connection) == [{"id": 77, "ok": True, "output": ""}]
     ground.end(session)

@@ -61,9 +61,12 @@ def test_of_a_new_session_nothing_is_known_but_what_everyone_begins_with() -> No
         "snoozed_until": None,
         "when_limit": "stop",
         "gone_on_from": None,
+        "gone_on_at": None,
+        "gone_on_known": True,
         "has_work": False,
         "has_workspace": False,
         "folder_back": False,
+        "pod": None,
     }
 
 
@@ -104,6 +107,12 @@ def test_only_a_container_is_a_sandbox() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_a_value_of_the_model_does_not_change_and_takes_no_other_fields(value: object, field: str) -> None:
-    with pytest.raises(AttributeError):
-        setattr(value, field, "other")
-    assert not hasattr(value, "__dict__")
+    for name in (field, "another"):
+        with pytest.raises(AttributeError):
+            setattr(value, name, "other")
+
+
+def test_a_session_has_its_first_run_from_the_beginning() -> None:
+    new = Facts(created_at=NOW)
+    ended = Facts(created_at=NOW, state="failed", run=2)
+    assert (new.next_run, ended.next_run) == (1, 3)

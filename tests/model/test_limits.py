@@ -10,7 +10,7 @@ import pytest
 
 from hitchpost.model import record, run
 from hitchpost.model.facts import Facts, Report
-from hitchpost.model.headline import TROUBLE, WAITS
+from hitchpost.model.headline import NOT_KNOWN, TROUBLE, WAITS
 from hitchpost.model.limits import (
     AGAIN_S,
     FIRST_PAUSE_S,
@@ -18,6 +18,7 @@ from hitchpost.model.limits import (
     LONGEST_PAUSE_S,
     NOT_YET,
     STOP,
+    TELLING_S,
     Wait,
     due,
     goes_on_at,
@@ -25,6 +26,7 @@ from hitchpost.model.limits import (
 )
 from hitchpost.model.policy import reap_due
 from hitchpost.model.status import status
+from hitchpost.values import replace
 from tests.model.made import NOW, ago, ended, running
 
 HOUR_S = 3600.0
@@ -154,8 +156,21 @@ def test_it_says_until_when_it_waits_and_is_not_ended_meanwhile() -> None:
     assert reap_due(waiting(when_limit=STOP), 9000, 1800)
     unknown = status(waiting(report=limit(None)), NOW).detail
     assert unknown == "until 13:00 · when it ends is not known, so the hub does not go on"
-    assert status(waiting(when_limit=STOP), NOW).detail == "until 13:00"
-    assert status(waiting(gone_on_from=NOW), NOW).detail == "until 13:00 · was told to go on"
+    assert status(waiting(when_limit=STOP), NOW).detail == "until Nov 16, 13:00"
+    assert status(waiting(gone_on_from=NOW), NOW).detail == "until Nov 16, 13:00 · was told to go on"
+
+
+def test_one_that_a_hub_was_about_to_tell_is_not_told_twice_and_needs_somebody() -> None:
+    doubtful = waiting(gone_on_from=NOW, gone_on_at=later(HOUR_S), gone_on_known=False)
+    assert looks((0, 100, waiting()), (3600, 3700, doubtful), (9000, 9100, doubtful)) == [False, False, False]
+    now, then = (status(doubtful, later(HOUR_S + TELLING_S * part)) for part in (0.9, 1.1))
+    assert (now.detail, now.rank) == ("until Nov 16, 13:00 · is told to go on", WAITS.rank)
+    assert then.detail == f"until Nov 16, 13:00 · {NOT_KNOWN}"
+    assert (then.rank, then.section) == (TROUBLE.rank, TROUBLE.section)
+    # a person has prompted it since
+    after = replace(doubtful, report=limit(told=later(HOUR_S + 9)))
+    assert goes_on_at(after) == later(2 * HOUR_S + 9)
+    assert "the hub goes on then" in status(after, later(HOUR_S + 10)).detail
 
 
 def test_one_that_should_have_gone_on_some_minutes_ago_needs_somebody() -> None:

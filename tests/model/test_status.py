@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hitchpost.model import record, run
 from hitchpost.model.compat import agent_state
 from hitchpost.model.durations import duration
-from hitchpost.model.facts import DOCKER, LOCAL, TMUX, Exit, Facts
+from hitchpost.model.facts import DOCKER, LOCAL, POD, TMUX, Exit, Facts
 from hitchpost.model.headline import SECTIONS, colour_of
 from hitchpost.model.status import (
     Status,
@@ -170,7 +170,7 @@ def test_after_a_failed_probe_the_word_is_unknown_and_never_stale(facts: Facts, 
         keeper_alive=st.just(True),
         workspace_missing=st.just(False),
         exit=st.none() | exits().map(lambda end: replace(end, intent=None, error=None)),
-        runtime=st.sampled_from((DOCKER, "pod")),
+        runtime=st.sampled_from((DOCKER, POD)),
         sandbox_alive=st.just(True),
         sandbox_paused=st.just(False),
         session_alive=st.just(False),
@@ -179,7 +179,8 @@ def test_after_a_failed_probe_the_word_is_unknown_and_never_stale(facts: Facts, 
 )
 def test_a_dead_session_in_a_live_sandbox_is_stale_whatever_its_code(facts: Facts, now: datetime) -> None:
     shown = status(facts, now)
-    assert (shown.word, shown.label) == ("stale", "stale (container running, session dead)")
+    place = "pod" if facts.runtime == POD else "container"
+    assert (shown.word, shown.label) == ("stale", f"stale ({place} running, session dead)")
 
 
 @given(

@@ -26,7 +26,7 @@ from hitchpost.store import files, locks, process_marks
 from hitchpost.store.home import new_id
 from hitchpost.store.session import Session
 from hitchpost.terminal.output import last_written
-from tests.ground import NEVER_RAN, Ground, Truth, alive, descendants, died_of, left_with
+from tests.ground import NEVER_RAN, Ground, Truth, alive, descendants, died_of, left_with, waiting_for
 from tests.support import Process, eventually
 
 
@@ -194,18 +194,6 @@ def test_a_keeper_is_started_without_site_packages():
 
 
 # keepers that are started ahead of their run ----------------------------------------------------------------------
-
-
-def waiting_for(folder: Path, starter: int = 0) -> list[int]:
-    """The keepers that wait for the run in ``folder``, or have it. What detaches one is its starter's own child."""
-    found = []
-    for environment in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if f"HITCHPOST_KEEPER={folder}".encode() in environment.read_bytes().split(b"\0"):
-                found.append(int(environment.parent.name))
-        except OSError:
-            continue
-    return [pid for pid in found if (seen := Process.read(pid)) is not None and seen.parent != (starter or os.getpid())]
 
 
 def test_a_keeper_that_was_started_ahead_gets_the_run(yard: Yard):

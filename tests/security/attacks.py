@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
-from fastapi.routing import APIWebSocketRoute, iter_route_contexts
+from fastapi.routing import APIRoute, APIWebSocketRoute, iter_route_contexts
 
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.app import build
@@ -74,7 +74,7 @@ def raw(hub: HubProcess, request: bytes, method: str = "GET") -> Reply:
         answer = http.client.HTTPResponse(sock, method=method)
         try:
             answer.begin()
-            text = "" if answer.status == 101 else answer.read().decode()
+            text = "" if answer.status == 101 else answer.read().decode("utf-8", "replace")
             return Reply(answer.status, tuple(answer.getheaders()), text)
         finally:
             answer.close()
@@ -168,9 +168,14 @@ def ways(session: str = "nobody") -> list[tuple[str, str]]:
     home = os.environ["HITCHPOST_HOME"]
     app, _ = build(Hub(home), Tokens(home))
     found = []
+    asked = {"session": session, "since": "2026-01-01T00:00:00Z", "within_s": "0"}
     for route in iter_route_contexts(app.routes):
         assert route.path, f"{route} has no path to attack"
         path = re.sub(r"\{[^}]*\}", lambda _: session, route.path)
+        if isinstance(route.original_route, APIRoute):  # also where a query names the session
+            names = [field.name for field in route.original_route.dependant.query_params]
+            query = urlencode({name: asked[name] for name in names if name in asked})
+            path += f"?{query}" if query else ""
         if isinstance(route.original_route, APIWebSocketRoute):
             found.append(("WS", path))
             continue

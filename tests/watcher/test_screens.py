@@ -1,4 +1,4 @@
-"""What the rules read from recorded screens of goose, aider, Copilot and Claude Code."""
+"""What the rules read from recorded screens of goose, aider, Copilot, Qwen Code and Claude Code."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ SCREENS = [
     ("copilot-loading", None, "", ("unknown", "starting", "it is loading its plugins", ())),
     ("copilot-cleared", None, "", ("unknown", "starting", "it begins another conversation", ())),
     ("copilot-loading-on", None, "", ("idle", "", "", ())),
+    ("qwen-provider", None, "", ("blocked", "auth", "it is not signed in: hitch attach, and sign in", ())),
     ("claude-not-signed-in", None, "", ("blocked", "auth", "it is not signed in: hitch attach, and /login", ())),
 ]
 # fmt: on

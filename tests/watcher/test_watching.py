@@ -45,6 +45,63 @@ find = ['^BUSY$']
 SHOWS = "\n[[screen]]\nstate = \"blocked\"\nfind = ['Really\\?']\n"
 
 
+SERVER = """#!/usr/bin/env python3
+import json, os, sys, threading, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+events, heard = [], threading.Condition()
+
+def tell(kind, **told):
+    with heard:
+        events.append({"payload": {"type": kind, "properties": {"sessionID": "ses_1", **told}}})
+        heard.notify_all()
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *words):
+        pass
+
+    def do_GET(self):
+        if self.path != "/global/event":
+            return self.reply(200, {} if self.path == "/session/status" else [])
+        self.send_response(200)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        sent = 0
+        while True:
+            with heard:
+                heard.wait_for(lambda: len(events) > sent)
+                event = events[sent]
+            sent += 1
+            self.wfile.write(b"data: " + json.dumps(event).encode() + b"\\n\\n")
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
+        if not self.path.endswith("/prompt_async"):
+            return self.reply(200, {"id": "ses_1"})
+        with open("prompts", "a") as file:
+            file.write(body["parts"][0]["text"] + "\\n")
+        tell("session.status", status={"type": "busy"})
+        tell("message.updated", info={"id": "m", "role": "user"})
+        tell("message.part.updated", part={"type": "text", "messageID": "m", "text": body["parts"][0]["text"]})
+        time.sleep(1000)
+
+    def reply(self, status, body):
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+tell("server.connected")
+tell("session.created", info={"id": "ses_1"})
+print("Ask anything", flush=True)
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Handler).serve_forever()
+"""
+"""A server as opencode has one. It takes each prompt, and never answers that it has."""
+
+
 def hooked(session: Truth, name: str, payload: object) -> str:
     """Call the hook program as an agent does; what it prints."""
     command = [sys.executable, "-I", "-S", hook.__file__, str(session.run()), "20", name]
@@ -122,7 +179,8 @@ def test_a_prompt_waits_for_a_screen_that_is_not_known_yet(ground: Ground):
 def test_enter_waits_for_an_agent_that_begins_to_load_something_when_the_text_is_typed(ground: Ground):
     early, late = ground.place / "early", ground.place / "late"
     script = (
-        f"stty -icanon; printf '> '; head -c 5 >/dev/null; printf '\\nLOADING\\n'; timeout 2 head -c 1 >{early}\n"
+        f"stty -icanon; printf '> '; head -c 5 >/dev/null; printf '\\nLOADING\\n'\n"
+        f"timeout --foreground 2 head -c 1 >{early}\n"
         f"clear; printf '> hello'; head -c 1 >{late}; clear; echo BUSY; cat\n"
     )
     session = begin(ground, script, more=TYPED)
@@ -130,6 +188,33 @@ def test_enter_waits_for_an_agent_that_begins_to_load_something_when_the_text_is
     with link(session) as asking:
         assert asking.request("send", text="hello", enter=True, timeout_s=60)["proof"] == "screen: working"
     assert (early.read_bytes(), late.read_bytes()) == (b"", b"\n")
+    ground.end(session)
+
+
+def test_a_prompt_waits_for_the_effect_of_a_command_that_copilot_was_given(ground: Ground):
+    """/clear has left its prompt, and for longer than a second the screen is as it was: so is the conversation."""
+    early, late, go = (ground.place / name for name in ("early", "late", "go"))
+    script = (
+        'stty -icanon -echo\nshow() { clear; printf "$1"; }\n'
+        "show 'OLD\\n>'; head -c 6 >/dev/null; show 'OLD\\n>/clear'; head -c 1 >/dev/null\n"
+        f"show 'OLD\\n>'; timeout --foreground 2.5 head -c 1 >{early}\n"
+        f"show 'LOADING\\n'; until [ -e {go} ]; do sleep 0.02; done\n"
+        f"show 'NEW\\n>'; head -c 5 >{late}; show 'NEW\\n>hello'; head -c 1 >>{late}; show BUSY; cat\n"
+    )
+    session = begin(ground, script, adapter="copilot", more=TYPED.replace("'^>'", "'^>(?!/)'"))
+    eventually(lambda: report(session).get("state") == "idle", 30)
+    with link(session) as keys, link(session) as asking, ThreadPoolExecutor(1) as beside:
+        keys.send(wire.INPUT, b"/clear")
+        eventually(lambda: report(session).get("state") == "unknown", 30)
+        keys.send(wire.INPUT, b"\r")
+        eventually(lambda: session.output().count(b"OLD") == 3, 30)
+        answer = beside.submit(asking.request, "send", text="hello", enter=True, force=False, timeout_s=60)
+        eventually(lambda: b"LOADING" in session.output(), 30)
+        assert early.read_bytes() == b""
+        assert not answer.done()
+        go.touch()
+        assert answer.result()["proof"] == "screen: working"
+    assert late.read_bytes() == b"hello\n"
     ground.end(session)
 
 
@@ -163,6 +248,17 @@ def test_gemini_takes_no_prompt_before_it_has_loaded_what_it_needs(
             keys.send(wire.INPUT, b"\n")
         assert "as a command" in answer.result()["why"]
     assert report(session) == {"source": "title", "state": "idle"}
+    ground.end(session)
+
+
+def test_a_prompt_that_opencode_has_and_does_not_answer_for_is_proven_by_its_event(ground: Ground):
+    (ground.place / "server.py").write_text(SERVER)
+    session = begin(ground, f'exec {sys.executable} {ground.place}/server.py "$@"\n', adapter="opencode")
+    eventually(lambda: report(session).get("state") == "idle", 60)
+    with link(session) as asking:
+        assert asking.request("send", text="hello", timeout_s=60)["proof"] == "message"
+    assert (ground.place / "prompts").read_text() == "hello\n"
+    assert report(session)["state"] == "working"
     ground.end(session)
 
 
@@ -250,6 +346,41 @@ def test_a_request_is_answered_once_and_its_name_is_never_used_again(ground: Gro
             assert late.request("answer", choice="yes", request=name, timeout_s=60)["ok"] is False
             assert late.request("answer", choice="no", request=again, timeout_s=60)["ok"] is True
         assert json.loads(second.result())["hookSpecificOutput"]["decision"]["behavior"] == "deny"
+    ground.end(session)
+
+
+def test_an_answer_waits_until_what_is_reported_is_on_the_screen(ground: Ground):
+    """The report comes first; what the screen asks, and by which key it is answered, is read a moment later."""
+    asks = """
+[[screen]]
+state = "blocked"
+kind = "permission"
+find = ['Allow\\?']
+options = { yes = "y" }
+"""
+    got = ground.place / "got"
+    script = (
+        f"stty -icanon -echo; {say('blocked', ':kind=permission')}\nuntil [ -e go ]; do sleep 0.02; done\n"
+        f"printf 'Allow?'; head -c 1 >{got}; clear; {say('working')}\ncat\n"
+    )
+    session = begin(ground, script, more=asks)
+    eventually(lambda: report(session).get("state") == "blocked", 60)
+    with link(session) as asking, ThreadPoolExecutor(1) as beside:
+        answer = beside.submit(asking.request, "answer", choice="yes", request="", timeout_s=60)
+        (ground.place / "go").touch()
+        assert answer.result()["ok"] is True
+    assert got.read_bytes() == b"y"
+    ground.end(session)
+
+
+def test_an_answer_waits_for_the_hook_of_what_claude_has_reported(ground: Ground):
+    session = begin(ground, say("blocked", ":kind=permission") + "cat\n", adapter="claude")
+    eventually(lambda: report(session).get("state") == "blocked", 60)
+    with link(session) as asking, ThreadPoolExecutor(2) as beside:
+        answer = beside.submit(asking.request, "answer", choice="yes", request="", timeout_s=60)
+        asked = beside.submit(hooked, session, "PermissionRequest", {"tool_name": "Bash", "tool_input": {}})
+        assert answer.result()["ok"] is True
+        assert "allow" in asked.result(60)
     ground.end(session)
 
 

@@ -19,7 +19,7 @@ export interface Question {
 /** What is asked before something is done that cannot be undone. */
 export const question = signal<Question | null>(null);
 
-type Deed = "stop" | "restart" | "archive" | "unarchive" | "restore" | "cancel";
+type Deed = "interrupt" | "stop" | "restart" | "archive" | "unarchive" | "restore" | "cancel";
 
 /** Whether it was done. */
 export function act(session: Session, deed: Deed): Promise<boolean> {

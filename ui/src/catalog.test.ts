@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { COMMAND, chosenOf, runtimeOptions, takes, tilesOf } from "./catalog";
+import { COMMAND, chosenOf, heirsOf, meetsLimits, runtimeOptions, takes, tilesOf } from "./catalog";
+import { session } from "./sample";
 import type { Catalog } from "./shapes";
 
 const agent = (name: string, path: string | null, options: string[] = []) => ({
@@ -10,6 +11,9 @@ const agent = (name: string, path: string | null, options: string[] = []) => ({
   install: `get ${name}`,
   broken: "",
   options,
+  watched: name !== "bash",
+  chat: name.endsWith("-acp"),
+  conversations: name.replace("-acp", ""),
 });
 const CATALOG: Catalog = {
   agents: [agent("aider", null), agent("bash", "/bin/bash"), agent("claude", "/bin/claude", ["model"])],
@@ -45,4 +49,31 @@ test("an agent is asked only for what it takes", () => {
   expect(takes(CATALOG, "claude", "model")).toBe(true);
   expect(takes(CATALOG, "claude", "permission_mode")).toBe(false);
   expect(takes(CATALOG, COMMAND, "model")).toBe(false);
+});
+
+test("a session is handed over to who is installed and has the same conversations", () => {
+  const agents = [
+    agent("claude", "/bin/claude"),
+    agent("claude-acp", "/bin/claude-acp"),
+    agent("codex", "/bin/codex"),
+    agent("codex-acp", null),
+  ];
+  const heirs = (of: Parameters<typeof session>[0]) =>
+    heirsOf(session({ supports_resume: true, ...of }), agents).map(({ name }) => name);
+  expect(heirs({ agent: "claude" })).toEqual(["claude-acp"]);
+  expect(heirs({ agent: "claude-acp" })).toEqual(["claude"]);
+  expect(heirs({ agent: "codex" })).toEqual([]);
+  expect(heirs({ agent: "unknown" })).toEqual([]);
+  expect(heirs({ agent: "claude", supports_resume: false })).toEqual([]);
+  expect(heirs({ agent: "claude", runtime: "docker" })).toEqual([]);
+  expect(heirs({ agent: "claude", record: "archived" })).toEqual([]);
+});
+
+test("a usage limit is known of agents that are watched", () => {
+  expect(["claude", "aider", "bash", COMMAND].map((name) => meetsLimits(CATALOG.agents, name))).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
 });

@@ -1,7 +1,8 @@
 /** What a session can be made of, as options of a form. */
 
 import type { Option } from "./components/Select";
-import type { Catalog } from "./shapes";
+import type { Catalog, CatalogAgent, Session } from "./shapes";
+import { isListed } from "./words";
 
 /** Stands for a command of the person's own, among the agents; no agent can have that name. */
 export const COMMAND = "/";
@@ -42,6 +43,27 @@ export const runtimeOptions = (catalog: Catalog): Option[] =>
 /** Whether a session may choose that of the agent: `model` or `permission_mode`. */
 export const takes = (catalog: Catalog, agent: string, option: string): boolean =>
   catalog.agents.some(({ name, options }) => name === agent && options.includes(option));
+
+/** What a usage limit may do. */
+export const LIMITS: Option[] = [
+  { value: "", text: "As the settings say", missing: "" },
+  { value: "stop", text: "Stop", missing: "" },
+  { value: "wait", text: "Wait for its end, and go on", missing: "" },
+];
+
+/** Whether it would be known that the agent is at a usage limit. */
+export const meetsLimits = (agents: readonly CatalogAgent[], agent: string): boolean =>
+  agents.some(({ name, watched }) => name === agent && watched);
+
+/** The agents that could go on with the session: installed here, and with the same conversations. */
+export function heirsOf(session: Session, agents: readonly CatalogAgent[]): CatalogAgent[] {
+  const own = agents.find(({ name }) => name === session.agent);
+  if (!own || !session.supports_resume || session.runtime === "docker" || !isListed(session)) return [];
+  return agents.filter(
+    ({ name, conversations, path, broken }) =>
+      name !== own.name && conversations === own.conversations && path !== null && !broken,
+  );
+}
 
 /** What a person chose; else the first of what was used before that can be used; else the first that can be. */
 export function chosenOf(options: readonly Option[], chosen: string, ...before: (string | null | undefined)[]): string {

@@ -55,6 +55,19 @@ describe("a chat", () => {
     expect(chat.parts).toHaveLength(2);
   });
 
+  it("makes another object of a part that changes, and leaves the others alone", () => {
+    const chat = new Chat();
+    chat.add([line("user", { text: "Hello" }), line("tool", { id: "t", title: "make" })]);
+    chat.add([line("permission", { request: "1", text: "make" }), line("agent", { text: "Good" })]);
+    const before = [...chat.parts];
+    chat.add([line("tool", { id: "t", status: "completed" }), line("answer", { request: "1", choice: "yes" })]);
+    chat.add([line("agent", { text: " day" })]);
+    expect(chat.parts.map((part, at) => part === before[at])).toEqual([true, false, false, false]);
+    // names begin anew in each run
+    chat.add([{ ...line("tool", { id: "t", title: "again" }), run: 2 }]);
+    expect(chat.parts).toHaveLength(5);
+  });
+
   it("has one plan in a turn, and says what was chosen and what went wrong", () => {
     const chat = new Chat();
     const plan = (status: string) => line("plan", { entries: [{ text: "first", status }] });

@@ -1,13 +1,13 @@
 /** The chat of a session over ACP: its lines, as the hub has them, put together for the eye. */
 
-import type { ChatLine } from "./shapes";
+import type { ChatLine, PlanEntry, ToolDiff } from "./shapes";
 
 export interface Tool {
   id: string;
   title: string;
   status: string;
   output: string;
-  diffs: { path: string; old: string; new: string }[];
+  diffs: readonly ToolDiff[];
 }
 
 /** What a person has said, or is about to say. `images` are names, by which the hub gives them. */
@@ -22,21 +22,25 @@ export type Part =
   | { kind: "agent" | "thought" | "notice"; text: string }
   | { kind: "user" | "unsent"; prompt: Prompt }
   | { kind: "tool"; tool: Tool }
-  | { kind: "plan"; entries: { text: string; status: string }[] }
+  | { kind: "plan"; entries: readonly PlanEntry[] }
   | { kind: "asked"; text: string; choice: string }
   | { kind: "trouble"; text: string };
 
-/** What came before and what came since, as one: a message arrives in many lines, and a tool changes as it goes on. */
+/**
+ * What came before and what came since, as one: a message arrives in many lines, and a tool changes as it goes on. A part
+ * that has changed is another object, so that only what is new is drawn.
+ */
 export class Chat {
   readonly parts: Part[] = [];
   /** Whether the agent takes images; undefined as long as it has not said so. */
   images: boolean | undefined;
   private readonly queue = new Map<string, Prompt>();
-  private readonly tools = new Map<string, Tool>();
-  private readonly asked = new Map<string, Extract<Part, { kind: "asked" }>>();
+  /** Where the part of each tool and of each permission is. */
+  private readonly tools = new Map<string, number>();
+  private readonly asked = new Map<string, number>();
 
   add(lines: readonly ChatLine[]): void {
-    for (const line of lines) this.take(line as Line);
+    for (const line of lines) this.take(line);
   }
 
   /** Prompts that wait for the agent, if it is still in its run. */
@@ -49,11 +53,11 @@ export class Chat {
     return [...this.queue.values()].filter((prompt) => !live || prompt.run !== run);
   }
 
-  private take(line: Line): void {
-    const text = textOf(line["text"]);
+  private take(line: ChatLine): void {
+    const text = line.text ?? "";
     switch (line.type) {
       case "begun":
-        this.images = line["images"] === true;
+        this.images = line.images === true;
         this.leave(line.run);
         break;
       case "queued":
@@ -78,22 +82,18 @@ export class Chat {
         this.work(line);
         break;
       case "plan":
-        this.plan(line["entries"]);
+        this.plan(line.entries ?? []);
         break;
-      case "permission": {
-        const part = { kind: "asked" as const, text, choice: "" };
-        this.asked.set(`${line.run}:${textOf(line["request"])}`, part);
-        this.parts.push(part);
+      case "permission":
+        this.asked.set(`${line.run}:${line.request}`, this.parts.length);
+        this.parts.push({ kind: "asked", text, choice: "" });
         break;
-      }
-      case "answer": {
-        const part = this.asked.get(`${line.run}:${textOf(line["request"])}`);
-        if (part) part.choice = textOf(line["choice"]);
+      case "answer":
+        this.answer(`${line.run}:${line.request}`, line.choice ?? "");
         break;
-      }
       case "turn":
-        if (line["state"] === "error") this.parts.push({ kind: "trouble", text: textOf(line["message"]) });
-        if (line["state"] === "idle") this.parts.push({ kind: "notice", text: "Interrupted" });
+        if (line.state === "error") this.parts.push({ kind: "trouble", text: line.message ?? "" });
+        if (line.state === "idle") this.parts.push({ kind: "notice", text: "Interrupted" });
         break;
     }
   }
@@ -109,27 +109,35 @@ export class Chat {
 
   private say(kind: "agent" | "thought", text: string): void {
     const last = this.parts.at(-1);
-    if (last?.kind === kind) last.text += text;
+    if (last?.kind === kind) this.parts[this.parts.length - 1] = { kind, text: last.text + text };
     else if (text) this.parts.push({ kind, text });
   }
 
-  private work(line: Record<string, unknown>): void {
-    const id = textOf(line["id"]);
-    let tool = this.tools.get(id);
-    if (!tool) {
-      tool = { id, title: "", status: "", output: "", diffs: [] };
-      this.tools.set(id, tool);
-      this.parts.push({ kind: "tool", tool });
-    }
-    tool.title = textOf(line["title"]) || tool.title;
-    tool.status = textOf(line["status"]) || tool.status;
-    tool.output = textOf(line["output"]) || tool.output;
-    if (Array.isArray(line["diffs"])) tool.diffs = line["diffs"] as Tool["diffs"];
+  private answer(request: string, choice: string): void {
+    const at = this.asked.get(request) ?? -1;
+    const part = this.parts[at];
+    if (part?.kind === "asked") this.parts[at] = { ...part, choice };
+  }
+
+  private work(line: ChatLine): void {
+    const id = line.id ?? "";
+    const key = `${line.run}:${id}`;
+    const at = this.tools.get(key) ?? this.parts.length;
+    const part = this.parts[at];
+    const before = part?.kind === "tool" ? part.tool : { id, title: "", status: "", output: "", diffs: [] };
+    const tool = {
+      id,
+      title: line.title || before.title,
+      status: line.status || before.status,
+      output: line.output || before.output,
+      diffs: line.diffs ?? before.diffs,
+    };
+    this.tools.set(key, at);
+    this.parts[at] = { kind: "tool", tool };
   }
 
   /** One plan, which changes: the newest stands where the first stood in its turn. */
-  private plan(found: unknown): void {
-    const entries = Array.isArray(found) ? (found as { text: string; status: string }[]) : [];
+  private plan(entries: readonly PlanEntry[]): void {
     const turn = this.parts.findLastIndex((part) => part.kind === "user");
     const known = this.parts.findIndex((part, at) => at > turn && part.kind === "plan");
     if (known < 0) this.parts.push({ kind: "plan", entries });
@@ -137,15 +145,11 @@ export class Chat {
   }
 }
 
-type Line = ChatLine & Record<string, unknown>;
+const keyOf = (line: ChatLine): string => `${line.run}:${line.prompt}`;
 
-const keyOf = (line: Line): string => `${line.run}:${textOf(line["prompt"])}`;
-
-const promptOf = (line: Line): Prompt => ({
+const promptOf = (line: ChatLine): Prompt => ({
   run: line.run,
-  name: textOf(line["prompt"]),
-  text: textOf(line["text"]),
-  images: Array.isArray(line["images"]) ? line["images"].filter((name) => typeof name === "string") : [],
+  name: line.prompt ?? "",
+  text: line.text ?? "",
+  images: Array.isArray(line.images) ? line.images : [],
 });
-
-const textOf = (found: unknown): string => (typeof found === "string" ? found : "");

@@ -17,6 +17,8 @@ export interface Draft {
   image: string;
   model: string;
   permission_mode: string;
+  /** Empty: as the settings say. */
+  when_limit: "" | "stop" | "wait";
 }
 
 export type FieldName = keyof Draft;
@@ -34,6 +36,7 @@ const EMPTY: Draft = {
   image: "",
   model: "",
   permission_mode: "",
+  when_limit: "",
 };
 
 export const draft = signal(EMPTY);

@@ -5,6 +5,8 @@ import { ask } from "./api";
 import { keepPage } from "./app";
 import { connectChanges, onChanged, watchAgain } from "./changes";
 import { Connection, linkAfter } from "./connection";
+import { connectChats, followAgain, onChatLines } from "./following";
+import { learnAgents } from "./handover";
 import { followNotifications, show } from "./notifications";
 import { connectPresence } from "./presence";
 import type { HubMessage, Session } from "./shapes";
@@ -38,6 +40,7 @@ const connection = new Connection({
   message(message) {
     if (message.type === "session.attached") onAttached(message);
     else if (message.type === "terminal.size") onSize(message);
+    else if (message.type === "chat.lines") onChatLines(message);
     else if (message.type === "workspace.changed") onChanged(message);
     else if (message.type === "notification") void show(message);
     else if (waiting) waiting.push(message);
@@ -55,6 +58,7 @@ function applyTold(): void {
 export async function begin(): Promise<void> {
   connectViews((message) => connection.send(message));
   connectChanges((wish) => connection.send(wish));
+  connectChats((wish) => connection.send(wish));
   connectPresence((wish) => connection.send(wish));
   followNotifications();
   setInterval(tick, TICK_MS);
@@ -92,6 +96,8 @@ function arrived(): void {
   store.link.value = "open";
   attachAll();
   watchAgain();
+  followAgain();
+  void learnAgents();
   void entered().then(
     ({ page }) => {
       void keepPage(page, isFresh);

@@ -5,6 +5,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 
 interface Modal {
   ref: Ref<HTMLDialogElement>;
+  onCancel: (event: Event) => void;
   onClose: () => void;
 }
 
@@ -24,5 +25,9 @@ export function useModal(open: boolean, leave: () => void): Modal {
     if (byPage.current) byPage.current = false;
     else leave();
   };
-  return { ref, onClose };
+  // Escape: the browser tells of the end only later, when the next key may have opened something else
+  const onCancel = (event: Event) => {
+    if (event.target === ref.current) leave();
+  };
+  return { ref, onCancel, onClose };
 }

@@ -21,7 +21,9 @@ export interface Offer {
 export function offersOf(session: Session): Offer[] {
   const known: Record<string, Omit<Offer, "name">> = {
     answer: { word: "Answer", leads: true, deed: () => goTo(session, ".pane .answers button, .pane textarea") },
-    look: { word: "Go to terminal", leads: true, deed: () => goTo(session, ".pane .xterm-helper-textarea") },
+    look: session.chat
+      ? { word: "Reply", leads: true, deed: () => goTo(session, ".prompt-box textarea") }
+      : { word: "Go to terminal", leads: true, deed: () => goTo(session, ".pane .xterm-helper-textarea") },
     reply: { word: "Reply", leads: true, deed: () => goTo(session, ".prompt-box textarea") },
     review: { word: "Review", leads: true, deed: () => open(session.id, { panel: "diff" }) },
     resume: { word: "Resume", title: SAME, leads: true, deed: () => resume(session.id) },
@@ -39,7 +41,8 @@ export function offersOf(session: Session): Offer[] {
     archive: { word: "Archive", leads: false, deed: () => void archive([session]) },
     delete: { word: "Delete…", leads: false, danger: true, deed: () => remove(session) },
   };
-  return session.actions.flatMap((name) => (known[name] ? [{ name, ...known[name] }] : []));
+  const twice = session.chat && session.actions.includes("reply") ? "look" : "";
+  return session.actions.flatMap((name) => (known[name] && name !== twice ? [{ name, ...known[name] }] : []));
 }
 
 function goTo(session: Session, selector: string): void {

@@ -2,6 +2,7 @@
 
 import { renaming, signOut } from "./actions";
 import { set, snoozes } from "./deeds";
+import { choicesOf } from "./handover";
 import { offersOf } from "./offers";
 import { compact, grouping, needYou, showArchived, usual } from "./rail";
 import { go, type Panel } from "./router";
@@ -81,6 +82,7 @@ function ofSession(session: Session, add: (title: string, deed: () => void) => v
   for (const { name: action, word, deed } of offersOf(session)) {
     if (!IN_DRAWERS.includes(action)) add(`${word}: ${name}`, deed);
   }
+  for (const { word, deed } of choicesOf(session)) add(`${word}: ${name}`, deed);
   add(`Rename…: ${name}`, () => (renaming.value = session));
   add(`${session.pinned ? "Unpin" : "Pin"}: ${name}`, () => void set(session, { pinned: !session.pinned }));
   for (const [word, snooze_s] of snoozes(new Date())) add(`${word}: ${name}`, () => void set(session, { snooze_s }));

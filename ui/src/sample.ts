@@ -9,6 +9,7 @@ export const session = (fields: Partial<Session>): Session => ({
   description: "",
   agent: "claude",
   runtime: "local",
+  node: null,
   record: "active",
   workspace: { id: null, path: "/src/shop", branch: null, repository: null },
   run: 1,
@@ -46,5 +47,6 @@ export const session = (fields: Partial<Session>): Session => ({
   report: null,
   conversation: null,
   chat: false,
+  when_limit: "stop",
   ...fields,
 });

@@ -58,6 +58,9 @@ export interface CatalogAgent {
   install: string;
   broken: string;
   options: string[];
+  watched: boolean;
+  chat: boolean;
+  conversations: string;
 }
 
 /** `missing` is why it cannot be used; empty when it can. */
@@ -104,12 +107,44 @@ export interface ChatLine {
   at: string;
   run: number;
   type: string;
+  text?: string;
+  resumed?: boolean;
+  images?: boolean | string[];
+  prompt?: string;
+  id?: string;
+  title?: string;
+  kind?: string;
+  status?: string;
+  output?: string;
+  diffs?: ToolDiff[];
+  entries?: PlanEntry[];
+  request?: string;
+  tool?: string;
+  options?: Record<string, string>;
+  choice?: string;
+  state?: string;
+  message?: string;
   [field: string]: unknown;
+}
+
+/** A part of a chat that is followed: `from` is the offset of its first byte, `next` that behind its last. */
+export interface ChatLines {
+  type: "chat.lines";
+  sessionId: string;
+  from: number;
+  lines: ChatLine[];
+  next: number;
 }
 
 export interface Code {
   url: string;
   launch_url: string;
+}
+
+/** What `hitch` says and ends with, where it is another than the rest tells: options to use, its exit code. */
+export interface CommandLine {
+  hint?: string | null;
+  exit_code?: number | null;
 }
 
 /** Files that would be committed; `refusal` says why they cannot be, and is empty when they can. */
@@ -158,6 +193,7 @@ export interface Error {
   message: string;
   hint?: string;
   field?: string | null;
+  cli?: CommandLine | null;
 }
 
 export interface ErrorBody {
@@ -181,11 +217,14 @@ export interface Exit {
   ended_at_known: boolean;
 }
 
+/** `in_status_s` is how long it has had its status. `story` is there when it was asked for. */
 export interface Explanation {
   session: Session;
   at: string;
+  in_status_s: number;
   rule: string;
   facts: Fact[];
+  story?: StoryLine[] | null;
 }
 
 export interface Export {
@@ -270,8 +309,23 @@ export interface Folders {
   cut: boolean;
 }
 
+/** Send what is said in the session over ACP, from the byte `from` on, and each further line as it comes. */
+export interface FollowChat {
+  sessionId: string;
+  type: "chat.follow";
+  from?: number;
+}
+
 export interface ForkWish {
   name?: string | null;
+}
+
+/** A session, and what the command line says about it: the `word` that means it in a shell, how it goes on when it */
+export interface Found {
+  session: Session;
+  word: string;
+  way_on: string;
+  notes: string[];
 }
 
 export interface Health {
@@ -301,6 +355,7 @@ export interface Input {
   sessionId: string;
   type: "terminal.input" | "terminal.answer";
   data: string;
+  encoding?: "utf-8" | "base64";
 }
 
 /** Whom a launch code is to sign in. */
@@ -308,6 +363,11 @@ export interface LaunchWish {
   role?: string;
   sessions?: string[] | null;
   lasts_s?: number;
+}
+
+export interface LeaveChat {
+  sessionId: string;
+  type: "chat.leave";
 }
 
 /** What was deleted with a session and is nowhere else, in words. */
@@ -320,8 +380,9 @@ export interface Made {
   notes: string[];
 }
 
-/** `sessions` are the ids of those that are seen; null for all. */
+/** `name` is whose sign-in it is, or what a token was made for; empty for the hub's own user. `sessions` are the */
 export interface Me {
+  name: string;
   role: string;
   sessions: string[] | null;
   expires_at: string | null;
@@ -341,7 +402,9 @@ export interface MergePlan {
 export interface NewSession {
   agent?: string | null;
   command?: string[];
-  folder: string;
+  folder?: string | null;
+  repo?: string | null;
+  profile?: string;
   branch?: string | null;
   workspace?: string | null;
   exclusive?: boolean;
@@ -355,6 +418,8 @@ export interface NewSession {
   idle_after_s?: number | null;
   when_limit?: "" | "stop" | "wait";
   prompt?: string | null;
+  prompt_is_typed?: boolean;
+  until_ready?: boolean;
   env?: Record<string, unknown>;
   cols?: number;
   rows?: number;
@@ -423,10 +488,34 @@ export interface Notifications {
   subscriptions: PushSubscription[];
 }
 
+/** `outcome` is finished, asked, limit or failed; null when time was up, as in `/api/wait`. */
+export interface OutcomeView {
+  outcome: string | null;
+  exit_code: number | null;
+  answer: string | null;
+  usage: TokensUsed | null;
+  has_ended: boolean;
+  not_yet: string;
+  session: Session | null;
+}
+
+/** `first` and `end` are the offsets that the log has bytes between; some in the middle may be missing. */
+export interface OutputOutline {
+  run: number;
+  first: number;
+  end: number;
+  told_end: number;
+}
+
 /** The hub's nonce, and the page's proof. */
 export interface PageProof {
   nonce: string;
   proof: string;
+}
+
+export interface PlanEntry {
+  text: string;
+  status: string;
 }
 
 /** `resume`: a session that has ended or is suspended is resumed first. */
@@ -445,6 +534,8 @@ export interface PromptAnswer {
   offset: number;
   started: boolean;
   waits: boolean;
+  since: string;
+  notes?: string[];
   session: Session;
 }
 
@@ -534,9 +625,11 @@ export interface Resize {
   rows: number;
 }
 
-/** `again` sends the first prompt once more. */
+/** `again` sends the first prompt once more; `workspace` moves the session to another workspace or folder, for */
 export interface RestartWish {
   again?: boolean;
+  workspace?: string | null;
+  force?: boolean;
 }
 
 /** Start the next run of a session that has ended. */
@@ -587,6 +680,7 @@ export interface Session {
   description: string;
   agent: string;
   runtime: string;
+  node: string | null;
   record: string;
   workspace: Workspace;
   run: number;
@@ -624,6 +718,7 @@ export interface Session {
   supports_resume: boolean;
   conversation: string | null;
   chat: boolean;
+  when_limit: string;
 }
 
 export interface SessionChanged {
@@ -639,6 +734,7 @@ export interface SessionWithNotes {
 
 /** `token` is for `Authorization: Bearer` and dies with the hub; `ticket` is for the first WebSocket. */
 export interface SignedIn {
+  name: string;
   role: string;
   sessions: string[] | null;
   expires_at: string | null;
@@ -681,8 +777,10 @@ export interface StatusChanged {
   session: Session;
 }
 
+/** `grace_s`: so long it has until force is used; missing for what it was made with. */
 export interface StopWish {
   reason?: string;
+  grace_s?: number | null;
 }
 
 export interface StoryLine {
@@ -702,6 +800,22 @@ export interface SubscriptionMade {
 
 export interface Ticket {
   ticket: string;
+}
+
+export interface TokensUsed {
+  input: number;
+  cached: number;
+  cache_write: number;
+  output: number;
+  cost_usd: number | null;
+  total: number;
+}
+
+/** What a tool has changed in a file. */
+export interface ToolDiff {
+  path: string;
+  old: string;
+  new: string;
 }
 
 export interface Usage {
@@ -732,6 +846,13 @@ export interface UsageSum {
   output: number;
   cost_usd: number | null;
   total: number;
+}
+
+/** `session` is the one that became what was waited for, or whose run has ended. It is null when time was up, and */
+export interface Waited {
+  session: Session | null;
+  has_ended: boolean;
+  not_yet: string;
 }
 
 /** Tell when files of the session's worktree change, or stop telling. */
@@ -778,9 +899,9 @@ export interface WorkspaceView {
   snapshots: string[];
 }
 
-export type ClientMessage = Attach | Detach | Input | Resize | Resume | Seen | Watch;
+export type ClientMessage = Attach | Detach | Input | Resize | Resume | Seen | Watch | FollowChat | LeaveChat;
 
-export type HubMessage = Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | NotificationMessage | ErrorMessage;
+export type HubMessage = Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | ChatLines | NotificationMessage | ErrorMessage;
 
 /** The parts of a list, in their order, and what they are called. */
 export const SECTIONS = { "needs-you": "Needs you", "finished": "Finished", "working": "Working", "quiet": "Quiet", "ended": "Ended" } as const;

@@ -112,7 +112,6 @@ class View implements Follower {
 
   frame(frame: Frame): void {
     this.carryOut(this.stream.frame(frame));
-    for (const listener of listeners.get(this.id) ?? []) listener();
     if (this.terminal.pending + this.laterBytes > MOST_PENDING) this.catchUp();
   }
 
@@ -191,15 +190,6 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
     at += part.length;
   }
   return whole;
-}
-
-const listeners = new Map<string, Set<() => void>>();
-
-/** Tell whenever a session that is followed has written something. What is returned ends that. */
-export function onOutput(id: string, listener: () => void): () => void {
-  const told = listeners.get(id) ?? new Set();
-  listeners.set(id, told.add(listener));
-  return () => void told.delete(listener);
 }
 
 export const say = (message: ClientMessage): boolean => send(message);

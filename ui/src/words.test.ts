@@ -91,7 +91,7 @@ test("the filter wants every word, anywhere", () => {
 });
 
 test("a receipt says what proved the delivery, or that nothing did", () => {
-  const answer = { delivered: true, offset: 0, started: false, waits: false, session: session({}) };
+  const answer = { delivered: true, offset: 0, started: false, waits: false, since: "", session: session({}) };
   expect(receipt({ ...answer, proof: "UserPromptSubmit" })).toBe("Delivered (UserPromptSubmit)");
   expect(receipt({ ...answer, proof: "" })).toBe("Typed, not confirmed");
   expect(receipt({ ...answer, proof: "", started: true })).toBe("Typed, not confirmed, to a new run");

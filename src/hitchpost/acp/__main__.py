@@ -120,7 +120,7 @@ class Client:
         if op == "prompt":
             images = tuple(map(str, asked.get("images") or ()))
             if why := self.conversation.refusal(images):
-                return {"ok": False, "why": why}
+                return {"ok": False, "why": why, "unsent": True}
             return {"ok": True, "waits": self.conversation.prompt(str(asked["text"]), images)}
         if op == "take_back":
             why = self.conversation.take_back(str(asked["prompt"]))

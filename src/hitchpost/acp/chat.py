@@ -16,6 +16,10 @@ CHAT = "chat.jsonl"
 MOST_BYTES = 64 << 20
 """What comes behind these is shown in the terminal, and not kept."""
 LONGEST_TEXT = 1 << 20
+LONGEST_LINE = 8 << 20
+"""Of a longer one only its short texts are kept: a file that a tool has written may be as long as it likes."""
+SHORT_TEXT = 1000
+TOO_LONG = "(too long to be kept)"
 PART_BYTES = 1 << 20
 BEGINNING_BYTES = 1 << 16
 """How far back the beginning of a run is looked for that has just begun."""
@@ -31,7 +35,10 @@ class Chat:
     def add(self, kind: str, /, **details: Any) -> None:
         if self._size > MOST_BYTES:
             return
-        line = lightjson.dumps({"at": files.stamp(), "run": self._run, "type": kind, **_cut(details)})
+        head = {"at": files.stamp(), "run": self._run, "type": kind}
+        line = lightjson.dumps({**head, **_cut(details)})
+        if len(line) > LONGEST_LINE:
+            line = lightjson.dumps({**head, **_short(details)})
         files.append_line(self._path, line, durable=False)
         self._size += len(line) + 1
 
@@ -44,11 +51,12 @@ def read(session_folder: str, start: int = 0) -> tuple[list[dict[str, Any]], int
     except files.NoFile:
         return [], 0
     try:
-        text = os.pread(fd, PART_BYTES + LONGEST_TEXT * 8, start)
+        text = os.pread(fd, PART_BYTES + LONGEST_LINE, start)
     finally:
         os.close(fd)
     end = text.find(b"\n", PART_BYTES) if len(text) > PART_BYTES else text.rfind(b"\n")
-    text = text[: end + 1]
+    if end >= 0 or len(text) < PART_BYTES + LONGEST_LINE:  # else nobody who keeps to the limit has written that line
+        text = text[: end + 1]
     return list(_lines(text)), start + len(text)
 
 
@@ -79,6 +87,13 @@ def _lines(text: bytes) -> Iterator[dict[str, Any]]:
 
 def _cut(details: dict[str, Any]) -> dict[str, Any]:
     return {name: item[:LONGEST_TEXT] if isinstance(item, str) else item for name, item in details.items()}
+
+
+def _short(details: dict[str, Any]) -> dict[str, Any]:
+    """What is left of details that are too long: names, states, and in place of a long text that it was too long."""
+    texts = {name: item for name, item in details.items() if isinstance(item, str)}
+    kept = {name: text if len(text) <= SHORT_TEXT else TOO_LONG for name, text in texts.items()}
+    return kept if TOO_LONG in kept.values() else {**kept, "output": TOO_LONG}
 
 
 def _size(path: str) -> int:

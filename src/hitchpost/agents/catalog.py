@@ -95,9 +95,9 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
 
 def own_folder() -> str:
     """Where a person's own agents are: a file there adds one, or replaces one of ours."""
-    from hitchpost.settings import config_path
+    from hitchpost.store.home import settings_folder
 
-    return os.path.join(os.path.dirname(config_path()), "agents")
+    return os.path.join(settings_folder(), "agents")
 
 
 def _files() -> dict[str, str]:

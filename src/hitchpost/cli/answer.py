@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from hitchpost.cli import words
 from hitchpost.cli.common import json_option, print_json, session_argument, session_json
 from hitchpost.ops.sessions.answer import answer
 from hitchpost.store.home import open_home
-from hitchpost.text import visible
 
 
 @click.command("answer")
@@ -25,4 +25,4 @@ def command(session: str, choice: str, request: str, message: str, as_json: bool
     if as_json:
         print_json(session_json(seen))
     else:
-        click.echo(f"answered {visible(choice)} to {visible(seen.record.name)}")
+        click.echo(words.answered(choice, seen.record.name))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from hitchpost.cli import words
 from hitchpost.cli.common import each, sessions_argument
 from hitchpost.ops.sessions.remove import archive
 from hitchpost.ops.views.find import resolve
 from hitchpost.store.home import open_home
-from hitchpost.text import visible
 
 
 @click.command("archive")
@@ -18,6 +18,6 @@ def command(sessions: tuple[str, ...]) -> None:
     home = open_home()
 
     def archive_session(session: str) -> None:
-        click.echo(f"{visible(archive(home, resolve(home, session), actor='cli').name)}: archived")
+        click.echo(words.archived(archive(home, resolve(home, session), actor="cli").name))
 
     each(sessions, archive_session)

@@ -15,12 +15,11 @@ import selectors
 import signal
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from hitchpost import wire
 from hitchpost.cli import terminal as term
 from hitchpost.cli.answers import Answers
-from hitchpost.cli.bells import Bells
 from hitchpost.cli.colours import Colours
 from hitchpost.cli.keys import ANSWER, DETACH, INPUT, Keyboard
 from hitchpost.cli.terminal import Signals, Terminal, TerminalGone
@@ -41,6 +40,14 @@ LEAVE_PICTURE = term.POP_KEYBOARD + term.LEAVE_ALTERNATE
 DETACHED, ENDED, LOST, KILLED = "detached", "ended", "lost", "killed"
 
 
+class Sounding(Protocol):
+    """What else is written to the terminal, between two pieces of output. ``fd`` is readable when there is some."""
+
+    fd: int
+
+    def read(self) -> bytes: ...
+
+
 class Attachment:
     """Runs until the person leaves, the run ends, or a signal or the loss of the keeper ends it.
 
@@ -55,7 +62,7 @@ class Attachment:
         keyboard: Keyboard,
         *,
         read_only: bool,
-        bells: Bells | None = None,
+        bells: Sounding | None = None,
     ) -> None:
         self.link, self.keyboard, self.read_only = link, keyboard, read_only
         self._bells, self._sounds = bells, b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from hitchpost.cli import words
 from hitchpost.cli.common import json_option, print_json, session_argument, session_json
 from hitchpost.ops.sessions.cancel import cancel
 from hitchpost.ops.views.find import find
@@ -25,4 +26,4 @@ def command(session: str, yes: bool, as_json: bool) -> None:
     if as_json:
         print_json(session_json(seen))
     else:
-        click.echo(f"{visible(seen.record.name)}: cancelled")
+        click.echo(words.cancelled(seen.record.name))

@@ -21,6 +21,7 @@ from hitchpost.ops.views.session_json import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from hitchpost.cli.remote.contexts import Choice
     from hitchpost.ops.views.session_types import Session as SessionJson
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -28,16 +29,23 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 def complete_sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Session names for the shell's completion. Never fails: completion must not print errors."""
+    try:
+        names = session_names(ctx.find_root().obj)
+    except FAILURES:
+        return []
+    return sorted({name for name in names if name.startswith(incomplete) and name.isprintable()} - {""})
+
+
+def session_names(choice: Choice | None) -> list[str]:
+    """Of this machine, or of the hub that was chosen."""
+    if choice is not None and choice.name:
+        from hitchpost.cli.remote.looks import names
+
+        return names(choice)
     from hitchpost.store import index
     from hitchpost.store.home import home_path
 
-    try:
-        rows = index.rows(home_path()).values()
-    except FAILURES:
-        return []
-    return sorted(
-        {row["name"] for row in rows if row["name"].startswith(incomplete) and row["name"].isprintable()} - {""}
-    )
+    return [str(row["name"]) for row in index.rows(home_path()).values()]
 
 
 def complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -32,12 +32,16 @@ def command(session: str, stat: bool, color: str, as_json: bool) -> None:
         note(home, record, found)
     if as_json:
         print_json(diff_shape(found))
-        return
-    if found.base is None:
+    else:
+        show(found.stat if stat else found.patch, found.base, cut=found.cut, color=color)
+
+
+def show(text: bytes, base: str | None, *, cut: bool, color: str) -> None:
+    """A difference with ``base``, as git prints it; ``cut`` when there is more of it."""
+    if base is None:
         say("the commit that the session started from is unknown; comparing with the last commit")
-    if found.cut:
-        say(f"only the first {MOST_BYTES >> 20} MiB are shown; git diff {found.base or 'HEAD'} there shows all")
-    text = found.stat if stat else found.patch
+    if cut:
+        say(f"only the first {MOST_BYTES >> 20} MiB are shown; git diff {base or 'HEAD'} there shows all")
     coloured = color == "always" or (color == "auto" and sys.stdout.isatty())
     if coloured or sys.stdout.isatty():
         click.echo("\n".join(_lines(text, coloured)), nl=bool(text), color=True)

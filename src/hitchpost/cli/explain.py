@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 
@@ -33,8 +34,13 @@ def command(session: str, at_text: str | None, everything: bool, as_json: bool) 
     seen = find(open_home(create=False), session)
     now = datetime.now().astimezone()
     found = explain(seen, now, None if at_text is None else parse_time(at_text, now))
+    show(as_object(found), everything=everything, as_json=as_json)
+
+
+def show(found: dict[str, Any], *, everything: bool, as_json: bool) -> None:
+    """``found`` as ``as_object`` makes it."""
     if as_json:
-        print_json(as_object(found))
+        print_json(found)
     else:
         click.echo("\n".join(as_lines(found, everything)))
 
@@ -54,10 +60,11 @@ def parse_time(text: str, now: datetime) -> datetime:
         ) from None
 
 
-def as_object(explanation: Explanation) -> dict[str, object]:
+def as_object(explanation: Explanation) -> dict[str, Any]:
     return {
         "session": explanation.session,
         "at": rfc3339(explanation.at),
+        "in_status_s": explanation.words.in_status_s,
         "rule": explanation.rule,
         "facts": [
             {"fact": fact.fact, "value": fact.value, "source": fact.source, "at": rfc3339(fact.at)}
@@ -67,24 +74,19 @@ def as_object(explanation: Explanation) -> dict[str, object]:
     }
 
 
-def as_lines(explanation: Explanation, everything: bool) -> list[str]:
-    session, words = explanation.session, explanation.words
+def as_lines(found: dict[str, Any], everything: bool) -> list[str]:
+    session, at, lines = found["session"], datetime.fromisoformat(found["at"]), found["story"]
     which = f"session {session['index']}, id {session['id']}, run {session['run']}"
-    since = f"for {duration(words.in_status_s)}"
     rows: list[tuple[str, ...]] = [("FACT", "VALUE", "SOURCE", "AGE")]
-    for fact in explanation.facts:
-        age = "" if fact.at is None else duration(seconds_between(fact.at, explanation.at))
-        rows.append(tuple(visible(cell) for cell in (fact.fact, fact.value, fact.source, age)))
-    told = explanation.story if everything else explanation.story[-LAST_LINES:]
-    count = (
-        f"the last {len(told)} of {len(explanation.story)} lines"
-        if len(told) < len(explanation.story)
-        else "from its creation"
-    )
+    for fact in found["facts"]:
+        age = "" if fact["at"] is None else duration(seconds_between(datetime.fromisoformat(fact["at"]), at))
+        rows.append(tuple(visible(cell) for cell in (fact["fact"], fact["value"], fact["source"], age)))
+    told = lines if everything else lines[-LAST_LINES:]
+    count = f"the last {len(told)} of {len(lines)} lines" if len(told) < len(lines) else "from its creation"
     return [
-        visible(f"{session['name']} ({which}) at {rfc3339(explanation.at)}"),
-        visible(f"  {session['label']}, {since}"),
-        visible(f"  because {explanation.rule}"),
+        visible(f"{session['name']} ({which}) at {found['at']}"),
+        visible(f"  {session['label']}, for {duration(found['in_status_s'])}"),
+        visible(f"  because {found['rule']}"),
         "",
         *table(rows),
         "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -40,15 +41,33 @@ def command(session: str, into: str | None, dry_run: bool, yes: bool, as_json: b
     """
     home = open_home(create=False)
     record = find(home, session).record
-    steps = Steps(into=into, **chosen)
+    show = progress(record.name, "finishing")
+
+    def do(steps: Steps) -> dict[str, Any]:
+        return finish(home, record.id, steps, actor="cli", progress=show)
+
     plan = finish_plan(home, record.id, into)
+    carry_out(record.name, plan, Steps(into=into, **chosen), do, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def carry_out(
+    name: str,
+    plan: dict[str, Any],
+    steps: Steps,
+    do: Callable[[Steps], dict[str, Any]],
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Show the plan, ask about each step, and do what is wanted."""
     if dry_run and as_json:
         print_json(plan)
         return
-    wanted = [name for name in ORDER if getattr(steps, name) and _is_of_use(name, plan)]
+    wanted = [step for step in ORDER if getattr(steps, step) and _is_of_use(step, plan)]
     if dry_run or not as_json:
-        for name in wanted:
-            _show(name, plan, steps)
+        for step in wanted:
+            _show(step, plan, steps)
     if dry_run:
         return
     is_merged = steps.merge and "merge" not in wanted
@@ -59,14 +78,13 @@ def command(session: str, into: str | None, dry_run: bool, yes: bool, as_json: b
     if is_merged and plan["merge"] is not None:
         wanted.append("merge")  # which does nothing, but it is the other branch that is pushed
     nothing = replace(steps, **dict.fromkeys(ORDER, False))
-    show = progress(record.name, "finishing")
-    done = finish(home, record.id, replace(nothing, **dict.fromkeys(wanted, True)), actor="cli", progress=show)
+    done = do(replace(nothing, **dict.fromkeys(wanted, True)))
     if as_json:
         print_json(done)
         return
     for note in done["notes"]:
         say(note)
-    _tell(record.name, done)
+    _tell(name, done)
 
 
 def _is_of_use(name: str, plan: dict[str, Any]) -> bool:

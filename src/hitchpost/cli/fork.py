@@ -6,11 +6,11 @@ import os
 
 import click
 
+from hitchpost.cli import words
 from hitchpost.cli.common import json_option, print_json, progress, say, session_argument, session_json, terminal_size
 from hitchpost.ops.sessions.fork import fork
 from hitchpost.ops.views.find import find
 from hitchpost.store.home import open_home
-from hitchpost.text import visible
 
 
 @click.command("fork")
@@ -32,6 +32,4 @@ def command(session: str, name: str | None, as_json: bool) -> None:
     if as_json:
         print_json(session_json(seen))
         return
-    made = seen.record
-    words = f"{visible(made.name)} started as session {made.index}, id {made.id} (run {seen.facts.run})"
-    click.echo(f"{words}, with the conversation of {visible(record.name)}")
+    click.echo(words.forked(session_json(seen), record.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from copy import copy
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,7 @@ from click.shell_completion import CompletionItem
 import hitchpost
 from hitchpost.cli.failing import INTERRUPTED, report
 from hitchpost.errors import FAILURES
+from hitchpost.store.home import CONTEXT_OPTION, may_be_elsewhere
 
 GROUPS: dict[str, dict[str, str]] = {
     "Start": {
@@ -35,6 +37,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "attach": "Enter a session's terminal; Ctrl-B D leaves it running.",
         "send": "Type a prompt into a session.",
         "answer": "Answer what a session asks, such as a permission.",
+        "interrupt": "Interrupt what an agent over ACP works on.",
         "stop": "End sessions and everything they started.",
         "rename": "Give a session another name.",
         "pin": "Keep sessions at the top of their section.",
@@ -59,6 +62,9 @@ GROUPS: dict[str, dict[str, str]] = {
         "token": "Create, list and revoke tokens for scripts and browser sign-ins.",
         "mcp": "Let an agent start, prompt, wait for and stop sessions, over MCP.",
     },
+    "Elsewhere": {
+        "context": "Add, list and choose hubs of other machines that commands are for.",
+    },
     "Machine": {
         "agents": "List the agents in the catalog.",
         "rules": "Try the rules that read an agent's screen on what it has shown.",
@@ -82,7 +88,26 @@ class Commands(click.Group):
             return None
         command = import_module(f"hitchpost.cli.{name}").command
         assert isinstance(command, click.Command)
-        return command
+        command = copy(command)
+        command.params = [*command.params, context_option()]
+        choice = ctx.find_root().obj
+        if choice is None or not choice.name:
+            return command
+        from hitchpost.cli.remote.table import from_afar
+
+        return from_afar(name, command, choice)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Which hub the command is for is known before anything else: ``--context`` can stand before it and behind."""
+        if may_be_elsewhere(args):
+            from hitchpost.cli.remote import contexts
+
+            try:
+                ctx.obj, args = contexts.chosen(args)
+            except FAILURES:
+                if not ctx.resilient_parsing:  # else the name is just being typed
+                    raise
+        return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         fitting = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
@@ -107,6 +132,12 @@ class Commands(click.Group):
                 raise click.UsageError(f"{error.message.rstrip('.')}; did you mean {near[0]}?", ctx) from None
             raise
 
+    def main(self, *args: Any, **named: Any) -> Any:
+        try:
+            return super().main(*args, **named)
+        except FAILURES as error:
+            sys.exit(report(error))
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -116,6 +147,23 @@ class Commands(click.Group):
             sys.exit(INTERRUPTED)
 
 
+def _complete_contexts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from hitchpost.cli.context import complete_contexts
+
+    return complete_contexts(ctx, param, incomplete)
+
+
+def context_option() -> click.Option:
+    """For help and completion: what it says is taken out of the line before anything is parsed."""
+    return click.Option(
+        [CONTEXT_OPTION],
+        metavar="NAME",
+        expose_value=False,
+        shell_complete=_complete_contexts,
+        help="For the hub of a context, not for this machine (see `hitch context`).",
+    )
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(hitchpost.__version__, prog_name="hitch")
 def cli() -> None:
@@ -123,3 +171,6 @@ def cli() -> None:
 
     A SESSION is named by its id, its name, its number in `hitch ps`, or the beginning of its id.
     """
+
+
+cli.params.append(context_option())

@@ -7,7 +7,7 @@ import select
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 
@@ -61,24 +61,39 @@ def command(
 
     Of a program that takes the whole screen, the screens are printed that it cleared or left.
     """
-    if as_json and (follow or raw):
-        raise UsageError("--json prints one object and cannot be combined with --follow or --raw")
+    check(session, follow, tail, raw, pattern, as_json)
     home = open_home(create=False)
     if pattern is not None:
-        if follow or raw or as_json:
-            raise UsageError("--grep cannot be combined with --follow, --raw or --json")
-        if not _grep(home, pattern, session, run, tail):
-            raise NoMatch
+        grep(pattern, _outputs(home, session, run), tail)
         return
-    if session is None:
-        raise UsageError("which session? name one, or use --grep PATTERN to look in all of them")
-    seen = find(home, session)
+    seen = find(home, session or "")
     number, folder = output_of(seen, run)
     end = max(output.bounds(folder)[1], output.told_end(folder))
     if as_json:
-        print_json({"session": seen.record.id, "run": number, **_gathered(folder, end, tail)})
+        print_json({"session": seen.record.id, "run": number, **gathered(folder, end, tail)})
         return
-    start = output.tail_offset(folder, tail or 0) if raw and tail is not None else 0
+
+    def followed(reader: output.Reader, printer: Printer) -> int:
+        if lives_on(seen.facts) and number == seen.facts.run:
+            take_over(home, seen, "recovery")
+        return _follow(run_folder(seen.folder, number), seen.record.name, reader, printer)
+
+    show(folder, end, tail=tail, raw=raw, follow=followed if follow else None)
+
+
+def check(session: str | None, follow: bool, tail: int | None, raw: bool, pattern: str | None, as_json: bool) -> None:
+    """Raises ``UsageError`` for options that do not fit together."""
+    if as_json and (follow or raw):
+        raise UsageError("--json prints one object and cannot be combined with --follow or --raw")
+    if pattern is not None and (follow or raw or as_json):
+        raise UsageError("--grep cannot be combined with --follow, --raw or --json")
+    if pattern is None and session is None:
+        raise UsageError("which session? name one, or use --grep PATTERN to look in all of them")
+
+
+def show(folder: str, end: int, *, tail: int | None, raw: bool, follow: Follow | None) -> None:
+    """Print what the log has up to ``end``; then, with ``follow``, what comes until the run's end."""
+    start = output.tail_offset(folder, tail) if raw and tail is not None else 0
     with output.Reader(folder, start) as reader:
         printer = Printer(raw=raw)
         try:
@@ -86,10 +101,8 @@ def command(
                 printer.show(reader, end)
             else:
                 reader.offset = max(reader.offset, _print_shown(folder, end, tail))
-            if follow:
-                if lives_on(seen.facts) and number == seen.facts.run:
-                    take_over(home, seen, "recovery")
-                end = _follow(run_folder(seen.folder, number), seen.record.name, reader, printer)
+            if follow is not None:
+                end = follow(reader, printer)
             printer.finish(reader.offset, end)
         except KeyboardInterrupt:
             sys.exit(0)
@@ -125,6 +138,10 @@ class Printer:
         sys.stdout.buffer.write(data)
 
 
+Follow = Callable[[output.Reader, Printer], int]
+"""Prints what comes, until the run has ended; the offset where its log ends."""
+
+
 def _tell_gap(lost: int) -> None:
     say(f"[… {output.gap_text(lost)} …]")
 
@@ -146,7 +163,7 @@ def _print_shown(folder: str, end: int, tail: int | None) -> int:
     return offset
 
 
-def _gathered(folder: str, end: int, tail: int | None) -> dict[str, object]:
+def gathered(folder: str, end: int, tail: int | None) -> dict[str, object]:
     first = output.bounds(folder)[0]
     texts: list[str] = []
     gaps: list[int | None] = []
@@ -164,21 +181,25 @@ def _gathered(folder: str, end: int, tail: int | None) -> dict[str, object]:
     return {"first": first, "end": end, "lost": missing, "text": text}
 
 
-def _grep(home: str, pattern: str, session: str | None, run: int | None, tail: int | None) -> bool:
-    """Print what matches, with the name of its session, of each run the last ``tail`` lines; whether there was any."""
+def grep(pattern: str, outputs: Iterable[tuple[str, str]], tail: int | None) -> None:
+    """Print what matches, with the name of its session, of each run the last ``tail`` lines. Raises ``NoMatch``.
+
+    ``outputs`` are the names of sessions, and the folders of their runs' output.
+    """
     try:
         wanted = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"{visible(pattern)!r} is no regular expression: {error}") from None
     found = False
     with Patience(visible(pattern)) as patience:
-        for name, folder in _outputs(home, session, run):
+        for name, folder in outputs:
             matching = (line for line in _lines(folder) if patience.search(wanted, line))
             for line in matching if tail is None else deque(matching, tail):
                 found = True
                 sys.stdout.buffer.write(f"{name}: {line}\n".encode())
             sys.stdout.buffer.flush()
-    return found
+    if not found:
+        raise NoMatch
 
 
 def _outputs(home: str, session: str | None, run: int | None) -> Iterator[tuple[str, str]]:
@@ -240,7 +261,7 @@ def _follow(run_folder: str, name: str, reader: output.Reader, printer: Printer)
     while (link := link_to(run_folder, name)) is not None:
         try:
             with link:
-                end = _follow_link(link, reader, printer)
+                end = follow_link(link, reader, printer)
         except Silent:
             raise KeeperSilent(name, TIMEOUT_S) from None
         if end is not None:
@@ -251,7 +272,7 @@ def _follow(run_folder: str, name: str, reader: output.Reader, printer: Printer)
     return end
 
 
-def _follow_link(link: Link, reader: output.Reader, printer: Printer) -> int | None:
+def follow_link(link: Link, reader: output.Reader, printer: Printer) -> int | None:
     """Until the keeper tells of the end: the offset where the log ends; None when it has dropped us."""
     # the log can reach further than anybody can read: a gap at its end must not be asked about again and again
     reached = 0

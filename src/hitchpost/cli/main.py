@@ -1,4 +1,7 @@
-"""The entry point. ``ps`` and ``run`` load as little as they can; every other command is loaded when it is called."""
+"""The entry point. ``ps`` and ``run`` load as little as they can; every other command is loaded when it is called.
+
+With a context, a command is for a hub elsewhere: ``remote/table.py`` says what it asks there.
+"""
 
 from __future__ import annotations
 
@@ -36,19 +39,35 @@ def _run() -> int:
 
 
 def _command() -> None:
-    if sys.argv[1:2] in (["ps"], ["ls"], ["list"]):
+    from hitchpost.store.home import home_path, is_copy, may_be_elsewhere
+
+    words, elsewhere = sys.argv[1:], ""
+    if may_be_elsewhere(words):
+        from hitchpost.cli.remote import contexts
+
+        choice, words = contexts.chosen(words)
+        elsewhere = choice.name
+    if not elsewhere and is_copy(home_path()):
+        from hitchpost.cli.fleet_copy import refuse
+
+        refuse(words)
+    if words[:1] in (["ps"], ["ls"], ["list"]):
         from hitchpost.cli import ps
 
-        if ps.understands(sys.argv[2:]):
-            sys.exit(ps.main(sys.argv[2:]))
-    if sys.argv[1:2] == ["run"]:
+        if ps.understands(words[1:]):
+            if elsewhere:
+                from hitchpost.cli.remote import ps as remote_ps
+
+                sys.exit(remote_ps.main(elsewhere, words[1:]))
+            sys.exit(ps.main(words[1:]))
+    if words[:1] == ["run"] and not elsewhere:
         from hitchpost.cli import run
 
-        if (options := run.understood(sys.argv[2:])) is not None:
+        if (options := run.understood(words[1:])) is not None:
             sys.exit(run.run(options))
     from hitchpost.cli.group import cli
 
-    if len(sys.argv) == 1 and sys.stdin.isatty() and sys.stdout.isatty():
+    if not words and sys.stdin.isatty() and sys.stdout.isatty():
         from importlib.util import find_spec
 
         if find_spec("textual") is not None:

@@ -9,10 +9,11 @@ import click
 
 from hitchpost.cli.caller import print_json, say
 from hitchpost.cli.common import session_json
-from hitchpost.cli.wait import words
+from hitchpost.cli.words import became
 from hitchpost.hub.client import is_up
 from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.outcome import Outcome, wait_for_outcome
+from hitchpost.ops.views.wait import has_ended
 from hitchpost.text import visible
 from hitchpost.values import asdict
 
@@ -21,13 +22,19 @@ def told(home: str, seen: Observation, began: float, *, timeout_s: float | None,
     """Wait for what becomes of a session that was begun at ``began``, say it, and return the exit code."""
     since = datetime.fromtimestamp(began, UTC)
     found = wait_for_outcome(home, seen, since, timeout_s=timeout_s, hub_is_up=lambda: is_up(home))
-    if as_json:
-        print_json({**shape(found), "session": session_json(found.seen)})
-        return found.exit_code
-    if found.answer:
-        click.echo(visible(found.answer, keep_newlines=True))
-    say(f"{visible(found.seen.record.name)}: {found.word} ({visible(words(found.seen))})")
+    tell({**shape(found), "session": session_json(found.seen)}, ended=has_ended(found.seen), as_json=as_json)
     return found.exit_code
+
+
+def tell(found: dict[str, Any], *, ended: bool, as_json: bool) -> None:
+    """``found`` has the outcome, the answer, what it has used, and the session."""
+    if as_json:
+        print_json(found)
+        return
+    if found["answer"]:
+        click.echo(visible(found["answer"], keep_newlines=True))
+    session = found["session"]
+    say(f"{visible(session['name'])}: {found['outcome']} ({visible(became(session, has_ended=ended))})")
 
 
 def shape(found: Outcome) -> dict[str, Any]:

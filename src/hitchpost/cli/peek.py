@@ -12,7 +12,7 @@ from hitchpost.ops.views.find import find, output_of
 from hitchpost.store.home import open_home
 from hitchpost.terminal import output
 from hitchpost.terminal.emulators import Emulators
-from hitchpost.terminal.screen import Losses, RunScreen
+from hitchpost.terminal.screen import Losses, RunScreen, Screen
 from hitchpost.text import visible
 
 
@@ -27,17 +27,21 @@ def command(session: str, run: int | None, colour: bool | None, as_json: bool) -
     number, folder = output_of(seen, run)
     with Emulators() as emulators, closing(RunScreen(folder, emulators, Losses())) as screen:
         screen.advance(output.bounds(folder)[1])
-        if as_json:
-            column, row = screen.cursor()
-            size = {"cols": screen.cols, "rows": screen.rows, "cursor": {"col": column, "row": row}}
-            print_json({"session": seen.record.id, "run": number, **size, "text": screen.text()})
-        elif sys.stdout.isatty() if colour is None else colour:
-            lines = screen.lines(0, 0, screen.cols, _height(screen))
-            sys.stdout.buffer.write(b"".join(line + b"\x1b[0m\n" for line in lines))
-        elif text := screen.text().rstrip():
-            click.echo(visible(text, keep_newlines=True))
+        show(screen, seen.record.id, number, colour=colour, as_json=as_json)
 
 
-def _height(screen: RunScreen) -> int:
+def show(screen: Screen | RunScreen, session: str, run: int, *, colour: bool | None, as_json: bool) -> None:
+    if as_json:
+        column, row = screen.cursor()
+        size = {"cols": screen.cols, "rows": screen.rows, "cursor": {"col": column, "row": row}}
+        print_json({"session": session, "run": run, **size, "text": screen.text()})
+    elif sys.stdout.isatty() if colour is None else colour:
+        lines = screen.lines(0, 0, screen.cols, _height(screen))
+        sys.stdout.buffer.write(b"".join(line + b"\x1b[0m\n" for line in lines))
+    elif text := screen.text().rstrip():
+        click.echo(visible(text, keep_newlines=True))
+
+
+def _height(screen: Screen | RunScreen) -> int:
     """Without the empty lines at its end."""
     return len(screen.text().rstrip().split("\n"))

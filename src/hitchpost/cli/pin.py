@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from hitchpost.cli import words
 from hitchpost.cli.common import each, sessions_argument
 from hitchpost.ops.sessions.edit import edit
 from hitchpost.ops.views.find import resolve
 from hitchpost.store.home import open_home
-from hitchpost.text import visible
 
 
 @click.command("pin")
@@ -20,6 +20,6 @@ def command(sessions: tuple[str, ...], off: bool) -> None:
 
     def pin(session: str) -> None:
         record = edit(home, resolve(home, session), actor="cli", pinned=not off)
-        click.echo(f"{visible(record.name)}: {'pinned' if record.pinned else 'not pinned'}")
+        click.echo(words.pinned(record.name, record.pinned))
 
     each(sessions, pin)

@@ -96,14 +96,14 @@ def from_hub(home: str, path: str) -> bytearray | None:
         with ShortPath(home, "hub.sock") as short:
             asked.connect(short)
         asked.send(f"GET {path} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n".encode())
-        return _answer(asked)
+        return whole_answer(asked)
     except OSError:
         return None
     finally:
         asked.close()
 
 
-def _answer(asked: Socket) -> bytearray | None:
+def whole_answer(asked: Socket) -> bytearray | None:
     """The body of a whole answer that says 200, read into its place at once: it may have megabytes."""
     begun = b""
     while b"\r\n\r\n" not in begun:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
+from hitchpost.cli import words
 from hitchpost.cli.common import json_option, print_json, session_argument, session_json
 from hitchpost.ops.sessions.edit import edit
 from hitchpost.ops.views.find import resolve
 from hitchpost.ops.views.observe import observe
 from hitchpost.store.home import open_home
-from hitchpost.text import visible
 
 
 @click.command("rename")
@@ -25,4 +25,4 @@ def command(session: str, name: str, as_json: bool) -> None:
     if as_json:
         print_json(session_json(observe(home, session_id)))
     else:
-        click.echo(f"{visible(before)} is now {visible(name)}")
+        click.echo(words.renamed(before, name))

@@ -47,16 +47,34 @@ def command(
 
     Playing only draws: queries to the terminal, clipboard access and the like are left out. An export has everything.
     """
+    check(path, force)
+    seen = find(open_home(create=False), session)
+    number, folder = output_of(seen, run)
+    show(folder, seen.record.name, number, speed=speed, idle_s=idle_s, from_s=from_s, path=path, force=force)
+
+
+def check(path: str | None, force: bool) -> None:
     if force and path is None:
         raise UsageError("--force needs --export")
-    home = open_home(create=False)
-    seen = find(home, session)
-    number, folder = output_of(seen, run)
+
+
+def show(
+    folder: str,
+    name: str,
+    run: int,
+    *,
+    speed: float,
+    idle_s: float | None,
+    from_s: float,
+    path: str | None,
+    force: bool,
+) -> None:
+    """Play the recording in ``folder``, or export it to ``path``."""
     begin = recording.beginning(folder)
     if begin is None:
-        raise HitchpostError(f"run {number} of {seen.record.name} has no recording")
+        raise HitchpostError(f"run {run} of {name} has no recording")
     if path is not None:
-        export(recording.asciicast(folder, seen.record.name), path, force=force)
+        export(recording.asciicast(folder, name), path, force=force)
         return
     cols, rows = terminal_size()
     if sys.stdout.isatty() and (cols < begin.cols or rows < begin.rows):

@@ -7,6 +7,7 @@ import os
 import click
 
 from hitchpost import settings as config
+from hitchpost.cli import words
 from hitchpost.cli.common import json_option, print_json, say, session_argument, session_json, terminal_size
 from hitchpost.cli.run import watched_by_nobody
 from hitchpost.errors import FAILURES
@@ -17,7 +18,6 @@ from hitchpost.ops.sessions.resume import resume
 from hitchpost.ops.views.find import find
 from hitchpost.ops.views.observe import observe
 from hitchpost.store.home import open_home
-from hitchpost.text import visible
 
 
 def _complete_agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -66,9 +66,7 @@ def command(session: str, agent: str, when_limit: str | None, as_json: bool) -> 
     if as_json:
         print_json({**session_json(begun.seen), "resumed_conversation": begun.resumed})
     else:
-        name, state = visible(begun.seen.record.name), session_json(begun.seen)["state"]
-        which = "the same conversation" if begun.resumed else "a new conversation"
-        click.echo(f"{name}: {state} (run {begun.seen.facts.run}), {which}")
+        click.echo(words.resumed(session_json(begun.seen), same=begun.resumed))
 
 
 def _change(home: str, session: str, when_limit: str, *, as_json: bool) -> None:
@@ -79,5 +77,4 @@ def _change(home: str, session: str, when_limit: str, *, as_json: bool) -> None:
     if as_json:
         print_json({**session_json(seen), "resumed_conversation": False})
     else:
-        what = "waits for its end and goes on" if when_limit == WAIT else "stops"
-        click.echo(f"{visible(record.name)}: it runs, and {what} at a usage limit from now on")
+        click.echo(words.limited(record.name, waits=when_limit == WAIT))

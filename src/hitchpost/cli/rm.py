@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from hitchpost.cli import words
 from hitchpost.cli.common import each, say, sessions_argument
 from hitchpost.ops.sessions.remove import remove
 from hitchpost.ops.views.find import resolve
 from hitchpost.store.home import open_home
-from hitchpost.text import visible
 
 
 @click.command("rm")
@@ -20,6 +20,6 @@ def command(sessions: tuple[str, ...], force: bool) -> None:
 
     def remove_session(session: str) -> None:
         gone = remove(home, resolve(home, session), actor="cli", force=force, tell=say)
-        click.echo(f"{visible(gone.name)}: removed")
+        click.echo(words.removed(gone.name))
 
     each(sessions, remove_session)

@@ -62,6 +62,8 @@ OPTIONS = (
         complete=_complete_workspaces,
     ),
     Option("--here", "Work in the current folder (the default).", FLAG),
+    Option("--folder", "Work in this folder; with a context, one of the hub's machine.", metavar="DIR"),
+    Option("--repo", "Work in a clone of this repository, in a pod of the hub's cluster.", metavar="URL"),
     Option("--exclusive", "Lease the folder, so that no other session can work there.", FLAG),
     Option("--share", "Join a workspace that is in use, as a reader.", FLAG),
     Option(
@@ -118,6 +120,8 @@ class RunOptions:
     branch: str | None
     workspace: str | None
     here: bool
+    folder: str | None
+    repo: str | None
     exclusive: bool
     share: bool
     runtime: str
@@ -159,8 +163,8 @@ def _apart(words: list[str]) -> tuple[list[str], tuple[str, ...]]:
 
 def run(options: RunOptions) -> int:
     """Returns the exit code: of the session's run with ``--attach``, of what became of it with ``--wait``, else 0."""
-    _refuse_contradictions(options)
-    timeout_s = None if options.timeout is None else _seconds("--timeout", options.timeout)
+    refuse_contradictions(options)
+    timeout_s = None if options.timeout is None else seconds_in("--timeout", options.timeout)
     began = time.time()
     home, session = open_home(), new_id()
     folder = run_folder(session_folder(home, session), 1)
@@ -215,7 +219,7 @@ def watched_by_nobody(home: str, seen: Observation, when_limit: str | None) -> l
     return ["no hub is running, and only a hub goes on at the end of a usage limit: hitch up"]
 
 
-def _refuse_contradictions(options: RunOptions) -> None:
+def refuse_contradictions(options: RunOptions) -> None:
     given = {
         "--branch": options.branch is not None,
         "--workspace": options.workspace is not None,
@@ -224,6 +228,12 @@ def _refuse_contradictions(options: RunOptions) -> None:
     places = [word for word, is_given in given.items() if is_given]
     if len(places) > 1:
         raise UsageError(f"{' and '.join(places)} cannot be combined")
+    for word, is_given in (("--folder", options.folder is not None), ("--repo", options.repo is not None)):
+        others = [place for place in places if place != "--branch"]
+        if is_given and others:
+            raise UsageError(f"{word} and {others[0]} cannot be combined")
+    if options.folder is not None and options.repo is not None:
+        raise UsageError("--folder and --repo cannot be combined")
     if options.exclusive and options.share:
         raise UsageError("--exclusive and --share cannot be combined")
     if options.wait and options.attach:
@@ -241,10 +251,11 @@ def _spec(options: RunOptions) -> SessionSpec:
     from hitchpost.ops.sessions import environment
     from hitchpost.ops.sessions.spec import SandboxOptions, SessionSpec
 
-    prompt_file = "-" if options.prompt == "-" else options.prompt_file
+    prompt, is_typed = first_prompt(options)
     idle_after = options.idle_after
     return SessionSpec(
-        folder=current_folder() if options.workspace is None else options.workspace,
+        folder=options.workspace or options.folder or current_folder(),
+        repository=options.repo or "",
         agent=options.agent,
         command=options.command,
         branch=options.branch,
@@ -254,8 +265,8 @@ def _spec(options: RunOptions) -> SessionSpec:
         name=options.name,
         description=options.description,
         runtime=options.runtime,
-        prompt=options.prompt if prompt_file is None else _read(prompt_file),
-        prompt_is_typed=prompt_file is not None,
+        prompt=prompt,
+        prompt_is_typed=is_typed,
         env=environment.parse(options.env_items, os.environ),
         size=terminal_size(),
         sandbox=SandboxOptions(
@@ -270,7 +281,7 @@ def _spec(options: RunOptions) -> SessionSpec:
         permission_mode=options.permission_mode,
         model=options.model,
         when_limit=options.when_limit or "",
-        idle_after_s=None if idle_after is None else _seconds("--idle-after", idle_after),
+        idle_after_s=None if idle_after is None else seconds_in("--idle-after", idle_after),
     )
 
 
@@ -284,10 +295,18 @@ def _show(seen: Observation, notes: Iterable[str], *, as_json: bool, attach: boo
 
         print_json(to_json(seen, datetime.now(UTC)))
     else:
+        from hitchpost.cli.words import started
+
         record = seen.record
-        print(f"{visible(record.name)} started as session {record.index}, id {record.id} (run {seen.facts.run})")
+        print(started(record.name, record.index, record.id, seen.facts.run))
         if sys.stdout.isatty() and not attach:
             print(f"hitch attach {record.word} enters its terminal, hitch ps shows who needs you")
+
+
+def first_prompt(options: RunOptions) -> tuple[str | None, bool]:
+    """The first prompt, and whether it must be typed, because it came from where no process list shows it."""
+    prompt_file = "-" if options.prompt == "-" else options.prompt_file
+    return (options.prompt, False) if prompt_file is None else (_read(prompt_file), True)
 
 
 def _read(path: str) -> str:
@@ -300,7 +319,7 @@ def _read(path: str) -> str:
     return text.removesuffix("\n")
 
 
-def _seconds(word: str, text: str) -> float:
+def seconds_in(word: str, text: str) -> float:
     from hitchpost.model.durations import seconds_of
 
     found = seconds_of(f"{text}s" if text.isdecimal() else text)

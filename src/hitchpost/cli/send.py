@@ -9,16 +9,20 @@ import click
 
 from hitchpost.cli.caller import Delivering, terminal_size, typed_in
 from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_argument, session_json
-from hitchpost.cli.wait import words
+from hitchpost.cli.words import became, sent
 from hitchpost.errors import UsageError
 from hitchpost.model import run as runs
-from hitchpost.model.status import Status, status
 from hitchpost.ops.sessions.prompt import prompt
-from hitchpost.ops.sessions.send import Receipt
 from hitchpost.ops.views.find import again, find
-from hitchpost.ops.views.wait import wait_for_turn
+from hitchpost.ops.views.wait import has_ended, wait_for_turn
+from hitchpost.store import files
 from hitchpost.store.home import open_home
+from hitchpost.store.images import MOST_BYTES, ending_of
 from hitchpost.text import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hitchpost.ops.views.session_types import Session
 
 
 class Send(click.Command):
@@ -31,6 +35,14 @@ class Send(click.Command):
 @click.command("send", cls=Send, context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 @session_argument
 @click.argument("text")
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="Send this PNG, JPEG, GIF or WebP image along; for agents over ACP that take images. Can be repeated.",
+)
 @click.option("--no-enter", is_flag=True, help="Do not press Enter.")
 @click.option("--force", is_flag=True, help="Type whatever the agent shows. It may answer a permission or a dialog.")
 @click.option("--resume", "resumes", is_flag=True, help="First resume a session that has ended or is suspended.")
@@ -40,6 +52,7 @@ class Send(click.Command):
 def command(
     session: str,
     text: str,
+    images: tuple[str, ...],
     no_enter: bool,
     force: bool,
     resumes: bool,
@@ -53,15 +66,13 @@ def command(
     that has ended or is suspended. With `-`, TEXT is
     read from standard input, so that no process list shows it; a final newline counts as the Enter that is pressed.
     """
-    if timeout_s is not None and not until_done:
-        raise UsageError("--timeout needs --wait")
-    if text == "-":
-        text = typed_in()
-        text = text if no_enter else text.removesuffix("\n")
+    check(until_done, timeout_s)
+    text = said(text, enter=not no_enter)
+    pictures = tuple(map(picture, images))
     home = open_home(create=False)
     record = find(home, session).record
     since = datetime.now(UTC)
-    shown = status(find(home, session).facts, since) if force else None
+    shown = session_json(find(home, session)) if force else None
     with Delivering(record.name):
         done = prompt(
             home,
@@ -73,35 +84,61 @@ def command(
             enter=not no_enter,
             force=force,
             resumes=resumes,
+            images=pictures,
         )
-    seen = done.seen
+    seen, receipt = done.seen, done.receipt
     name = visible(seen.record.name)
     for note in done.notes:
         say(note)
     if not as_json and done.started:
         click.echo(f"{name} was started again (run {seen.facts.run})")
     if not as_json:
-        told = _told(name, done.receipt, shown)
-        if not done.receipt.waits and not done.receipt.proof and again(home, seen).facts.state in runs.TERMINAL:
+        how = {"watched": receipt.watched, "waits": receipt.waits}
+        told = sent(name, proof=receipt.proof, **how, shown=forced_upon(shown))
+        if not receipt.waits and not receipt.proof and again(home, seen).facts.state in runs.TERMINAL:
             told += "; the agent has ended"
         click.echo(told)
     if until_done:
         seen = wait_for_turn(home, seen, since, timeout_s=timeout_s)
         if not as_json:
-            click.echo(f"{name}: {visible(words(seen))}")
+            click.echo(f"{name}: {visible(became(session_json(seen), has_ended=has_ended(seen)))}")
     if as_json:
         now = session_json(seen if until_done else again(home, seen))
-        proof = {"proof": done.receipt.proof, "confirmed": bool(done.receipt.proof), "waits": done.receipt.waits}
-        print_json({"offset": done.receipt.offset, **proof, "started": done.started, "session": now})
+        proof = {"proof": receipt.proof, "confirmed": bool(receipt.proof), "waits": receipt.waits}
+        receipt_json = {"offset": receipt.offset, **proof, "images": len(pictures)}
+        print_json({**receipt_json, "started": done.started, "session": now})
 
 
-def _told(name: str, receipt: Receipt, shown: Status | None) -> str:
-    """``shown``: what the agent showed when a text was forced upon it."""
-    if shown is not None and shown.refusal:
-        what = ": ".join(filter(None, (shown.headline, visible(shown.detail))))
-        return f"typed into {name}, whatever it does with it ({what}); not confirmed"
-    if receipt.waits:
-        return f"waits for {name}, which gets it when it is done"
-    if receipt.proof:
-        return f"delivered to {name} (proved by {receipt.proof})"
-    return f"typed into {name}, not confirmed" if receipt.watched else f"sent to {name}"
+def picture(path: str) -> bytes:
+    """An image, looked at before anything is sent. Raises ``UsageError``."""
+    try:
+        if (size := os.stat(path).st_size) > MOST_BYTES:
+            raise UsageError(
+                f"cannot send {path}: it has {size} bytes, and the images of a prompt at most {MOST_BYTES}"
+            )
+        data = files.read_bytes(path, MOST_BYTES, follow=True)
+    except OSError as error:
+        raise UsageError(f"cannot send {path}: {(error.strerror or str(error)).lower()}") from None
+    if not ending_of(data):
+        raise UsageError(f"cannot send {path}: expected a PNG, JPEG, GIF or WebP image, but got something else")
+    return data
+
+
+def check(until_done: bool, timeout_s: float | None) -> None:
+    if timeout_s is not None and not until_done:
+        raise UsageError("--timeout needs --wait")
+
+
+def said(text: str, *, enter: bool) -> str:
+    """The text itself, or with ``-`` what standard input has."""
+    if text != "-":
+        return text
+    text = typed_in()
+    return text.removesuffix("\n") if enter else text
+
+
+def forced_upon(shown: Session | None) -> str:
+    """What the agent showed when a text was forced upon it; empty when it would have taken it anyway."""
+    if shown is None or not shown["refusal"]:
+        return ""
+    return ": ".join(filter(None, (shown["headline"], visible(shown["detail"]))))

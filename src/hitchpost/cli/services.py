@@ -24,6 +24,10 @@ def command(as_json: bool) -> None:
         is_up, rows = True, hub_client.ask(home, "GET", "/api/status", timeout_s=5)["containers"]
     except hub_client.NoHub:
         is_up, rows = False, overview(home)["containers"]
+    show(is_up, rows, as_json=as_json)
+
+
+def show(is_up: bool, rows: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         print_json({"hub": is_up, "containers": rows})
     else:

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
+from hitchpost.cli import words
 from hitchpost.cli.common import json_option, print_json, session_argument, session_json
-from hitchpost.model.durations import duration, seconds_of
+from hitchpost.model.durations import seconds_of
 from hitchpost.ops.sessions.edit import edit
 from hitchpost.ops.views.find import resolve
 from hitchpost.ops.views.observe import observe
 from hitchpost.store.home import open_home
-from hitchpost.text import visible
 
 MORNING_H = 9
 
@@ -49,7 +49,5 @@ def command(session: str, for_s: float, as_json: bool) -> None:
     record = edit(home, session_id, actor="cli", snooze_s=for_s)
     if as_json:
         print_json(session_json(observe(home, session_id)))
-    elif for_s:
-        click.echo(f"{visible(record.name)}: snoozed for {duration(for_s)}")
     else:
-        click.echo(f"{visible(record.name)}: not snoozed")
+        click.echo(words.snoozed(record.name, for_s))

@@ -39,7 +39,11 @@ def command(as_json: bool) -> None:
         hub = {"ok": False, "pid": error.pid, "problems": [str(error)]}
     except hub_client.NoHub:
         hub = None
-    known = known or overview(home)
+    show(hub, known or overview(home), silent=silent, as_json=as_json)
+
+
+def show(hub: dict[str, Any] | None, known: dict[str, Any], *, silent: str = "", as_json: bool) -> None:
+    """``hub`` is what the hub says of itself, ``known`` what is known of the sessions."""
     rows = known["sessions"]
     words = Counter(row["status"] for row in rows)
     if as_json:

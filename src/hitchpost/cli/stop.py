@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import click
 
+from hitchpost.cli import words
 from hitchpost.cli.common import SECONDS, each, json_option, print_json, progress, say, session_json, sessions_argument
-from hitchpost.model.status import status
 from hitchpost.ops.sessions.sandbox import not_brought
 from hitchpost.ops.sessions.stop import check_grace, stop
 from hitchpost.ops.views.find import find
 from hitchpost.store.home import open_home
-from hitchpost.text import visible
 
 
 @click.command("stop")
@@ -35,6 +32,6 @@ def command(sessions: tuple[str, ...], grace_s: float | None, now: bool, as_json
         if as_json:
             print_json(session_json(seen))
         else:
-            click.echo(f"{visible(seen.record.name)}: {visible(status(seen.facts, datetime.now(UTC)).label)}")
+            click.echo(words.stopped(session_json(seen)))
 
     each(sessions, stop_session)

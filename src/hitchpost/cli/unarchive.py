@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
+from hitchpost.cli import words
 from hitchpost.cli.common import each, sessions_argument
 from hitchpost.ops.sessions.remove import unarchive
 from hitchpost.ops.views.advice import way_on
 from hitchpost.ops.views.find import find
 from hitchpost.ops.views.observe import observe
 from hitchpost.store.home import open_home
-from hitchpost.text import visible
 
 
 @click.command("unarchive")
@@ -22,7 +22,6 @@ def command(sessions: tuple[str, ...]) -> None:
     def unarchive_session(session: str) -> None:
         before = find(home, session).record
         record = unarchive(home, before.id, actor="cli")
-        now = "" if record.name == before.name else f" as {visible(record.name)}"
-        click.echo(f"{visible(before.name)}: brought back{now}; {way_on(observe(home, record.id))}")
+        click.echo(words.brought_back(before.name, record.name, way_on(observe(home, record.id))))
 
     each(sessions, unarchive_session)

@@ -21,7 +21,7 @@ from hitchpost.hub import client as hub_client
 from hitchpost.hub.address import Address
 from hitchpost.ops.sessions import environment
 from hitchpost.store import files
-from hitchpost.store.home import open_home
+from hitchpost.store.home import is_copy, open_home
 
 READY_S = 20.0
 LAST_BYTES = 64 * 1024
@@ -43,6 +43,14 @@ class UpFailed(HitchpostError):
     metavar="URL",
     help="A URL that leads to the hub from elsewhere: a tunnel, a proxy, a name. Links use the first; can be repeated.",
 )
+@click.option(
+    "--fleet",
+    metavar="ADDRESS",
+    help="Be one of a fleet's hubs: postgresql://… is the database that they share; HITCHPOST_FLEET unless set.",
+)
+@click.option(
+    "--kube-context", metavar="NAME", help="With --fleet: the context of the kubeconfig, unless its current one."
+)
 @click.option("--open", "opens", is_flag=True, help="Also open the page in a browser.")
 @click.option(
     "--foreground", is_flag=True, help="Stay in the foreground, for service managers; logs go to standard error."
@@ -61,6 +69,8 @@ def command(
     tls_cert: str | None,
     tls_key: str | None,
     urls: tuple[str, ...],
+    fleet: str | None,
+    kube_context: str | None,
     opens: bool,
     foreground: bool,
     keep: tuple[str, ...],
@@ -73,18 +83,25 @@ def command(
     public_urls are used where an option is not given.
 
     Sessions that the page starts get only a login's environment, plus what --keep-env and `pass_env` name.
+
+    With --fleet the home is a copy of what the fleet's hubs share, so it needs a folder of its own (HITCHPOST_HOME).
     """
     named = (host, port, tls_cert, tls_key, urls or None)
     address = _address(named)
     home = open_home()
     kept = _kept(keep)
+    database = _database(home, fleet)
+    if kube_context is not None:
+        if not database:
+            raise UsageError("--kube-context needs --fleet")
+        os.environ[environment.KUBE_CONTEXT] = kube_context
     if foreground:
-        os.execve(sys.executable, _program(address), _environment(home, kept))
+        os.execve(sys.executable, _program(address), _environment(home, kept, database))
     started = None
     if not hub_client.is_up(home):
-        started = _start(home, address, kept)
+        started = _start(home, address, kept, database)
         _tell_left_out(kept)
-    elif keep or any(value is not None for value in named):
+    elif keep or fleet or any(value is not None for value in named):
         say(
             "the hub is already running, and these options take effect only when it starts; "
             "hitch down ends it, sessions keep running"
@@ -114,12 +131,22 @@ def _address(named: tuple[str | None, int | None, str | None, str | None, tuple[
     return Address(*values).checked()
 
 
+def _database(home: str, named: str | None) -> str:
+    """The address of the fleet's database; empty on one machine. Raises ``UsageError``."""
+    database = named or os.environ.get(environment.FLEET, "")
+    if database and not database.startswith(("postgresql://", "postgres://")):
+        raise UsageError("expected --fleet to be like postgresql://user@host/name")
+    if not database and is_copy(home) and not hub_client.is_up(home):
+        raise UsageError(f"{home} is a hub's copy of a fleet: pass --fleet, or name another folder in HITCHPOST_HOME")
+    return database
+
+
 def _program(address: Address) -> list[str]:
     """-P: modules are not looked for in the current folder, which may be an agent's."""
     return [sys.executable, "-P", "-m", "hitchpost.hub", *address.words]
 
 
-def _start(home: str, address: Address, kept: tuple[str, ...]) -> subprocess.Popen[bytes]:
+def _start(home: str, address: Address, kept: tuple[str, ...], database: str) -> subprocess.Popen[bytes]:
     log = os.open(
         os.path.join(home, hub_client.LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
@@ -130,7 +157,7 @@ def _start(home: str, address: Address, kept: tuple[str, ...]) -> subprocess.Pop
             stdout=log,
             stderr=log,
             cwd="/",
-            env=_environment(home, kept),
+            env=_environment(home, kept, database),
             start_new_session=True,
         )
     finally:
@@ -153,9 +180,16 @@ def _tell_left_out(kept: tuple[str, ...]) -> None:
         say(f"sessions that the page starts do not get {left}; pass them with --keep-env NAME or the setting pass_env")
 
 
-def _environment(home: str, kept: tuple[str, ...]) -> dict[str, str]:
-    """Without what marks the processes of a session: a hub that is started inside one does not end with it."""
-    return environment.of_hub(os.environ, kept) | {wire.HUB_MARK: os.path.join(home, hub_client.LOCK)}
+def _environment(home: str, kept: tuple[str, ...], database: str) -> dict[str, str]:
+    """Without what marks the processes of a session: a hub that is started inside one does not end with it.
+
+    The database's address is a secret, and stands in no argument.
+    """
+    ours = {wire.HUB_MARK: os.path.join(home, hub_client.LOCK)}
+    if database:
+        ours |= {name: os.environ[name] for name in environment.OF_CLUSTER if name in os.environ}
+        ours[environment.FLEET] = database
+    return environment.of_hub(os.environ, kept) | ours
 
 
 def _launch(home: str, started: subprocess.Popen[bytes] | None) -> dict[str, str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import click
 
 from hitchpost.cli.common import complete_sessions, json_option, print_json
 from hitchpost.errors import UsageError
 from hitchpost.model.durations import seconds_of
-from hitchpost.model.usage import Sum
 from hitchpost.ops.views.find import find
 from hitchpost.ops.views.listing import listing
 from hitchpost.ops.views.usage import BY, USUAL_DAYS, days_ago, limits, shape, total, used
@@ -30,32 +30,38 @@ def command(session: str | None, by: str, since: str | None, as_json: bool) -> N
     """
     home = open_home(create=False)
     sessions = None if session is None else frozenset((find(home, session).record.id,))
-    begin = days_ago(USUAL_DAYS) if since is None else _moment(since)
+    begin = days_ago(USUAL_DAYS) if since is None else moment_of(since)
     found = used(home, by, since=begin, sessions=sessions)
     rows = listing(home, shapes=True)
     reached = limits(row.shape for row in rows if sessions is None or row.shape["id"] in sessions)
+    sums, whole = [*map(shape, found)], shape(total(found))
+    used_by = {"by": by, "since": begin.isoformat(), "sums": sums, "total": whole, "limits": reached}
+    show(used_by, as_json=as_json)
+
+
+def show(found: dict[str, Any], *, as_json: bool) -> None:
+    """``found`` as REST has it, too."""
     if as_json:
-        sums, whole = [*map(shape, found)], shape(total(found))
-        print_json({"by": by, "since": begin.isoformat(), "sums": sums, "total": whole, "limits": reached})
+        print_json(found)
         return
-    if not found:
-        click.echo(f"no agent has told of anything that it used since {begin.date().isoformat()}")
+    sums = found["sums"]
+    if not sums:
+        click.echo(f"no agent has told of anything that it used since {found['since'][:10]}")
     else:
-        head = (by.upper(), "TURNS", "INPUT", "CACHED", "OUTPUT", "COST")
-        lines = [_row(one) for one in found] + ([_row(total(found))] if len(found) > 1 else [])
+        head = (found["by"].upper(), "TURNS", "INPUT", "CACHED", "OUTPUT", "COST")
+        lines = [_row(one) for one in sums] + ([_row(found["total"])] if len(sums) > 1 else [])
         click.echo("\n".join(table([head, *lines])))
-    for limit in reached:
+    for limit in found["limits"]:
         click.echo(f"{visible(limit['name'])} ({limit['agent']}) is at a usage limit: {visible(limit['detail'])}")
 
 
-def _row(one: Sum) -> tuple[str, ...]:
-    tokens = one.tokens
-    cost = "-" if tokens.cost_usd is None else f"${tokens.cost_usd:.2f}"
-    counts = (one.turns, tokens.input + tokens.cache_write, tokens.cached, tokens.output)
-    return (visible(one.key) or "-", *(f"{count:,}" for count in counts), cost)
+def _row(one: dict[str, Any]) -> tuple[str, ...]:
+    cost = "-" if one["cost_usd"] is None else f"${one['cost_usd']:.2f}"
+    counts = (one["turns"], one["input"] + one["cache_write"], one["cached"], one["output"])
+    return (visible(one["key"]) or "-", *(f"{count:,}" for count in counts), cost)
 
 
-def _moment(text: str) -> datetime:
+def moment_of(text: str) -> datetime:
     if (seconds := seconds_of(text)) is not None:
         return datetime.now().astimezone() - timedelta(seconds=seconds)
     try:

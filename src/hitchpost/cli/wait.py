@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 
 import click
 
 from hitchpost.cli.common import SECONDS, json_option, print_json, say, session_json, sessions_argument
+from hitchpost.cli.words import became
 from hitchpost.errors import UsageError
-from hitchpost.model.status import status
 from hitchpost.ops.views.find import find
-from hitchpost.ops.views.observe import Observation
+from hitchpost.ops.views.session_types import Session
 from hitchpost.ops.views.wait import ENDED_TOO, EXIT, UNTIL, has_ended, wait_for_any
 from hitchpost.store.home import open_home
 from hitchpost.text import visible
@@ -31,24 +30,25 @@ def command(sessions: tuple[str, ...], any_of: bool, until: str, timeout_s: floa
     the exit code is 0 whatever the agent's was; the label says how it ended. The exit code is 1 if the time runs out,
     or if the session ends while you wait for something else.
     """
-    if len(sessions) > 1 and not any_of:
-        raise UsageError("expected one session, or several with --any: the first of them ends the wait")
+    check_number(sessions, any_of)
     home = open_home(create=False)
     seen = wait_for_any(home, [find(home, session) for session in sessions], until, timeout_s=timeout_s)
-    in_vain = until not in ENDED_TOO and has_ended(seen)
+    tell(session_json(seen), until, ended=has_ended(seen), as_json=as_json)
+
+
+def check_number(sessions: tuple[str, ...], any_of: bool) -> None:
+    if len(sessions) > 1 and not any_of:
+        raise UsageError("expected one session, or several with --any: the first of them ends the wait")
+
+
+def tell(session: Session, until: str, *, ended: bool, as_json: bool) -> None:
+    """Say what became of it. Exits with 1 when it has ended while something else was waited for."""
+    in_vain = until not in ENDED_TOO and ended
+    words = became(session, has_ended=ended)
     if as_json:
-        print_json(session_json(seen))
+        print_json(session)
     elif not in_vain:
-        click.echo(f"{visible(seen.record.name)}: {visible(words(seen))}")
+        click.echo(f"{visible(session['name'])}: {visible(words)}")
     if in_vain:
-        say(f"hitch: {seen.record.name} ended before it was {until}: {words(seen)}")
+        say(f"hitch: {session['name']} ended before it was {until}: {words}")
         sys.exit(1)
-
-
-def words(seen: Observation) -> str:
-    """What became of it: the attention of a session that lives, with its headline; the label of one that has ended."""
-    found = status(seen.facts, datetime.now(UTC))
-    if has_ended(seen):
-        return found.label
-    is_same = found.headline.lower() == found.attention
-    return found.attention if is_same else f"{found.attention} ({found.headline})"

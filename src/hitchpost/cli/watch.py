@@ -6,7 +6,8 @@ import os
 import re
 import signal
 import sys
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, Protocol
 
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import ClientConnection, unix_connect
@@ -40,15 +41,20 @@ def _end(number: int, frame: object) -> None:
 def watch(records: tuple[str, ...]) -> int:
     """Until Ctrl-C. Returns the exit code."""
     home = open_home(create=False)
+    return follow(lambda: source(home, records))
+
+
+def follow(opened: Callable[[], Source]) -> int:
+    """Show what the source tells, until Ctrl-C; one that is gone is opened again. Returns the exit code."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     # blocked, so that it can be waited for: a new size is drawn at once
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH})
     try:
         if sys.stdout.isatty():
-            _redraw(home, records)
+            _redraw(opened)
         else:
-            _print_changes(home, records)
+            _print_changes(opened)
     except KeyboardInterrupt:
         return 0
     except Ended as ended:
@@ -58,9 +64,17 @@ def watch(records: tuple[str, ...]) -> int:
         return 0
 
 
-def _width() -> int:
+def terminal_width() -> int:
     """The table is made to fit a terminal, and nothing else."""
     return terminal_size()[0] if sys.stdout.isatty() else 0
+
+
+class Source(Protocol):
+    def lines(self, *, colour: bool) -> list[str]:
+        """The table as it is now. Raises ``HubGone``."""
+
+    def wait(self, *, ticks: bool) -> None:
+        """Until something changed; or, with ``ticks``, until durations have. Raises ``HubGone``."""
 
 
 class Files:
@@ -70,7 +84,8 @@ class Files:
         self.home, self.records = home, records
 
     def lines(self, *, colour: bool) -> list[str]:
-        return table_from_files(self.home, self.records, colour=colour, width=_width()).decode().split("\n")[:-1]
+        table = table_from_files(self.home, self.records, colour=colour, width=terminal_width())
+        return table.decode().split("\n")[:-1]
 
     def wait(self, *, ticks: bool) -> None:
         signal.sigtimedwait({signal.SIGWINCH}, EVERY_S)
@@ -81,20 +96,19 @@ class Resized(BaseException):
 
 
 class HubEvents:
-    """With a hub: it tells of every change, and nothing is asked in between."""
+    """With a hub: it tells of every change. ``table`` asks it how things are then; None when it is gone."""
 
-    def __init__(self, home: str, records: tuple[str, ...], connection: ClientConnection) -> None:
-        self.home, self.records, self.connection = home, records, connection
+    def __init__(self, table: Callable[[bool], bytes | bytearray | None], connection: ClientConnection) -> None:
+        self.table, self.connection = table, connection
         signal.signal(signal.SIGWINCH, self._resized)
 
     def lines(self, *, colour: bool) -> list[str]:
-        table = table_from_hub(self.home, self.records, colour=colour, width=_width())
+        table = self.table(colour)
         if table is None:
             raise HubGone
         return table.decode().split("\n")[:-1]
 
     def wait(self, *, ticks: bool) -> None:
-        """Until something changed; or, with ``ticks``, until durations have."""
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGWINCH})
         try:
             self.connection.recv(timeout=EVERY_S if ticks else None)
@@ -114,23 +128,25 @@ class HubGone(HitchpostError):
     """Raised when the hub has ended: the files go on."""
 
 
-def source(home: str, records: tuple[str, ...]) -> Files | HubEvents:
+def source(home: str, records: tuple[str, ...]) -> Source:
     if not os.path.exists(os.path.join(home, "hub.sock")):
         return Files(home, records)
     try:
         with ShortPath(home, "hub.sock") as path:
             connection = unix_connect(path, "ws://hub/ws", compression=None, max_size=None, open_timeout=2)
-        return HubEvents(home, records, connection)
+        return HubEvents(
+            lambda colour: table_from_hub(home, records, colour=colour, width=terminal_width()), connection
+        )
     except (OSError, WebSocketException):
         return Files(home, records)
 
 
-def _redraw(home: str, records: tuple[str, ...]) -> NoReturn:
+def _redraw(opened: Callable[[], Source]) -> NoReturn:
     _write(HIDE_CURSOR + CLEAR)
     try:
         while True:
             try:
-                told = source(home, records)
+                told = opened()
                 while True:
                     _write(screen(told.lines(colour=True), *terminal_size()))
                     told.wait(ticks=True)
@@ -140,11 +156,11 @@ def _redraw(home: str, records: tuple[str, ...]) -> NoReturn:
         _write(SHOW_CURSOR + PLAIN + "\n")
 
 
-def _print_changes(home: str, records: tuple[str, ...]) -> NoReturn:
+def _print_changes(opened: Callable[[], Source]) -> NoReturn:
     shown: list[str] | None = None
     while True:
         try:
-            told = source(home, records)
+            told = opened()
             while True:
                 lines = told.lines(colour=False)
                 found = lasting(lines)

@@ -105,8 +105,8 @@ def host_of(origin: str) -> str:
     return origin.partition("://")[2]
 
 
-def origin_of(url: str) -> str:
-    """The origin of a URL that somebody gave, as browsers write it. Raises ``UsageError``."""
+def origin_of(url: str, what: str = "--public-url") -> str:
+    """The origin of a URL that somebody gave as ``what``, as browsers write it. Raises ``UsageError``."""
     try:
         parts = urlsplit(url if "://" in url else f"https://{url}")
         name, port = parts.hostname or "", parts.port
@@ -114,11 +114,11 @@ def origin_of(url: str) -> str:
         name, port = "", None
     plain = name and parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username)
     if not plain or parts.scheme not in USUAL_PORTS:
-        raise UsageError(f"expected --public-url to be like https://hub.example.org, but got {url!r}")
+        raise UsageError(f"expected {what} to be like https://hub.example.org, but got {url!r}")
     if parts.scheme == "http" and name not in LOOPBACKS:
         raise UsageError(
-            f"expected --public-url to begin with https://, but got {url!r}: "
-            "browsers sign nobody in over plain HTTP, except at localhost"
+            f"expected {what} to begin with https://, but got {url!r}: "
+            "nobody signs in over plain HTTP, except at localhost"
         )
     return _origin(parts.scheme, name, port)
 

@@ -70,7 +70,7 @@ class ChangeCounts:
         finally:
             self._waiting.discard(session_id)
         session = self._hub.registry.by_id.get(session_id)
-        if session is None or session.latest is None:
+        if session is None or session.latest is None or not self._hub.watches(session_id):
             return
         began_s = time.monotonic()
         self._due_s[session_id] = began_s + EVERY_S

@@ -7,9 +7,10 @@ import json
 import os
 import socket
 import struct
+from collections.abc import Mapping
 from typing import Any
 
-from hitchpost.errors import FAILURES, HitchpostError
+from hitchpost.errors import FAILURES, MALFORMED, HitchpostError
 from hitchpost.store import files, locks
 from hitchpost.system import process
 from hitchpost.system.shortpath import ShortPath
@@ -19,6 +20,7 @@ TIMEOUT_S = 60.0
 ANSWERS_S = 4.0
 """A hub that is well answers a small question within milliseconds."""
 EXIT_CODES = {401: 4, 403: 4, 404: 3, 409: 4, 422: 2}
+"""By status, where the answer does not say another."""
 
 
 class NoHub(HitchpostError):
@@ -43,12 +45,14 @@ class SilentHub(NoHub):
 
 
 class HubRefused(HitchpostError):
-    """Raised with the hub's own words."""
+    """Raised with the hub's own words. ``error`` is what its answer says, the words for the command line included."""
 
-    def __init__(self, status: int, message: str, hint: str = "") -> None:
-        super().__init__(message, hint)
+    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
+        cli = error.get("cli") or {}
+        super().__init__(error["message"], error.get("hint", ""), cli_hint=cli.get("hint", ""))
         self.status = self.http_status = status
-        self.exit_code = EXIT_CODES.get(status, 1)
+        self.code = error.get("code", self.code)
+        self.exit_code = cli.get("exit_code", EXIT_CODES.get(status, 1))
 
 
 class _Connection(http.client.HTTPConnection):
@@ -126,8 +130,16 @@ def ask(home: str, method: str, path: str, body: object = None, *, timeout_s: fl
         raise NoHub from None
     finally:
         connection.close()
-    value = json.loads(text) if text else None
-    if answer.status >= 400:
-        error = value["error"] if isinstance(value, dict) else {"message": f"HTTP {answer.status}"}
-        raise HubRefused(answer.status, error["message"], error.get("hint", ""))
-    return value
+    return answered(answer.status, text)
+
+
+def answered(status: int, text: bytes) -> Any:
+    """What an answer's body says. Raises ``HubRefused``."""
+    if status < 400:
+        return json.loads(text) if text else None
+    try:
+        error = json.loads(text)["error"]
+        error["message"]
+    except MALFORMED:
+        error = {"message": f"HTTP {status}"}  # of something in between, such as a proxy
+    raise HubRefused(status, error)

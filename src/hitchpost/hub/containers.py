@@ -15,7 +15,7 @@ from hitchpost.errors import HitchpostError
 from hitchpost.hub.events import Event
 from hitchpost.hub.registry import Registry
 from hitchpost.hub.tasks import Tasks
-from hitchpost.model.facts import has_sandbox
+from hitchpost.model.facts import has_container
 from hitchpost.model.run import RUNNING
 from hitchpost.model.status import STALE_NOTE, is_stale
 from hitchpost.ops.views.observe import Observation
@@ -62,7 +62,7 @@ class Containers:
         return {
             session_id: seen
             for session_id, seen in observations.items()
-            if seen is not None and has_sandbox(seen.record.runtime)
+            if seen is not None and has_container(seen.record.runtime)
         }
 
     def _on_event(self, event: Event) -> None:
@@ -72,7 +72,7 @@ class Containers:
             self._stale.discard(session_id)
             return
         record, facts = session.latest.record, session.latest.facts
-        if not has_sandbox(record.runtime):
+        if not has_container(record.runtime):
             return
         if facts.sandbox_alive is not True:
             self._alive.discard(session_id)

@@ -6,14 +6,16 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
 from hitchpost import settings as config
-from hitchpost.errors import Refused
+from hitchpost.errors import NoSuchSession, Refused
+from hitchpost.hub.chats import Chats
 from hitchpost.hub.containers import Containers
-from hitchpost.hub.pools import ENDS, GIT, LOOKS, STARTS, Pools
+from hitchpost.hub.pools import ENDS, GIT, LOOKS, STARTS, WAITS, Pools
 from hitchpost.hub.registry import Registry
 from hitchpost.hub.screens import Screens
 from hitchpost.hub.session import HubSession
@@ -32,10 +34,16 @@ from hitchpost.ops.sessions.resume import resume
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import Begun
 from hitchpost.ops.sessions.stop import stop
+from hitchpost.ops.views.find import output_of
 from hitchpost.store.home import session_folder
 from hitchpost.store.session import Session
 from hitchpost.terminal.emulators import Emulators
 from hitchpost.terminal.screen import Losses
+from hitchpost.text import readable
+
+if TYPE_CHECKING:
+    from hitchpost.hub.pods import HubPods
+    from hitchpost.hub.replica import Replica
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -66,15 +74,22 @@ def _log_loss(output_folder: str, count: int, why: str) -> None:
 
 
 class Hub:
-    def __init__(self, home: str) -> None:
-        self.home = home
+    """``replica`` is there where several hubs share their sessions: then the home is a copy, and what changes a session
+    is done in the whole fleet."""
+
+    def __init__(self, home: str, replica: Replica | None = None) -> None:
+        self.home, self.replica = home, replica
+        self.pods: HubPods | None = None
         self.registry = Registry(home)
+        if replica is not None:
+            replica.attach(self.registry)
         self.containers = Containers(self.registry)
         self.emulators = Emulators()
         self.lost_screens = Losses(_log_loss)
         self.screens = Screens("screen", MOST_SCREENS, self.emulators, self.lost_screens)
         self.replays = Screens("replay", MOST_REPLAYS, self.emulators, self.lost_screens)
         self.trees = Trees(home, self.look_at_files_of)
+        self.chats = Chats(self.do)
         self.began = time.monotonic()
         self.failing: dict[str, str] = {}
         """Regular jobs that could not be done the last time, and why."""
@@ -83,7 +98,15 @@ class Hub:
         self._warm_up: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
+        if self.replica is not None:
+            await self.replica.open()
         await self.registry.open()
+        if self.replica is not None:
+            from hitchpost.hub.pods import HubPods
+
+            self.replica.start()
+            self.pods = HubPods(self.home, self.replica, self.registry)
+            self.pods.start()
         self.containers.start()
 
     async def close(self) -> None:
@@ -93,6 +116,11 @@ class Hub:
         for keys in self._keys.values():
             keys.close()
         self.trees.close()
+        self.chats.close()
+        if self.pods is not None:
+            await self.pods.close()
+        if self.replica is not None:
+            await self.replica.close()
         await self.registry.close()
         self.screens.close()
         self.replays.close()
@@ -108,7 +136,9 @@ class Hub:
     def problems(self) -> list[str]:
         """What keeps the hub from its work, for people."""
         jobs = [f"{job} failed and will be tried again: {why}" for job, why in self.failing.items()]
-        return [*self.registry.problems, *jobs]
+        away = [] if self.replica is None else self.replica.problems
+        away += [] if self.pods is None else self.pods.problems
+        return [*away, *self.registry.problems, *jobs]
 
     # operations -------------------------------------------------------------------------------------------------
 
@@ -116,11 +146,42 @@ class Hub:
         """Something that looks at files, in a thread: it waits for disks and locks."""
         return await self._pools.do(LOOKS, call, *args, **named)
 
+    async def change(self, session: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        """As ``do``, for what changes a session."""
+        return await self._pools.do(LOOKS, self._operation(session, call), *args, **named)
+
     async def _start(self, session: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
-        return await self._pools.do_for(session, STARTS, call, self.home, session, *args, **named)
+        operation = self._operation(session, call)
+        try:
+            return await self._pools.do_for(session, STARTS, operation, self.home, session, *args, **named)
+        finally:
+            await self._watch(session)
 
     async def _end(self, session: str, call: Callable[..., T], **named: Any) -> T:
-        return await self._pools.do_for(session, ENDS, call, self.home, session, **named)
+        return await self._pools.do_for(session, ENDS, self._operation(session, call), self.home, session, **named)
+
+    def _operation(self, session: str, call: Callable[..., T]) -> Callable[..., T]:
+        """In a fleet: on the session as it is there, and told to all before it is answered."""
+        return call if self.replica is None else partial(self.replica.operate, session, call)
+
+    async def _watch(self, session: str) -> None:
+        """What was begun here is watched from here."""
+        if self.replica is not None:
+            await self.replica.watch(session)
+
+    def watches(self, session: str) -> bool:
+        """Whether what happens to the session is this hub's business: in a fleet, one hub's."""
+        return self.replica is None or self.replica.watches(session)
+
+    async def tidy(self) -> None:
+        """What retention has written is known to all hubs of the fleet, and what all of them know to be gone, goes."""
+        if self.replica is not None:
+            await self.replica.tidy()
+
+    async def share(self) -> None:
+        """What was written beside sessions, such as what people were told, is known to all hubs of the fleet."""
+        if self.replica is not None:
+            await self.replica.share()
 
     async def look_at_files(self, call: Callable[..., T], *args: Any, **named: Any) -> T:
         """What asks git, in threads of its own: agents decide how long that takes, and nothing else waits for it."""
@@ -130,24 +191,49 @@ class Hub:
         """The same, in the session's turn: its looks do not take all of those threads."""
         return await self._pools.do_for(session, GIT, call, *args, **named)
 
+    async def change_files_of(self, session: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        """The same, for what changes the session, too."""
+        return await self._pools.do_for(session, GIT, self._operation(session, call), *args, **named)
+
+    async def wait(self, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        """What waits for a session, for a short time: who wants to wait longer asks again."""
+        return await self._pools.do(WAITS, call, *args, **named)
+
+    async def find(self, name: str) -> HubSession:
+        """As ``registry.find``. One that this hub does not know may just have been made at another one of the fleet."""
+        try:
+            return self.registry.find(name)
+        except NoSuchSession:
+            if self.replica is None or not await self.replica.caught_up():
+                raise
+        return self.registry.find(name)
+
     async def after(self, session: str) -> HubSession:
         """The session as it is at this moment, after an operation or before it. Raises ``NoSuchSession``."""
         await self.registry.look_at(session)
         return self.registry.get(session)
 
-    async def create(self, spec: SessionSpec, *, actor: str) -> tuple[HubSession, list[str]]:
+    async def create(self, spec: SessionSpec, *, actor: str, until_ready: bool = True) -> tuple[HubSession, list[str]]:
         await self._check_most()
-        seen, notes = await self._pools.do(STARTS, launch, self.home, spec, actor=actor, caller=os.environ)
+        how: dict[str, Any] = {"actor": actor, "caller": os.environ, "until_ready": until_ready}
+        if self.replica is not None:
+            how["making"] = self.replica.making
+        seen, notes = await self._pools.do(STARTS, launch, self.home, spec, **how)
+        await self._watch(seen.record.id)
         return await self.after(seen.record.id), notes
 
     async def fork(self, session: str, *, name: str | None, actor: str) -> tuple[HubSession, list[str]]:
         await self._check_most()
-        seen, notes = await self._start(session, fork, name=name, actor=actor, caller=os.environ)
+        made: dict[str, Any] = {} if self.replica is None else {"making": self.replica.making}
+        seen, notes = await self._start(session, fork, name=name, actor=actor, caller=os.environ, **made)
+        await self._watch(seen.record.id)
         return await self.after(seen.record.id), notes
 
     async def _check_most(self) -> None:
         """Raises ``Refused`` when as many sessions run as the settings allow."""
         check_room()
+        if self.replica is not None:
+            await self.do(self.replica.check)
         most = (await self.do(config.load)).sessions_max
         live = sum(session.watch is not None for session in self.registry.by_id.values())
         if live >= most:
@@ -176,18 +262,35 @@ class Hub:
             "offset": done.receipt.offset,
             "started": done.started,
             "waits": done.receipt.waits,
+            "notes": readable(list(done.notes)),
         }
 
     async def stop(
-        self, session: str, *, actor: str, run: int | None = None, by: str = runs.USER, reason: str = ""
+        self,
+        session: str,
+        *,
+        actor: str,
+        run: int | None = None,
+        by: str = runs.USER,
+        reason: str = "",
+        grace_s: float | None = None,
     ) -> HubSession:
-        await self._end(session, stop, actor=actor, run=run, by=by, reason=reason)
+        await self._end(session, stop, actor=actor, run=run, by=by, reason=reason, grace_s=grace_s)
         return await self.after(session)
 
-    async def restart(self, session: str, *, actor: str, again: bool = False) -> tuple[HubSession, list[str]]:
+    async def restart(
+        self,
+        session: str,
+        *,
+        actor: str,
+        again: bool = False,
+        workspace: str | None = None,
+        force: bool = False,
+    ) -> tuple[HubSession, list[str]]:
         check_room()
         settings = await self.do(config.load)
-        begun = await self._start(session, restart, settings, actor=actor, caller=os.environ, again=again)
+        how = {"actor": actor, "caller": os.environ, "again": again, "workspace": workspace, "force": force}
+        begun = await self._start(session, restart, settings, **how)
         return await self.after(session), list(begun.notes)
 
     async def resume(
@@ -208,6 +311,8 @@ class Hub:
     async def seen(self, session: str, *, actor: str) -> None:
         """Somebody has the session before their eyes."""
         await self.do(Session(session_folder(self.home, session), actor=actor).mark_seen)
+        if self.replica is not None:
+            self.replica.tell_soon(session)
 
     async def cancel(self, session: str, *, actor: str) -> HubSession:
         await self._end(session, cancel, actor=actor)
@@ -227,6 +332,18 @@ class Hub:
         await self._end(session, remove, actor=actor, force=force, tell=lost.append)
         await self.registry.look_at(session)
         return lost
+
+    async def output_of(self, session: HubSession, run: int | None = None) -> tuple[int, str]:
+        """The number of the run that is meant, and the folder that has its output. Raises ``NoSuchRun``."""
+        number, folder = output_of(session.observation, run)
+        await self.bring_output(session, number)
+        return number, folder
+
+    async def bring_output(self, session: HubSession, run: int | None = None) -> None:
+        """In a fleet: have the output of a run, the current one when None, in the copy."""
+        if self.replica is not None:
+            seen = session.observation
+            await self.replica.bring_output(seen, seen.facts.run if run is None else run)
 
     # streams ----------------------------------------------------------------------------------------------------
 

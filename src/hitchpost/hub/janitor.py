@@ -61,13 +61,21 @@ class Janitor:
         self._repeat("going on after usage limits", self.go_on, LIMITS_EVERY_S)
         if self.settings.restart == ON_FAILURE:
             self._restarts.start()
-        self._tasks.start(look_at_boot(self.hub, resume=self.settings.resume_after_reboot))
+        if self.hub.replica is None:  # the boots of one machine say nothing about a fleet's sessions
+            self._tasks.start(look_at_boot(self.hub, resume=self.settings.resume_after_reboot))
 
-    async def shut_down(self) -> None:
-        """End the jobs; and, where the settings say so, the sessions too, with their records suspended."""
+    async def close(self) -> None:
+        """End the jobs."""
         await self._restarts.close()
         await self._tasks.close()
-        if self.settings.on_shutdown == "suspend":
+
+    async def shut_down(self) -> None:
+        """End the jobs; and, where the settings say so, the sessions too, with their records suspended.
+
+        Those of a fleet go on: it has other hubs.
+        """
+        await self.close()
+        if self.settings.on_shutdown == "suspend" and self.hub.replica is None:
             sessions = [session for session in self.hub.registry.by_id.values() if session.line]
             active = [session for session in sessions if session.index_row["record"] == ACTIVE]
             active.sort(key=lambda session: not session.lives)  # processes first: they take longest, and matter most
@@ -156,6 +164,7 @@ class Janitor:
         """Delete the records that were due at looks that lie far enough apart."""
         now, at_s = self.clocks.wall(), self.clocks.boot_s()
         done = await self.hub.do(prune_when_sure, self.hub.home, now, at_s, actor=ACTOR, among=self._deletable())
+        await self.hub.tidy()
         for decision in done:
             if decision.delete:
                 log.info("pruned", session_id=decision.session, why=decision.why)

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -28,6 +29,7 @@ from hitchpost.notify.message import Message, compose, trial
 from hitchpost.notify.news import News, is_seen, of_hub, of_session
 from hitchpost.notify.options import Choices, Options, options
 from hitchpost.notify.policy import PASSED, Desk, Effect, Noted
+from hitchpost.notify.published import Published
 from hitchpost.notify.push import Subscription, Subscriptions
 from hitchpost.settings import Settings
 from hitchpost.store import files
@@ -81,15 +83,35 @@ class Notifier:
         self._thread = ThreadPoolExecutor(1, "notify")
         """All that waits for the disk, in its order, and behind nobody else's work."""
         self._is_troubled = False
+        self._is_loaded = False
+        self._relayed: set[str] | None = None
+        """Messages of another hub that were handed to clients of this one."""
+
+    async def load(self) -> None:
+        """What was chosen, by this hub or by another one. Then it can be asked, and tells nothing yet."""
+        chosen = await self.do(self.choices.read)
+        self.subscriptions = await self.do(Subscriptions, self.hub.home)
+        self._take_options(chosen)
+        self._is_loaded = True
+        await self.relay()
+
+    def _take_options(self, chosen: Mapping[str, Any]) -> None:
+        self.options = options(self.settings, chosen)
+        if self.desk is not None:
+            self._take_effects(self.desk.change(self.options.rules))
+            self._wake.set()
+
+    @property
+    def can_be_asked(self) -> bool:
+        """In a fleet, also where another hub tells what there is to tell."""
+        return self.desk is not None or (self._is_loaded and self.hub.replica is not None)
 
     async def open(self) -> None:
         """Read what earlier hubs did, accept what is so already, and listen from now on.
 
         ``desk`` is there when everything that can fail is done.
         """
-        chosen = await self.do(self.choices.read)
-        self.subscriptions = await self.do(Subscriptions, self.hub.home)
-        self.options = options(self.settings, chosen)
+        await self.load()
         self._past = past = await self.do(self.journal.open)
         await self._write({"what": journal.UP})
         self.desk = Desk(self.options.rules, past.known)
@@ -104,15 +126,19 @@ class Notifier:
                 self._drop_what_passed(session.id)
         self._tasks.start(self._work())
 
-    async def close(self) -> None:
-        """What is on its way has a moment to arrive. What has not by then counts as not known."""
+    async def close(self, *, leaves: bool = True) -> None:
+        """What is on its way has a moment to arrive. What has not by then counts as not known.
+
+        ``leaves``: it is written down that this hub has left nothing undone.
+        """
         if self.desk is not None:
             self._unsubscribe()
             self.hub.registry.rescan.on_turn = lambda: None
             await self._tasks.close()
             await self._deliveries.settle(LEAVE_S)
             try:
-                await self._write({"what": journal.DOWN})
+                if leaves:
+                    await self._write({"what": journal.DOWN})
             except OSError as error:
                 log.error("cannot write down that the hub leaves", error=str(error))
         self._thread.shutdown(wait=False)
@@ -255,24 +281,42 @@ class Notifier:
     async def _write(self, *lines: Mapping[str, Any]) -> None:
         if lines:
             await self.do(self.journal.write, lines)
+            await self.hub.share()
 
     async def do(self, call: Callable[..., T], *args: Any) -> T:
         """Something with the files of notifications."""
         return await run_in(self._thread, call, *args)
 
+    async def relay(self) -> None:
+        """Another hub tells people: who is connected to this one hears it, too. What was told before it came is old."""
+        if self.hub.replica is None:
+            return
+        lines = await self.do(journal.lines, self.journal.path)
+        begun = {str(line["id"]): line for line in lines if line.get("what") == journal.BEGUN and "id" in line}
+        before, self._relayed = self._relayed, set(begun)
+        if before is None or self.desk is not None:
+            return
+        for line in [line for key, line in begun.items() if key not in before]:
+            for channel in self.all_channels():
+                if isinstance(channel, Published) and channel.name in line.get("channels", ()):
+                    with suppress(Undelivered):
+                        await channel.send(Message.from_json(line))
+
     # what is asked ------------------------------------------------------------------------------------------------
 
     async def choose(self, chosen: Mapping[str, Any]) -> None:
         merged = await self.do(self.choices.write, chosen)
-        self.options = options(self.settings, merged)
-        self._take_effects(self._desk.change(self.options.rules))
-        self._wake.set()
+        self._take_options(merged)
+        await self.hub.share()
 
     async def subscribe(self, added: Subscription) -> None:
         await self.do(self.subscriptions.add, added)
+        await self.hub.share()
 
     async def unsubscribe(self, subscription_id: str) -> bool:
-        return await self.do(self.subscriptions.remove, subscription_id)
+        found = await self.do(self.subscriptions.remove, subscription_id)
+        await self.hub.share()
+        return found
 
     def _forget(self, subscription_id: str) -> None:
         self._tasks.start(self.unsubscribe(subscription_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -48,6 +48,12 @@ class Observer:
         self.threads = ThreadPoolExecutor(8, "look")
         self._activity_thread = ThreadPoolExecutor(1, "activity")
         self.run_ends = RunEnds(home, self.threads)
+        self.look: Callable[[str, str], Observation] = observe
+        self.on_look: Callable[[str], None] = lambda session_id: None
+        """Called after each look."""
+        self.may_write_end: Callable[[str], bool] = lambda session_id: True
+        self.follows: Callable[[Observation], bool] = lambda observation: True
+        """Whether there is a keeper here to follow."""
         self.lost_inside: dict[str, int] = {}
         """Runs in containers that were looked for inside, and are not there."""
         self._tasks = Tasks("looks")
@@ -105,7 +111,7 @@ class Observer:
         async with session.lock:
             self._requested.discard(session_id)
             try:
-                observation = await run_in(self.threads, observe, self.home, session_id)
+                observation = await run_in(self.threads, self.look, self.home, session_id)
             except FileNotFoundError:
                 self._remove(session)
                 return None
@@ -119,7 +125,8 @@ class Observer:
             observation, keeper_lost = self._completed(observation, reported)
             self.announcements.update(session, observation, quiet=quiet)
             self._follow(session, observation)
-        if keeper_lost:
+        self.on_look(session_id)
+        if keeper_lost and self.may_write_end(session_id):
             self._tasks.start(self._write_end(observation, reported, quiet=quiet))
         return session
 
@@ -185,7 +192,7 @@ class Observer:
         if session.watch is not None and (session.watch.run != facts.run or session.watch.over):
             session.watch.close()
             session.watch = None
-        if session.watch is None and facts.keeper_alive is True:
+        if session.watch is None and facts.keeper_alive is True and self.follows(observation):
             on_event = partial(self._on_keeper_event, session, facts.run)
             session.watch = Watch(observation.run_folder, facts.run, on_event)
 

@@ -15,10 +15,10 @@ from hitchpost.hub.time_shares import PAYER, Share
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LOOKS, GIT, STARTS, ENDS = "looks", "git", "starts", "ends"
-SIZES = {LOOKS: 16, GIT: 16, STARTS: 16, ENDS: 16}
+LOOKS, GIT, STARTS, ENDS, WAITS = "looks", "git", "starts", "ends", "waits"
+SIZES = {LOOKS: 16, GIT: 16, STARTS: 16, ENDS: 16, WAITS: 64}
 """Looks read our files, git reads an agent's. Starts wait for an agent to be ready or to read a prompt. Ends wait for
-processes to go."""
+processes to go. Waits wait for what becomes of a session, for some seconds at a time."""
 AT_ONCE = 2
 """Operations of one kind on one session; more of them wait, without a thread."""
 GITS_AT_ONCE, LONG_S = 4, 1.0

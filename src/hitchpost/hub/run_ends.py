@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from hitchpost.errors import FAILURES, NoSuchSession
+from hitchpost.errors import FAILURES, DatabaseAway, NoSuchSession
 from hitchpost.hub.pools import run_in
 from hitchpost.model.status import lives_on
 from hitchpost.ops.sessions.recover import recover
@@ -49,6 +49,8 @@ class RunEnds:
             return 0.0  # the look will find that out too
         except FAILURES as error:
             number = error.errno if isinstance(error, OSError) else None
+            if isinstance(error, DatabaseAway):
+                return RETRY_TAKEOVER_S  # the hub says so already
             if number not in DISK_ERRORS:
                 log.warning("cannot write down yet what became of a run", session_id=session_id, error=str(error))
                 return RETRY_TAKEOVER_S if isinstance(error, NotTakenOver) else RETRY_S

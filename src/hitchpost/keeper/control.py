@@ -9,7 +9,7 @@ from hitchpost import lightjson, wire
 from hitchpost.keeper import own_log
 from hitchpost.keeper.clients import Client, Clients
 from hitchpost.keeper.typing_queue import LONGEST_LINE_BYTES, PASTE_BEGIN, PASTE_END
-from hitchpost.keeper.watcher import NO_IMAGES, NOT_WATCHED, NOTHING_WAITS, RELAYED
+from hitchpost.keeper.watcher import NO_IMAGES, NOT_REACHED, NOT_WATCHED, NOTHING_WAITS, RELAYED
 from hitchpost.model import attention
 from hitchpost.model import run as runs
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 ENTER_PAUSE_S = 0.1
 FIRST_LOOK_S, LONGEST_LOOK_S = 0.002, 0.1
-HANDED_OVER_S = 0.02
-"""The kernel gives a terminal what was typed a moment after the write: until then it holds nothing unread."""
 LONGEST_WAIT_S = 3600.0
 UNREAD = "the agent does not read its input"
 ENDED = "the agent ended before it had read all of it"
@@ -184,6 +182,8 @@ class Control:
             self._paste(client, number, request)
         elif op == "answer":
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": NOT_WATCHED})
+        elif op == "interrupt":
+            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": NOT_REACHED})
         elif op == "take_back":
             self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": NOTHING_WAITS})
         elif op == "hook":
@@ -216,7 +216,8 @@ class Control:
             if client is not self.keeper.watcher.client:
                 self._on_keys()
         if why is not None:
-            self.clients.send_json(client, wire.REPLY, {"id": number, "ok": False, "why": why, **forcible})
+            refused = {"id": number, "ok": False, "why": why, "unsent": True, **forcible}
+            self.clients.send_json(client, wire.REPLY, refused)
 
     def _press(self, client: Client, number: object, keys: str, *, alone: bool) -> None:
         """Keys as they are, for the watcher: it knows what the agent shows, and what they do there.
@@ -258,7 +259,7 @@ class Control:
         def typed() -> None:
             self._receipts.append((client, receipt))
             self._pause_s = FIRST_LOOK_S
-            self.keeper.timers.at("receipts", time.monotonic() + HANDED_OVER_S, self.give_receipts)
+            self.keeper.timers.at("receipts", time.monotonic() + FIRST_LOOK_S, self.give_receipts)
 
         looked_at = (part for item in items for part in (look, item))
         return None if self.keeper.type(*looked_at, typed) else UNREAD
@@ -272,9 +273,8 @@ class Control:
             return
         over = over or self.keeper.run.exited
         if over and self._unread:
-            self._receipts = [
-                (client, {"id": told["id"], "ok": False, "why": ENDED}) for client, told in self._receipts
-            ]
+            refused = {"ok": False, "why": ENDED, "typed": True}
+            self._receipts = [(client, {"id": told["id"], **refused}) for client, told in self._receipts]
         elif not over and self.keeper.source.unread_bytes():
             self._unread = True
             self.keeper.timers.at("receipts", now + self._pause_s, self.give_receipts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -58,6 +59,8 @@ def main(argv: list[str]) -> int:
     if not spec.takes_over:
         keeper.readiness.began = time.monotonic()
     _say_ready(spec, {"ok": True, "pid": keeper.pid})
+    gc.freeze()
+    gc.enable()
     pause_s = 0.01
     while not keeper.done:
         try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hitchpost.keeper.clients import Client
     from hitchpost.keeper.keeper import Keeper
 
-RELAYED = ("send", "take_back", "answer", "hook")
+RELAYED = ("send", "take_back", "answer", "interrupt", "hook")
 """What is asked of the keeper and answered by the watcher, when there is one."""
 MOST_ASKED, MOST_ASKED_BYTES = 64, wire.MAX_PAYLOAD_BYTES
 """Further requests are refused, and further hooks told to go on, until some are answered."""
@@ -38,6 +38,7 @@ TOO_MANY = "too many requests wait for the agent"
 NOTHING_WAITS = "no prompt waits here"
 NO_IMAGES = "nothing watches this agent, so it gets no images"
 NOT_WATCHED = "nothing watches this agent, so it can only be answered in its terminal; attach to it"
+NOT_REACHED = "nothing watches this agent, so it can only be interrupted in its terminal; attach to it"
 
 
 class Watcher:
@@ -131,8 +132,8 @@ class Watcher:
         """It hears nothing more: what it was asked, nobody will answer, and what only it knew is not known."""
         self.client = None
         self.keeper.timers.cancel("watcher", "pulse", "tell again")
-        for client, request in self._asked.values():
-            self._refuse(client, request, NO_ANSWER)
+        for number, (client, request) in self._asked.items():
+            self._refuse(client, request, NO_ANSWER, unsent=number in self._waiting)
         self._asked.clear()
         self._waiting.clear()
         self._typed_hidden = False
@@ -188,7 +189,7 @@ class Watcher:
         event = lightjson.dumps({**request, "event": "asked", "number": number, "id": 0}).encode()
         unread = len(self.client.outbox) if self.client is not None else sum(map(len, self._waiting.values()))
         if len(self._asked) >= MOST_ASKED or unread + len(event) > MOST_ASKED_BYTES:
-            self._refuse(client, request, TOO_MANY)
+            self._refuse(client, request, TOO_MANY, unsent=True)
             return
         self._asked[number] = (client, {"id": request.get("id"), "op": request.get("op")})
         if self.client is None:
@@ -248,9 +249,9 @@ class Watcher:
             self._waiting.pop(number, None)
             self.tell({"event": "gone", "number": number})
 
-    def _refuse(self, client: Client, request: dict[str, object], why: str) -> None:
-        """A hook goes on without an answer: an agent never waits for us."""
-        answer: dict[str, object] = (
-            {"ok": True, "output": ""} if request.get("op") == "hook" else {"ok": False, "why": why}
-        )
+    def _refuse(self, client: Client, request: dict[str, object], why: str, *, unsent: bool = False) -> None:
+        """A hook goes on without an answer: an agent never waits for us. ``unsent``: it can have got nothing of it."""
+        answer: dict[str, object] = {"ok": False, "why": why, **({"unsent": True} if unsent else {})}
+        if request.get("op") == "hook":
+            answer = {"ok": True, "output": ""}
         self.keeper.control.clients.send_json(client, wire.REPLY, {"id": request.get("id"), **answer})

@@ -9,13 +9,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
 
-LOCAL, TMUX, DOCKER, ADOPTED = "local", "tmux", "docker", "adopted"
+LOCAL, TMUX, DOCKER, ADOPTED, POD = "local", "tmux", "docker", "adopted", "pod"
 WITHOUT_SANDBOX = (LOCAL, TMUX, ADOPTED)
+ELSEWHERE = (POD,)
 
 
 def has_sandbox(runtime: str) -> bool:
     """Whether there is something around the agent that can outlive it, such as a container."""
     return runtime not in WITHOUT_SANDBOX
+
+
+def is_elsewhere(runtime: str) -> bool:
+    """Whether its runs take place on another machine, where its folder is, and its keeper."""
+    return runtime in ELSEWHERE
+
+
+def has_container(runtime: str) -> bool:
+    """Whether the agent is in a container of this machine: its keeper is outside, and nothing else reaches in."""
+    return has_sandbox(runtime) and not is_elsewhere(runtime)
 
 
 @value
@@ -75,6 +86,35 @@ class Changes:
 
 
 @value
+class Pod:
+    """The pod of a session, as its cluster has told last, and whether a hub reaches it. ``model.pods`` has the words.
+
+    ``run`` is the newest run that was given to it. ``reason`` and ``message`` are the cluster's own words for what is
+    wrong with it, and ``source`` is where they were read. ``ended``: the cluster says that nothing of it runs any more.
+    """
+
+    name: str
+    uid: str = ""
+    run: int = 0
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    source: str = ""
+    since: datetime | None = None
+    """Since when ``phase`` and ``reason`` hold."""
+    node: str = ""
+    node_ready: bool | None = None
+    node_seen_at: datetime | None = None
+    """The node's last sign of life, where somebody has looked for it."""
+    node_boot: str = ""
+    cordoned: bool = False
+    leaving: bool = False
+    """Somebody has asked the cluster to end it."""
+    ended: bool = False
+    unreachable_since: datetime | None = None
+
+
+@value
 class Facts:
     """Everything that ``status`` may look at. ``None`` in a health field means not known, or no such thing."""
 
@@ -118,13 +158,23 @@ class Facts:
     when_limit: str = "stop"
     gone_on_from: datetime | None = None
     """When the usage limit was told after which the agent was told to go on."""
+    gone_on_at: datetime | None = None
+    gone_on_known: bool = True
+    """When a hub set about telling it, and whether it is known to have done so."""
     has_work: bool = False
     """It works in a repository, so that there may be changes to look at."""
     has_workspace: bool = False
     """Its folder is a worktree of ours, which can be made again."""
     folder_back: bool = False
     """It is orphaned, and its folder is there again."""
+    pod: Pod | None = None
+    """None where there are no pods, and as long as none was made."""
 
     @property
     def has_sandbox(self) -> bool:
         return has_sandbox(self.runtime)
+
+    @property
+    def next_run(self) -> int:
+        """The number of the run that is started next: a session has one from its beginning."""
+        return self.run if self.state == run.CREATED else self.run + 1

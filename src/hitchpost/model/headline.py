@@ -5,7 +5,7 @@ The page, ``hitch top`` and notifications go by it. The tables here are the only
 
 from __future__ import annotations
 
-from hitchpost.model import limits, record, run
+from hitchpost.model import limits, pods, record, run
 from hitchpost.model.attention import (
     AUTH,
     BLOCKED,
@@ -21,6 +21,7 @@ from hitchpost.model.attention import (
     WORKING,
     refusal,
 )
+from hitchpost.model.facts import is_elsewhere
 from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
@@ -94,6 +95,7 @@ OF_STATUS: dict[str, str] = {
 """Where the status itself, with a capital letter, is not the best word."""
 DETAILS: dict[str, str] = {STALE: "container still up", run.COMPLETED: ""}
 """Where the reason of the end is not the best detail."""
+POD_STILL_UP = "pod still up"
 
 REPORTED: dict[str, tuple[str, Look]] = {
     BLOCKED: ("Needs you", ASKS),
@@ -171,11 +173,15 @@ def _other(facts: Facts, word: str, why: str, since: datetime | None) -> Headlin
     if _seen(facts, since):
         look = SEEN.get(word, look)
     why = DETAILS.get(word, why)
+    if word == STALE and is_elsewhere(facts.runtime):
+        why = POD_STILL_UP
+    if word == run.STARTING:
+        why = pods.why_waits(facts.pod)
     if word == run.COMPLETED:
         why = _joined(why, _size(facts))
     if word == record.SUSPENDED and facts.exit is not None and facts.exit.error is not None:
         return Headline(facts.exit.error.capitalize(), "", since, look)
-    return Headline(OF_STATUS.get(word, word.capitalize()), why or facts.doubt, since, look)
+    return Headline(OF_STATUS.get(word, word.capitalize()), why or pods.doubt_of(facts), since, look)
 
 
 def _running(facts: Facts, wants: str, since: datetime | None, now: datetime) -> Headline:
@@ -189,7 +195,7 @@ def _running(facts: Facts, wants: str, since: datetime | None, now: datetime) ->
     words, look = _reported(report.state, report.kind or "")
     if look is DONE_WELL and _seen(facts, report.at):
         look = replace(RESTS, glyph=DONE_WELL.glyph, colour="grey")
-    if limits.goes_on_at(facts) is not None and not limits.is_late(facts, now):
+    if limits.is_told_now(facts, now) or (limits.goes_on_at(facts) is not None and not limits.is_late(facts, now)):
         look = WAITS
     return Headline(words, _detail(report, facts, now), report.at, look)
 
@@ -234,17 +240,23 @@ def _detail(report: Report, facts: Facts, now: datetime) -> str:
     return _joined(message, *_of_limit(report, facts, now), tasks, _size(facts) if report.state == DONE else "")
 
 
+NOT_KNOWN = "the hub was about to tell it to go on, and it is not known whether it did; look, then prompt it yourself"
+
+
 def _of_limit(report: Report, facts: Facts, now: datetime) -> tuple[str, ...]:
     """Until when, and whether the hub goes on then. Whether one is running is not known here."""
-    until = f"until {report.until}" if report.until else ""
+    moment = f"{report.ends_at:%b %d, %H:%M}" if report.ends_at is not None else report.until
+    until = f"until {moment}" if moment else ""
     if facts.when_limit != limits.WAIT or not limits.at_limit(facts):
         return (until,)
     if report.ends_at is None:
         return until, "when it ends is not known, so the hub does not go on"
+    if limits.is_not_known(facts, now):
+        return until, NOT_KNOWN
     if limits.goes_on_at(facts) is None:
-        return until, "was told to go on"
+        return until, "is told to go on" if limits.is_told_now(facts, now) else "was told to go on"
     late = "has not gone on yet; only a running hub does that" if limits.is_late(facts, now) else ""
-    return f"until {report.ends_at:%b %d, %H:%M}", late or "the hub goes on then"
+    return until, late or "the hub goes on then"
 
 
 def _size(facts: Facts) -> str:

@@ -19,6 +19,8 @@ AGAIN_S = 120.0
 """One that should have gone on and is still where it was is tried again after this time, twice as long each time."""
 LATE_AFTER_S = 300.0
 """One that has not gone on so long after the end of its limit needs somebody: perhaps no hub is running."""
+TELLING_S = 120.0
+"""So long a hub may take to tell an agent to go on. Then it is not known whether it has: it may have died meanwhile."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S, FORGOTTEN_AFTER_S = 60.0, 3600.0, 6 * 3600.0
 """Limits that follow each other are waited out at least so long, twice as long each time. The longest is for both."""
 
@@ -42,6 +44,23 @@ def is_late(facts: Facts, now: datetime) -> bool:
     """Whether the session should have gone on some minutes ago, and has not."""
     ends_at = goes_on_at(facts)
     return ends_at is not None and (now - ends_at).total_seconds() > LATE_AFTER_S
+
+
+def is_told_now(facts: Facts, now: datetime) -> bool:
+    """Whether a hub is telling the agent to go on at this moment."""
+    set_about = facts.gone_on_at
+    return _is_in_doubt(facts) and set_about is not None and (now - set_about).total_seconds() <= TELLING_S
+
+
+def is_not_known(facts: Facts, now: datetime) -> bool:
+    """Whether a hub set about telling the agent to go on, and nobody knows whether it did. It does not try again: the
+    agent would go on twice. Somebody has to look."""
+    return _is_in_doubt(facts) and not is_told_now(facts, now)
+
+
+def _is_in_doubt(facts: Facts) -> bool:
+    report = facts.report
+    return report is not None and at_limit(facts) and facts.gone_on_from == report.at and not facts.gone_on_known
 
 
 @value

@@ -47,6 +47,9 @@ SHELL_GONE = "shell process exited"
 REBOOT = "interrupted by reboot"
 CONTAINER_REMOVED, CONTAINER_STOPPED = "container removed", "container stopped"
 ENGINE_ENDED = "container stopped by its engine"
+NODE_LOST, NODE_SHUT_DOWN = "node lost", "node shut down"
+INTERRUPTIONS = (REBOOT, NODE_LOST, NODE_SHUT_DOWN)
+"""The machine under a run has gone: its record is suspended, and the next run goes on."""
 UNSEEN = "exit status unknown"
 WORKSPACE_GONE = "workspace no longer exists"
 

@@ -6,10 +6,10 @@ the same facts are in ``compat.py``.
 
 from __future__ import annotations
 
-from hitchpost.model import record, run
+from hitchpost.model import pods, record, run
 from hitchpost.model.actions import actions
 from hitchpost.model.durations import duration, seconds_between
-from hitchpost.model.facts import ADOPTED, Exit, Facts
+from hitchpost.model.facts import ADOPTED, Exit, Facts, is_elsewhere
 from hitchpost.model.headline import STALE, headline, in_label, no_prompt
 from hitchpost.values import replace, value
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 STALE_NOTE = "(container running, session dead)"
+STALE_POD_NOTE = "(pod running, session dead)"
 WORKING, IDLE, WAITING, BLOCKED, DONE, ERROR = "working", "idle", "waiting", "blocked", "done", "error"
 
 REPORTED: dict[str, str] = {
@@ -83,7 +84,7 @@ def settle(facts: Facts) -> Facts:
         state_changed_at=ended_at,
         exit=Exit(error=error, ended_at=ended_at, ended_at_known=False, survivors=facts.left),
     )
-    if rebooted and facts.record == record.ACTIVE:
+    if error in run.INTERRUPTIONS and facts.record == record.ACTIVE:
         return replace(ended, record=record.SUSPENDED, record_changed_at=ended_at)
     return ended
 
@@ -188,7 +189,7 @@ def never_ran(facts: Facts) -> bool:
 
 
 def interrupted(facts: Facts) -> bool:
-    return facts.exit is not None and facts.exit.error == run.REBOOT
+    return facts.exit is not None and facts.exit.error in run.INTERRUPTIONS
 
 
 def sandbox_gone(facts: Facts) -> bool:
@@ -235,9 +236,12 @@ def _label(facts: Facts, word: str, why: str, now: datetime) -> str:
     if word == run.ORPHANED:
         return f"orphaned: {why}"
     if word == STALE:
-        return f"{STALE} {STALE_NOTE}"
-    if word == UNKNOWN and facts.doubt:
-        return f"{UNKNOWN} ({facts.doubt})"
+        return f"{STALE} {STALE_POD_NOTE if is_elsewhere(facts.runtime) else STALE_NOTE}"
+    if word == UNKNOWN and (doubt := pods.doubt_of(facts)):
+        since = pods.unreachable_since(facts)
+        return f"{UNKNOWN} ({doubt}{f' {duration(seconds_between(since, now))}' if since else ''})"
+    if word == run.STARTING and (waits := pods.why_waits(facts.pod)):
+        return f"{run.STARTING} ({waits})"
     if word == record.SUSPENDED and facts.exit is not None and facts.exit.error is not None:
         return f"suspended: {facts.exit.error}"
     if word == run.COMPLETED:
@@ -254,6 +258,8 @@ def _label(facts: Facts, word: str, why: str, now: datetime) -> str:
         counted, since = _counted(facts, word, now)
         if counted:
             return f"running ({counted} {duration(seconds_between(since, now))})"
+        if facts.pod is not None and facts.pod.cordoned:
+            return f"running (node {facts.pod.node} is cordoned)"
     return word
 
 
@@ -302,6 +308,9 @@ def status(facts: Facts, now: datetime) -> Status:
     ended_at = facts.exit.ended_at if facts.exit is not None else None
     since = last_sign_of_life(facts) if gone_unseen(facts) else facts.state_changed_at
     since = facts.record_changed_at if word == facts.record else since
+    counts_since = counted_since if counted else None
+    if word == UNKNOWN and (unreachable_since := pods.unreachable_since(facts)):
+        since = counts_since = unreachable_since
     since = since or facts.state_changed_at or facts.created_at
     shown = headline(facts, word, wants, why, since, now)
     life_s = seconds_between(facts.started_at, (ended_at or last_sign_of_life(facts) or now) if ended else now)
@@ -327,5 +336,5 @@ def status(facts: Facts, now: datetime) -> Status:
         live=live,
         takes_prompt=takes,
         refusal=no_prompt(facts) if takes and state == run.RUNNING else None,
-        quiet_since=counted_since if counted else None,
+        quiet_since=counts_since,
     )

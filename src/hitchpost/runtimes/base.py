@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         """What to do instead, for a program that somebody else has started; empty everywhere else."""
         has_own_screen: bool
         """Whether ``attach_command`` draws the terminal, so that nobody else needs to."""
+        rests_in_place: bool
+        """Whether the sandbox of a session that was ended because it was idle waits for its next run."""
 
         def start(self, spec: RunSpec, sandbox: Sandbox | None) -> Started:
             """Start the run and wait until the agent runs or could not be started."""
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
 
         def tear_down(self, session_folder: str) -> None:
             """Somebody stopped the session: end what it ran in too, its container or its tmux server."""
+
+        def give_up(self, session_folder: str) -> None:
+            """Somebody gives up a sandbox that cannot be reached: from now on it counts as gone."""
 
         def take_over(self, spec: RunSpec) -> Started:
             """Put a keeper in the place of one that is gone, beside an agent that lives. The agent notices nothing."""
@@ -140,6 +145,7 @@ RUNTIMES = {
     "local": "hitchpost.runtimes.local:Local",
     "tmux": "hitchpost.runtimes.tmux:Tmux",
     "docker": "hitchpost.runtimes.docker:Docker",
+    "pod": "hitchpost.runtimes.pod:InPod",
 }
 ALL = {**RUNTIMES, "adopted": "hitchpost.runtimes.adopted:AdoptedPane"}
 """With those that nothing can be started on."""

@@ -73,23 +73,27 @@ _ahead: dict[str, Waiting] = {}
 
 
 class Ahead:
-    """Within it, the keeper of the run that is to be made in ``folder`` is started already.
+    """Within it, the keeper of the run that is to be made in ``folder`` is started already, once.
 
     One that cannot be started yet is started when its run is there, and one that has got no run is dismissed.
     """
 
     def __init__(self, folder: str, *, wanted: bool = True) -> None:
         self.folder, self.wanted = folder, wanted
+        self._is_ours = False
 
     def __enter__(self) -> None:
-        if self.wanted:
+        if self.wanted and self.folder not in _ahead:
             try:
-                _ahead[self.folder] = Waiting(self.folder)
+                waiting = Waiting(self.folder)
             except OSError:
                 return
+            self._is_ours = _ahead.setdefault(self.folder, waiting) is waiting
+            if not self._is_ours:
+                waiting.dismiss()  # another thread was faster
 
     def __exit__(self, *_: object) -> None:
-        if waiting := _ahead.pop(self.folder, None):
+        if self._is_ours and (waiting := _ahead.pop(self.folder, None)):
             waiting.dismiss()
 
 

@@ -33,6 +33,7 @@ class Local:
     ends_with_keeper = True
     cannot_start_again = ""
     has_own_screen = False
+    rests_in_place = True
 
     def start(self, spec: RunSpec, sandbox: Sandbox | None = None) -> Started:
         return self.spawn(spec)
@@ -81,6 +82,9 @@ class Local:
 
     def tear_down(self, session_folder: str) -> None:
         """There is no sandbox."""
+
+    def give_up(self, session_folder: str) -> None:
+        """Everything can be reached."""
 
     def unpause(self, session_folder: str) -> None:
         """There is no sandbox."""

@@ -232,11 +232,16 @@ def writer_of(name: str) -> int:
 
 def append_line(path: str, line: str, *, durable: bool = True) -> None:
     """Append one line. A line that a crash left without its end is closed first, so it spoils no other."""
+    append_bytes(path, line.encode() + b"\n", durable=durable)
+
+
+def append_bytes(path: str, lines: bytes, *, durable: bool = True) -> None:
+    """Append whole lines, as ``append_line`` does."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     try:
         size = checked_file(fd, path).st_size
         torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-        write_all(fd, ("\n" if torn else "").encode() + line.encode() + b"\n")
+        write_all(fd, b"\n" + lines if torn else lines)
         if durable:
             os.fdatasync(fd)
     finally:

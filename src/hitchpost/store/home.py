@@ -1,4 +1,4 @@
-"""The state folder: where it is, and whether it is safe to use."""
+"""The state folder: where it is, and whether it is safe to use; and the folder of the settings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from hitchpost.errors import HomeRefused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-SESSIONS, QUARANTINE = "sessions", "quarantine"
+CONTEXT_OPTION, CONTEXT_VARIABLE = "--context", "HITCHPOST_CONTEXT"
+SESSIONS, QUARANTINE, FLEET = "sessions", "quarantine", "fleet.json"
 ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 ID_LENGTH = 12
 
@@ -22,6 +23,25 @@ def home_path(environment: Mapping[str, str] = os.environ) -> str:
     own = environment.get("HOME") or os.path.expanduser("~")
     base = environment.get("XDG_STATE_HOME") or os.path.join(own, ".local/state")
     return os.path.join(os.path.abspath(base), "hitchpost")
+
+
+def settings_folder() -> str:
+    """Where a person's settings are, and what belongs to them: own agents, contexts."""
+    if named := os.environ.get("HITCHPOST_CONFIG"):
+        return os.path.dirname(named)
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return os.path.join(base, "hitchpost")
+
+
+def contexts_folder() -> str:
+    return os.path.join(settings_folder(), "contexts")
+
+
+def may_be_elsewhere(words: Sequence[str]) -> bool:
+    """Whether a command line could be for a hub elsewhere: only then is loaded what knows. Every call asks this."""
+    if CONTEXT_VARIABLE in os.environ or any(word.startswith(CONTEXT_OPTION) for word in words):
+        return True
+    return os.path.lexists(os.path.join(contexts_folder(), "current"))
 
 
 def check_folder(path: str) -> None:
@@ -69,6 +89,11 @@ def _make(path: str) -> None:
         os.mkdir(path, 0o700)
     except FileExistsError:
         return
+
+
+def is_copy(home: str) -> bool:
+    """Whether the home is a hub's copy of a fleet: what is written there by anybody else is lost."""
+    return os.path.lexists(os.path.join(home, FLEET))
 
 
 def new_id() -> str:

@@ -34,15 +34,16 @@ if TYPE_CHECKING:
 INDEX = "index.tsv"
 MAGIC = b"hitchpost index"
 TICK_NS = 2_000_000_000
-VERSION = 10
+VERSION = 11
 """Another one whenever the fields of a line or of a shape are others: what an older version stored is not used."""
 NO_STAMP = "0"
 MOST_BYTES = 256 << 20
 
-# the fields of a line; one that has ended has also: since, total, colour, agent_state, description, agent, place, label
+# the fields of a line; one that has ended has also: since, total, colour, agent_state, description, agent, node, place,
+# label
 ID, STAMP, RECORD, NUMBER, NAME = range(5)
 AGENT_STATE = 8
-FEW_FIELDS, ALL_FIELDS = 5, 13
+FEW_FIELDS, ALL_FIELDS = 5, 14
 
 
 class Index:
@@ -269,7 +270,8 @@ def line_of(
     shape: Mapping[str, object], since_s: float, total: str, colour: str, agent_state: str, workspace: str
 ) -> str:
     """A session's line, without a stamp."""
-    texts = map(_field, (str(shape["description"]), str(shape["agent"]), workspace, str(shape["label"])))
+    node = str(shape["node"] or "")
+    texts = map(_field, (str(shape["description"]), str(shape["agent"]), node, workspace, str(shape["label"])))
     first = (str(shape["id"]), NO_STAMP, str(shape["record"]), str(shape["index"]), _field(str(shape["name"])))
     return "\t".join((*first, f"{since_s:.1f}", total, colour, agent_state, *texts))
 

@@ -15,7 +15,19 @@ from hitchpost.store.files import LOCK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
+    from typing import Protocol
+
+    class Guard(Protocol):
+        """Who else has to agree before a session is changed: in a fleet, its lock is that of all hubs."""
+
+        def is_inside(self, folder: str) -> bool:
+            """Whether this thread has the lock already: then it may take it once more, and nothing happens."""
+
+        def enter(self, folder: str, timeout_s: float) -> Callable[[BaseException | None], None]:
+            """Called with the file's lock held. What it returns is called before that is given back."""
+
 
 LOCK_TIMEOUT_S = 10.0
 MOST_WAITING = 32
@@ -73,14 +85,47 @@ class Lock:
             self.fd = -1
 
 
+GUARDS: dict[str, Guard] = {}
+"""By the folder of the sessions that it guards. Empty on a machine that is no fleet's hub."""
+
+
 class SessionLock(Lock):
     """The lock of a session folder. Raises ``Removed`` when the folder went away while we waited."""
+
+    is_guarded = True
 
     def __init__(self, folder: str, timeout_s: float = LOCK_TIMEOUT_S) -> None:
         super().__init__(f"{folder}/{LOCK}", timeout_s)
         self.folder = folder
+        self._leave: Callable[[BaseException | None], None] | None = None
 
     def __enter__(self) -> SessionLock:
+        guard = GUARDS.get(os.path.dirname(self.folder)) if GUARDS else None
+        if guard is None:
+            return self._enter()
+        if guard.is_inside(self.folder):
+            return self
+        self._enter()
+        if not self.is_guarded:
+            return self
+        try:
+            self._leave = guard.enter(self.folder, self.timeout_s)
+        except BaseException:
+            self.release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        leave, self._leave = self._leave, None
+        try:
+            if leave is not None:
+                leave(error)
+        finally:
+            self.release()
+
+    def _enter(self) -> SessionLock:
         try:
             super().__enter__()
         except (FileNotFoundError, NotADirectoryError):
@@ -95,6 +140,13 @@ class SessionLock(Lock):
             self.release()
             raise Removed(self.folder)
         return self
+
+
+class FolderLock(SessionLock):
+    """The lock of a session's folder here, whatever the fleet does: for what comes into a copy from elsewhere, and is
+    told to the other hubs later. Who has the lock of the session has this one, too."""
+
+    is_guarded = False
 
 
 _waiting: set[int] = set()

@@ -54,7 +54,12 @@ class Record:
     workspace_id: str | None = None
     branch: str | None = None
     repository: str = ""
-    """The folder of the repository that it works for, also where its worktree is elsewhere; empty outside git."""
+    """The folder of the repository that it works for, also where its worktree is elsewhere; empty outside git. On
+    another machine: the address that it was cloned from."""
+    profile: str = ""
+    """What of the settings' profiles its pod is made by; empty for the usual one."""
+    owner: str = ""
+    """The person whose session it is; empty where there is one person only."""
     conversation_id: str | None = None
     conversation_begun: bool = False
     """Whether the conversation has a turn, so that the agent can find it again."""
@@ -69,6 +74,9 @@ class Record:
     """What happens at a usage limit: nothing, or (``wait``) the hub goes on when it has ended."""
     gone_on_from: str = ""
     """When the usage limit was told after which the hub told the agent to go on: it does so once for each."""
+    gone_on_at: str = ""
+    gone_on_known: bool = True
+    """When it set about that, and whether the agent is known to have been told."""
     pinned: bool = False
     """A person wants it at the top of its list."""
     snoozed_until: str = ""
@@ -121,6 +129,11 @@ def read(folder: str) -> Record:
     """Raises ``files.CannotRead``. Unknown keys are ignored."""
     path = os.path.join(folder, RECORD)
     return _checked(path, folder, migrated(files.read_object(path), RECORD_STEPS))
+
+
+def told(folder: str, value: dict[str, object]) -> Record:
+    """A record that somebody else has read, as ``read`` gives it. Raises ``files.Unreadable``."""
+    return _checked(os.path.join(folder, RECORD), folder, value)
 
 
 def from_story(folder: str) -> Record:

@@ -26,6 +26,8 @@ PROMPT = "prompt.json"
 SEEN = "seen.json"
 CHANGES = "changes.json"
 FAULTS = (OSError, locks.LockTimeout, files.CannotRead)
+OF_CONVERSATION = ("conversation_id", "conversation_begun", "supports_resume", "fork_of")
+"""What an agent tells of itself, of all that is in a record."""
 
 
 @value
@@ -74,9 +76,14 @@ class Session:
         files.append_line(f"{self.folder}/{files.STORY}", line)
 
     def mention(self, event: str, *, run: int, details: dict[str, object]) -> None:
-        """A line of its own, which nobody waits for, and which changes nothing else. No lock is needed."""
+        """A line of its own, which nobody waits for, and which changes nothing else. No lock is needed, except where
+        lines of others come into a copy."""
         line = statefile.story_line(event, run, self.actor, files.stamp(), details)
-        files.append_line(f"{self.folder}/{files.STORY}", line, durable=False)
+        path = f"{self.folder}/{files.STORY}"
+        if not locks.GUARDS:
+            return files.append_line(path, line, durable=False)
+        with locks.FolderLock(self.folder):
+            files.append_line(path, line, durable=False)
 
     def tell_attention(self, report: dict[str, object], *, run: int) -> None:
         """What the agent is doing."""
@@ -189,6 +196,51 @@ class Session:
         The caller holds the lock.
         """
         self._write(self._read())
+
+    # the same session in another home ---------------------------------------------------------------------------
+
+    def begin_copy(self, record: Record, state: dict[str, object]) -> None:
+        """Begin a run here whose record and state were written in another home, with its story. The state of a run
+        before it goes beside that run's other files. The caller holds the lock. Raises ``Unreadable``."""
+        path = f"{self.folder}/{files.STATE}"
+        statefile.checked_state(path, state)
+        try:
+            before = self._read()
+        except files.Missing:
+            before = state
+        kept = f"{self.folder}/runs/{before['run']}"
+        if before["run"] != state["run"] and os.path.isdir(kept):
+            files.write_object(f"{kept}/{files.STATE}", before)
+        self.save(record)
+        self._write({**state, "schema": files.SCHEMA})
+
+    def take_state(self, told: dict[str, object]) -> bool:
+        """The state of the current run, as it was written where the run takes place. False when nothing has changed:
+        this session has gone on to another run, or the run has ended here. The caller holds the lock.
+
+        Raises ``Unreadable``.
+        """
+        path = f"{self.folder}/{files.STATE}"
+        told, ours = statefile.checked_state(path, migrated(told, STATE_STEPS)), self._read()
+        same = {key: ours[key] for key in ("session_id", "workspace_id")}
+        if told["run"] != ours["run"] or ours["state"] not in runs.LIVE or {**told, **same} == ours:
+            return False
+        self._write({**told, **same}, durable=False)
+        return True
+
+    def take_conversation(self, told: Record) -> bool:
+        """What the agent of the current run has told of its conversation, as it was written where the run takes place.
+        False when that is nothing new. The caller holds the lock."""
+        ours = self.record()
+        changed = replace(ours, **{name: getattr(told, name) for name in OF_CONVERSATION})
+        if changed == ours:
+            return False
+        self.save(changed, durable=False)
+        return True
+
+    def take_lines(self, lines: bytes) -> None:
+        """Lines of the story that were written where the run takes place. The caller holds the lock."""
+        files.append_bytes(f"{self.folder}/{files.STORY}", lines, durable=False)
 
     # the record -------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ _STATE_TYPES = {
     "workspace_id": str,
     "run": int,
 }
-_ACTIVITY = {"last_activity_hash": int, "last_activity_at": str, "last_checked_at": str}
+ACTIVITY = {"last_activity_hash": int, "last_activity_at": str, "last_checked_at": str}
 
 
 def checked_state(path: str, value: dict[str, object]) -> dict[str, object]:
@@ -25,7 +25,7 @@ def checked_state(path: str, value: dict[str, object]) -> dict[str, object]:
     for key, kind in _STATE_TYPES.items():
         if type(value.get(key)) is not kind:
             raise files.Unreadable(path, f"expected {key} to be {kind.__name__}, but got {value.get(key)!r}")
-    for key, kind in _ACTIVITY.items():
+    for key, kind in ACTIVITY.items():
         if key in value and type(value[key]) is not kind:
             raise files.Unreadable(path, f"expected {key} to be {kind.__name__}, but got {value[key]!r}")
     return value

@@ -16,10 +16,14 @@ TIER = "HITCHPOST_TIER"
 
 
 class ControlGroups:
-    """The control groups of one run. ``tier`` says what protects it: cgroup2, cgroup1 or subreaper."""
+    """The control groups of one run. ``tier`` says what protects it: cgroup2, cgroup1 or subreaper.
 
-    def __init__(self, folders: list[str]) -> None:
-        self.folders = folders
+    ``around`` is the group of the container that all of it is in, where that alone limits its memory.
+    """
+
+    def __init__(self, folders: list[str], around: str = "") -> None:
+        self.folders, self.around = folders, around
+        self._killed_before = oom_kills(around) if around else 0
         can_kill = any(os.path.exists(os.path.join(folder, "cgroup.kill")) for folder in folders)
         self.tier = "cgroup2" if can_kill else "cgroup1" if folders else "subreaper"
 
@@ -43,15 +47,9 @@ class ControlGroups:
 
     def oom_kills(self) -> int:
         """How many processes inside the kernel has ended because the group's memory was used up."""
-        for folder in self.folders:
-            for file in ("memory.events", "memory.oom_control"):
-                try:
-                    words = process.read(os.path.join(folder, file)).split()
-                except OSError:
-                    continue
-                if b"oom_kill" in words[:-1]:
-                    return int(words[words.index(b"oom_kill") + 1])
-        return 0
+        if self.around:
+            return oom_kills(self.around) - self._killed_before
+        return next((count for count in map(oom_kills, self.folders) if count), 0)
 
     def remove(self) -> None:
         """Give the empty groups back. One that is not empty stays, and is found again by its name."""
@@ -60,6 +58,36 @@ class ControlGroups:
                 os.rmdir(folder)
             except OSError:
                 continue
+
+
+def oom_kills(folder: str) -> int:
+    """As the kernel counts them in a group."""
+    for file in ("memory.events", "memory.oom_control"):
+        try:
+            words = process.read(os.path.join(folder, file)).split()
+        except OSError:
+            continue
+        if b"oom_kill" in words[:-1]:
+            return int(words[words.index(b"oom_kill") + 1])
+    return 0
+
+
+def of_container() -> str:
+    """The memory group of the container that we are in, as it is seen in there; empty outside of one."""
+    try:
+        mounts = process.read("/proc/self/mountinfo").decode().splitlines()
+        own = process.read("/proc/self/cgroup").decode().splitlines()
+    except OSError:
+        return ""
+    for line in mounts:
+        place, _, kind = line.partition(" - ")
+        root, point = place.split(" ")[3:5]
+        if kind.startswith("cgroup ") and "memory" in kind.rpartition(" ")[2].split(",") and root != "/":
+            return point
+        # of a version 2 namespace the root is seen as one, but only a whole machine's has no counts
+        if kind.startswith("cgroup2 ") and "0::/" in own and os.path.exists(f"{point}/memory.events"):
+            return point
+    return ""
 
 
 def build(name: str, pids_max: int, memory_max_bytes: int) -> ControlGroups:
@@ -81,7 +109,7 @@ def build(name: str, pids_max: int, memory_max_bytes: int) -> ControlGroups:
             for file in ("memory.max", "memory.limit_in_bytes"):
                 _write(os.path.join(folder, file), str(memory_max_bytes))
         folders.append(folder)
-    return ControlGroups(folders)
+    return ControlGroups(folders, "" if folders else of_container())
 
 
 def find(name: str) -> ControlGroups:

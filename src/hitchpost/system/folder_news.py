@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 from _signal import SIG_DFL, SIGIO, getsignal
-from fcntl import DN_DELETE, DN_RENAME, F_NOTIFY, fcntl
+from fcntl import DN_CREATE, DN_DELETE, DN_MODIFY, DN_RENAME, F_NOTIFY, fcntl
 
 REMOVED, RENAMED = DN_DELETE, DN_RENAME
+ANYTHING = DN_CREATE | DN_DELETE | DN_MODIFY | DN_RENAME
+"""Also that a file in it was written to."""
 
 
 class FolderNews:

@@ -58,6 +58,11 @@ class Reader:
             os.close(self._fd)
             self._fd = -1
 
+    @property
+    def segment(self) -> int:
+        """The offset of the first byte of the segment that was read last."""
+        return self._start
+
     def read(self, most: int = READ_BYTES) -> Chunk:
         """The next bytes, at most ``most``. Moves the offset on, over gaps too."""
         if self._fd >= 0:

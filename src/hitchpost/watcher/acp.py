@@ -14,6 +14,7 @@ from hitchpost.model.attention import BLOCKED
 from hitchpost.model.usage import Tokens
 from hitchpost.system.shortpath import ShortPath
 from hitchpost.watcher.adapter import OSC, READY_S, Adapter
+from hitchpost.watcher.prompts import not_sent
 
 ACP = "acp"
 TRY_EVERY_S = 0.05
@@ -86,7 +87,7 @@ class Acp(Adapter):
     async def _ask(self, op: str, **fields: object) -> dict[str, Any]:
         await self.until(lambda: self._writer is not None, READY_S)
         if self._writer is None:
-            return {"ok": False, "why": "the agent has just ended, or has not begun yet"}
+            return not_sent("the agent has just ended, or has not begun yet")
         number, self._next = self._next, self._next + 1
         waiting = self._replies[number] = asyncio.get_running_loop().create_future()
         self._writer.write(json.dumps({"id": number, "op": op, **fields}).encode() + b"\n")
@@ -100,6 +101,9 @@ class Acp(Adapter):
             self._replies.pop(number, None)
 
     async def send(self, text: str, *, enter: bool) -> dict[str, Any]:
+        """A prompt without Enter would have to stand somewhere until it is sent, and there is no such place."""
+        if not enter:
+            return not_sent("an agent over ACP gets a prompt whole, so it cannot be left without Enter")
         return await self.send_with_images(text, ())
 
     async def send_with_images(self, text: str, images: tuple[str, ...]) -> dict[str, Any]:
@@ -108,7 +112,7 @@ class Acp(Adapter):
         verdict = self.watching.verdict
         if verdict is not None and verdict.state == BLOCKED:
             told = {"state": BLOCKED, "kind": verdict.kind, "message": verdict.message}
-            return {"ok": False, "why": attention.refusal(told)}
+            return not_sent(str(attention.refusal(told)))
         answer = await self._ask("prompt", text=text, images=images)
         if not answer["ok"]:
             return answer
@@ -120,6 +124,12 @@ class Acp(Adapter):
 
     async def take_back(self, prompt: str) -> dict[str, Any]:
         return await self._ask("take_back", prompt=prompt)
+
+    async def interrupt(self) -> dict[str, Any]:
+        answer = await self._ask("cancel")
+        if answer["ok"] and not answer.get("was_working"):
+            return {"ok": False, "why": "it does nothing that could be interrupted"}
+        return answer
 
     async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
         shown = self.watching.verdict.request if self.watching.verdict is not None else ""

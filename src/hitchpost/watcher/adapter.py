@@ -26,7 +26,7 @@ from hitchpost.model.attention import (
 )
 from hitchpost.watcher.key_answers import KeyAnswers
 from hitchpost.watcher.looks import RULES_S, SHOWN_S, Looks, NothingSeen
-from hitchpost.watcher.prompts import PROOF_S, READY_S, Prompts
+from hitchpost.watcher.prompts import PROOF_S, READY_S, Prompts, not_sent
 from hitchpost.watcher.time_limit import at_most
 from hitchpost.watcher.title_prompt import TitlePrompt
 
@@ -221,11 +221,15 @@ class Adapter:
 
     async def send_with_images(self, text: str, images: tuple[str, ...]) -> dict[str, Any]:
         """``images`` are names of what the session keeps. What is typed has none."""
-        return {"ok": False, "why": f"{self.agent.title} takes no images here"}
+        return not_sent(f"{self.agent.title} takes no images here")
 
     async def take_back(self, prompt: str) -> dict[str, Any]:
         """Forget a prompt that waits. Most agents keep those themselves."""
         return {"ok": False, "why": f"no prompt of {self.agent.title} waits here"}
+
+    async def interrupt(self) -> dict[str, Any]:
+        """End its turn. Most agents hear only a key for that, and each another one."""
+        return {"ok": False, "why": f"{self.agent.title} is interrupted in its terminal"}
 
     async def refusal(self) -> str | None:
         """Why the agent takes no prompt now. One that has just been started gets time to become ready."""

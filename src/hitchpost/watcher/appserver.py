@@ -46,6 +46,10 @@ class NoAnswer(HitchpostError):
     """Raised when the app-server did not answer a request, or refused it."""
 
 
+class NotInTime(NoAnswer):
+    """Raised when the app-server has a request and did not answer it in time: it may carry it out yet."""
+
+
 class AppServer:
     """``on_told(method, params, id)`` hears everything in order; ``id`` is None for what needs no answer."""
 
@@ -102,7 +106,7 @@ class AppServer:
             async with asyncio.timeout(ANSWER_S):
                 told = await asyncio.shield(waiting)
         except TimeoutError:
-            raise NoAnswer(f"Codex has not answered {method} within {ANSWER_S:g} s") from None
+            raise NotInTime(f"Codex has not answered {method} within {ANSWER_S:g} s") from None
         except asyncio.CancelledError:
             if waiting.cancelled():
                 raise NoAnswer(f"Codex has ended before it answered {method}") from None

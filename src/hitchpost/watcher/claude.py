@@ -26,6 +26,7 @@ from hitchpost.model.attention import (
 from hitchpost.values import replace
 from hitchpost.watcher.adapter import HOOKS, OSC, SCREEN, Adapter
 from hitchpost.watcher.claude_usage import Counting
+from hitchpost.watcher.key_answers import ASKED_S
 
 FILE = "session file"
 ALLOW, DENY = "yes", "no"
@@ -172,6 +173,8 @@ class Claude(Adapter):
             _end(request)
 
     async def answer(self, request: str, choice: str, message: str) -> dict[str, Any]:
+        if not request:  # its own report comes a moment before its hook
+            await self.until(lambda: not self._is_open() or bool(self._waits()), ASKED_S)
         verdict = self.watching.verdict
         number = request or (verdict.request if verdict is not None else "")
         waiting = self._requests.get(number)

@@ -10,9 +10,10 @@ from hitchpost import wire
 from hitchpost.model import attention
 from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, QUESTION, WORKING
 from hitchpost.watcher import codex_words as words
-from hitchpost.watcher.adapter import OSC, READY_S, SCREEN, Adapter
-from hitchpost.watcher.appserver import AppServer, NoAnswer, NotReached, Told, remove_left
+from hitchpost.watcher.adapter import OSC, PROOF_S, READY_S, SCREEN, Adapter
+from hitchpost.watcher.appserver import AppServer, NoAnswer, NotInTime, NotReached, Told, remove_left
 from hitchpost.watcher.codex_usage import Counting
+from hitchpost.watcher.prompts import not_sent
 
 SERVER = "app-server"
 SOCKET = "codex.sock"
@@ -374,12 +375,16 @@ class Codex(Adapter):
         if self._alone or not enter:
             return await super().send(text, enter=enter)
         if (why := await self.refusal()) is not None:
-            return {"ok": False, "why": why}
+            return not_sent(why)
         server, thread, offset = self._server, self._thread, self.watching.end
         if server is None or thread is None:
-            return {"ok": False, "why": "Codex has just ended, or has no conversation yet"}
-        outcomes = self._outcomes
-        started = await server.ask("turn/start", threadId=thread.id, input=words.input_of(text))
+            return not_sent("Codex has just ended, or has no conversation yet")
+        outcomes, was_busy = self._outcomes, thread.busy
+        try:
+            started = await server.ask("turn/start", threadId=thread.id, input=words.input_of(text))
+        except NotInTime:  # it may have begun, or begin yet: that is heard, or is not known
+            begun = not was_busy and await self.until(lambda: thread.busy or self._outcomes != outcomes, PROOF_S)
+            return {"ok": True, "offset": offset, "proof": "turn/started" if begun else ""}
         if thread is self._thread and not thread.busy and self._outcomes == outcomes:
             self.watching.delivered()
             self._on_busy([])  # so that no older word of its screen counts until the server says more

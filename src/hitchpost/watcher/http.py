@@ -21,7 +21,11 @@ BROKEN = (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrun
 
 
 class ServerSilent(HitchpostError):
-    """Raised when an agent's own server does not answer, or not as expected."""
+    """Raised when an agent's own server does not answer, or not as expected. ``sent``: it may have the request."""
+
+    def __init__(self, message: str, *, sent: bool = False) -> None:
+        super().__init__(message)
+        self.sent = sent
 
 
 class LocalServer:
@@ -42,7 +46,8 @@ class LocalServer:
                     writer.close()
             return status, json.loads(data) if data else None
         except BROKEN as error:
-            raise ServerSilent(f"its server did not answer {method} {path}: {str(error) or 'time is up'}") from None
+            why = f"its server did not answer {method} {path}: {str(error) or 'time is up'}"
+            raise ServerSilent(why, sent=not isinstance(error, ConnectionRefusedError)) from None
 
     async def events(self, path: str) -> AsyncIterator[dict[str, Any]]:
         """Events as they come, until the server ends the stream. Raises ``ServerSilent``."""

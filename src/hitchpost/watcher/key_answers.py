@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from hitchpost.watcher.adapter import Adapter
 
 MOST_LINE_BYTES = 1000
+ASKED_S = 2.0
+"""How long the screen may take to show what was reported to be asked."""
 NOTHING_ASKED = "nothing is asked that can be answered here, or it was answered already"
 
 
@@ -26,7 +28,7 @@ class KeyAnswers:
         if not any(rule.can_be_answered for rule in self._adapter.rules.screen):
             title = self._adapter.agent.title
             return {"ok": False, "why": f"{title} cannot be answered from outside; attach to it instead"}
-        asked, pressed_at = self._asked(), 0.0
+        asked, pressed_at = self._asked() if request else await self._soon_asked(), 0.0
         if asked is None or request not in ("", asked.request):
             return {"ok": False, "why": NOTHING_ASKED}
         while not pressed_at:
@@ -64,8 +66,19 @@ class KeyAnswers:
                 self._watching.ask_anew(SCREEN)
         return at
 
+    async def _soon_asked(self) -> Evidence | None:
+        """What the screen asks. That something is asked may be reported before the screen shows it, or was read."""
+        deadline = time.monotonic() + ASKED_S
+        while (asked := self._asked()) is None and self._is_blocked() and time.monotonic() < deadline:
+            await self._adapter.seen()
+            await asyncio.sleep(LOOK_S)
+        return asked
+
+    def _is_blocked(self) -> bool:
+        return self._watching.verdict is not None and self._watching.verdict.state == BLOCKED
+
     def _asked(self) -> Evidence | None:
         """What the screen asks, when that is what the agent waits for."""
-        verdict, asked = self._watching.verdict, self._watching.evidence.get(SCREEN)
-        blocked = verdict is not None and verdict.state == BLOCKED and asked is not None and asked.state == BLOCKED
-        return asked if blocked and asked is not None and asked.request else None
+        asked = self._watching.evidence.get(SCREEN)
+        is_asked = self._is_blocked() and asked is not None and asked.state == BLOCKED and asked.request
+        return asked if is_asked else None

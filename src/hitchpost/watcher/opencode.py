@@ -17,7 +17,7 @@ from hitchpost.store.session import Session
 from hitchpost.watcher.adapter import PROOF_S, SCREEN, Adapter
 from hitchpost.watcher.http import LocalServer, ServerSilent
 from hitchpost.watcher.looks import LOOK_S, NothingSeen
-from hitchpost.watcher.prompts import NOT_READY, START_S
+from hitchpost.watcher.prompts import NOT_READY, START_S, not_sent
 
 SERVER = "server"
 REPLIES = {"yes": "once", "no": "reject", "always": "always"}
@@ -34,6 +34,8 @@ SELECT_EVERY_S = 1.0
 COPIED_S = 180.0
 """How long a copy of a conversation may take: its server looks at the whole folder of the other one first."""
 MOVE = "/experimental/control-plane/move-session"
+TAKEN_S = 30.0
+"""How long its server may take to say that it has a prompt. Before the first one it gets ready."""
 SENT = "sent"
 """What a conversation is that has a prompt of ours, until its server says what it does with it."""
 
@@ -250,13 +252,13 @@ class Opencode(Adapter):
         if not enter:
             return await super().send(text, enter=enter)
         if (why := await self.refusal()) is not None:
-            return {"ok": False, "why": why}
+            return not_sent(why)
         assert self.server is not None
         fresh = not self._conversation
         if fresh:
             status, made = await self.server.ask("POST", "/session", {})
             if status != 200:
-                return {"ok": False, "why": f"expected a new conversation from its server, but got status {status}"}
+                return not_sent(f"expected a new conversation from its server, but got status {status}")
             self._converse(str(made["id"]), begun=False)
         session, offset = self._conversation, self.watching.end
         if self._begun:  # else it is shown when there is a screen
@@ -267,18 +269,32 @@ class Opencode(Adapter):
         before = self._ended
         if session not in self._busy:  # its turn may be over before its answer to this is read
             self._on_status(session, {"type": SENT})
-        status, told = 0, None
-        try:
-            status, told = await self.server.ask("POST", f"/session/{session}/prompt_async", body)
-        finally:
-            if status != 204 and self._busy.get(session, {}).get("type") == SENT:
-                del self._busy[session]
-                self._ended = before
-        if status != 204:
-            return {"ok": False, "why": f"its server did not take the prompt (status {status}): {told}"}
+        handing = self.watching.start(self._hand(session, body, before))
+        handing.add_done_callback(lambda _: self.on_verdict())
+        await self.until(lambda: handing.done() or self._proof_of(text), TAKEN_S + PROOF_S)
+        if handing.done() and handing.result() is not None:
+            refused: dict[str, Any] = handing.result()
+            return refused
         self._tell()
         await self.until(lambda: self._proof_of(text), PROOF_S)
         return {"ok": True, "offset": offset, "proof": self._proof_of(text)}
+
+    async def _hand(self, session: str, body: dict[str, Any], before: str) -> dict[str, Any] | None:
+        """The answer when its server has not taken a prompt; None when it has, or may have, or may yet."""
+        assert self.server is not None
+        status, refused = 0, None
+        try:
+            status, told = await self.server.ask("POST", f"/session/{session}/prompt_async", body, within_s=TAKEN_S)
+            why = f"its server did not take the prompt (status {status}): {told}"
+            if status != 204:
+                refused = not_sent(why) if 400 <= status < 500 else {"ok": False, "why": why}
+        except ServerSilent as error:
+            refused = None if error.sent else not_sent(error.message)
+        if status != 204 and self._busy.get(session, {}).get("type") == SENT:
+            del self._busy[session]
+            self._ended = before
+            self._tell()
+        return refused
 
     async def refusal(self) -> str | None:
         """Its server takes a prompt before its screen is drawn, but a fork has none before it has its conversation."""

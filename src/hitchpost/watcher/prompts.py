@@ -28,6 +28,11 @@ NOT_READY = "it did not show its prompt within {:g} s"
 NOT_IN_PROMPT = "the text was typed but is not in the agent's prompt; it was not sent"
 
 
+def not_sent(why: str) -> dict[str, Any]:
+    """The answer for a prompt of which nothing was typed or sent: who asked may try again."""
+    return {"ok": False, "why": why, "unsent": True}
+
+
 class Prompts:
     """``_careful``: Enter is pressed only when the screen shows the text in the agent's prompt."""
 
@@ -45,14 +50,14 @@ class Prompts:
         while (why := await self._adapter.refusal()) is None:
             if guarded is None:
                 title = self._adapter.agent.title
-                return {"ok": False, "why": f"{title} would take this text as a command, not as a prompt"}
+                return not_sent(f"{title} would take this text as a command, not as a prompt")
             try:
                 return await self._type(text, guarded, enter=enter)
             except OthersKeys as error:
                 if time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(error.wait_s)
-        return {"ok": False, "why": why}
+        return not_sent(why)
 
     # before -------------------------------------------------------------------------------------------------------
 
@@ -99,7 +104,7 @@ class Prompts:
             await self._watching.link.press(guarded.press)
         offset = await self._watching.link.type(guarded.text, enter=enter and not careful, alone=not guarded.press)
         if careful and (why := await self._press_enter(text, began)) is not None:
-            return {"ok": False, "why": why}
+            return {"ok": False, "why": why, "typed": True}
         answer: dict[str, Any] = {"ok": True, "offset": offset, "proof": ""}
         if not enter:
             return answer

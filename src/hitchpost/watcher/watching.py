@@ -19,7 +19,7 @@ from hitchpost.store.session import Session
 from hitchpost.values import asdict, replace
 from hitchpost.watcher.adapter import OSC, Adapter
 from hitchpost.watcher.limits import ends_at, moment_of
-from hitchpost.watcher.link import KeeperLink
+from hitchpost.watcher.link import KeeperLink, OthersKeys
 from hitchpost.watcher.screen import LogScreen
 from hitchpost.watcher.titles import LogTitle
 from hitchpost.watcher.usage import Usage
@@ -181,7 +181,7 @@ class Watching:
         try:
             answer = await self._carried_out(asked)
         except HitchpostError as error:
-            answer = {"ok": False, "why": error.message}
+            answer = {"ok": False, "why": error.message, **({"unsent": True} if isinstance(error, OthersKeys) else {})}
         except asyncio.CancelledError:
             answer = {"ok": False, "why": "nobody waits for this any more"}
         except Exception as error:  # what an agent's hook says must not end us
@@ -196,6 +196,8 @@ class Watching:
             return await self.send(str(asked.get("text", "")), enter=asked.get("enter") is not False, images=images)
         if asked["op"] == "take_back":
             return await self.adapter.take_back(str(asked.get("prompt", "")))
+        if asked["op"] == "interrupt":
+            return await self.adapter.interrupt()
         if asked["op"] == "answer":
             request, choice = str(asked.get("request") or ""), str(asked.get("choice", ""))
             async with self._one_at_a_time["answer"]:

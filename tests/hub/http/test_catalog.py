@@ -29,6 +29,9 @@ def test_what_is_installed_is_told_as_a_run_would_find_it(ground: Ground, hub: H
         "install": "npm install -g @anthropic-ai/claude-code",
         "broken": "",
         "options": ["permission_mode", "model"],
+        "watched": True,
+        "chat": False,
+        "conversations": "claude",
     }
     assert [name for name, one in agents.items() if one["path"] is None] == [name for name in known if name != "claude"]
 

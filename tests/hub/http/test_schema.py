@@ -112,8 +112,11 @@ def test_the_answers_about_a_real_session_are_as_the_document_says(ground: Groun
         answer = operation.Case(path_parameters=named).call_and_validate(headers=signed)
         asked.append((operation.path, answer.status_code))
     refused = {
-        "/api/sessions/table": 403,
+        "/api/find": 422,  # a query has to say which session, or since when
+        "/api/wait": 422,
+        "/api/sessions/{session}/outcome": 422,
         "/api/sessions/{session}/diff": 409,
+        "/api/sessions/{session}/diff/text": 409,
         "/api/sessions/{session}/finish": 409,
         "/api/sessions/{session}/images/{image}": 404,
     }

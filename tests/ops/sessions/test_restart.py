@@ -18,7 +18,7 @@ from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.observe import observe
 from hitchpost.settings import Settings
-from tests.ground import Ground, Truth, alive, died_of, left_with
+from tests.ground import Ground, Truth, alive, died_of, left_with, waiting_for
 from tests.support import Hitch, eventually
 
 
@@ -49,6 +49,18 @@ def test_a_live_session_is_stopped_first_with_that_intent(ground: Ground) -> Non
     assert dev.exit(1) == died_of(signal.SIGTERM, intent="restart")
     assert dev.state == "running"
     ground.end(dev)
+
+
+def test_the_next_keeper_is_started_while_the_run_before_it_is_stopped(ground: Ground) -> None:
+    dev = ground.begin_sh("trap 'until [ -e go ]; do sleep 0.01; done; exit' TERM; while :; do sleep 0.01; done")
+    with ThreadPoolExecutor(1) as pool:
+        restarting = pool.submit(again, ground, dev)
+        (keeper,) = eventually(lambda: waiting_for(dev.run(2)))
+        assert dev.state_file()["run"] == 1
+        (ground.place / "go").touch()
+        restarting.result(60)
+    assert (dev.keeper_pid(2), dev.state) == (keeper, "running")
+    ground.end(dev, grace_s=0)
 
 
 @pytest.mark.ids("F8")

@@ -23,7 +23,7 @@ def session(
     colour: str = "green",
     **told: Any,
 ) -> str:
-    shape = {"id": "k3v9q0x2m7ab", "index": number, "name": "dev", "description": "", "agent": "claude"}
+    shape = {"id": "k3v9q0x2m7ab", "index": number, "name": "dev", "description": "", "agent": "claude", "node": None}
     shape |= {"record": "active", "label": "running", **told}
     return line_of(shape, NOW_S - since_s, total, colour, "running", place)
 
@@ -35,7 +35,7 @@ def lines(*sessions: str, colour: bool = False, width: int = 0) -> list[str]:
 
 
 def test_without_sessions_there_is_the_header() -> None:
-    assert lines() == lines(colour=True) == ["  ".join(HEADER)]
+    assert lines() == lines(colour=True) == ["  ".join(word for word in HEADER if word != "NODE")]
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
@@ -43,6 +43,14 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
         "SESSION  NAME         DESCRIPTION  AGENT   WORKSPACE  STATUS      IN STATUS  TOTAL TIME",
         "1        a-long-name               claude  shop       running     5s         1h 1m",
         "20       dev                       claude  main       failed: no  5s         1h 1m",
+    ]
+
+
+def test_there_is_a_column_for_nodes_where_there_are_any() -> None:
+    assert lines(session(node="n2"), session(20)) == [
+        "SESSION  NAME  DESCRIPTION  AGENT   NODE  WORKSPACE  STATUS   IN STATUS  TOTAL TIME",
+        "1        dev                claude  n2    shop       running  5s         1h 1m",
+        "20       dev                claude        shop       running  5s         1h 1m",
     ]
 
 

@@ -1,7 +1,8 @@
-import { useLayoutEffect, useRef } from "preact/hooks";
+import type { VNode } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { takeBack } from "../actions";
 import type { Part, Prompt, Tool } from "../chat";
-import type { Following } from "../following";
+import type { Followed } from "../following";
 import { handBack } from "../handed";
 import type { Session } from "../shapes";
 import { owner } from "../store";
@@ -11,29 +12,40 @@ import { Picture } from "./Picture";
 const NEAR_PX = 80;
 
 /** What was said, asked and done, as it comes. Prompts and answers have their places around it, as in a terminal. */
-export function ChatView({ session, following }: { session: Session; following: Following }) {
-  const { chat, trouble } = following;
+export function ChatView({ session, followed }: { session: Session; followed: Followed }) {
+  const { chat } = followed;
+  const told = followed.told.value;
   const box = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
-  const shown = chat.parts.length;
-  useLayoutEffect(() => {
+  const drawn = useRef(new WeakMap<Part, VNode>());
+  const toEnd = () => {
     const place = box.current;
     if (place && follows.current) place.scrollTop = place.scrollHeight;
-  });
+  };
+  const leftOver = chat.leftOver(session.run, session.live);
+  useLayoutEffect(toEnd, [told, leftOver.length]);
+  useEffect(() => {
+    const observer = new ResizeObserver(toEnd);
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, []);
   const onScroll = () => {
     const place = box.current!;
     follows.current = place.scrollHeight - place.scrollTop - place.clientHeight < NEAR_PX;
   };
+  /** The very same element for a part that has not changed: it is then not even compared. */
+  const partOf = (part: Part, at: number): VNode => {
+    const known = drawn.current.get(part) ?? <PartView key={at} part={part} session={session.id} />;
+    drawn.current.set(part, known);
+    return known;
+  };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls it with keys
     <div class="chat" role="log" aria-label={`Chat with ${session.name}`} ref={box} onScroll={onScroll} tabIndex={0}>
-      {trouble ? <p class="trouble">{trouble}</p> : null}
-      {shown === 0 && !trouble ? <p class="notice-line">Nothing was said yet.</p> : null}
-      {chat.parts.map((part, at) => (
-        <PartView key={at} part={part} session={session} />
-      ))}
-      {chat.leftOver(session.run, session.live).map((prompt) => (
-        <Unsent key={`${prompt.run}:${prompt.name}`} prompt={prompt} session={session} />
+      {chat.parts.length === 0 && told > 0 ? <p class="notice-line">Nothing was said yet.</p> : null}
+      {chat.parts.map(partOf)}
+      {leftOver.map((prompt) => (
+        <Unsent key={`${prompt.run}:${prompt.name}`} prompt={prompt} session={session.id} />
       ))}
       {chat.waiting(session.run, session.live).map((prompt) => (
         <Waiting key={prompt.name} prompt={prompt} session={session} />
@@ -43,14 +55,14 @@ export function ChatView({ session, following }: { session: Session; following: 
 }
 
 /** A prompt: its words, and its pictures below them. */
-function Said({ prompt, session }: { prompt: Prompt; session: Session }) {
+function Said({ prompt, session }: { prompt: Prompt; session: string }) {
   return (
     <>
       {prompt.text}
       {prompt.images.length > 0 ? (
         <span class="pictures">
           {prompt.images.map((name, at) => (
-            <Picture key={name} session={session.id} name={name} alt={`Number ${at + 1} of the prompt`} />
+            <Picture key={name} session={session} name={name} alt={`Number ${at + 1} of the prompt`} />
           ))}
         </span>
       ) : null}
@@ -65,7 +77,7 @@ function Waiting({ prompt, session }: { prompt: Prompt; session: Session }) {
   };
   return (
     <div class="said-by-you queued">
-      <Said prompt={prompt} session={session} />
+      <Said prompt={prompt} session={session.id} />
       <p class="fate">
         Queued
         {owner.value ? (
@@ -78,14 +90,14 @@ function Waiting({ prompt, session }: { prompt: Prompt; session: Session }) {
   );
 }
 
-function Unsent({ prompt, session }: { prompt: Prompt; session: Session }) {
+function Unsent({ prompt, session }: { prompt: Prompt; session: string }) {
   return (
     <div class="said-by-you unsent">
       <Said prompt={prompt} session={session} />
       <p class="fate">
         Not sent
         {owner.value ? (
-          <button type="button" onClick={() => handBack(session.id, prompt)}>
+          <button type="button" onClick={() => handBack(session, prompt)}>
             Edit
           </button>
         ) : null}
@@ -94,7 +106,7 @@ function Unsent({ prompt, session }: { prompt: Prompt; session: Session }) {
   );
 }
 
-function PartView({ part, session }: { part: Part; session: Session }) {
+function PartView({ part, session }: { part: Part; session: string }) {
   switch (part.kind) {
     case "user":
       return (

@@ -6,11 +6,13 @@ interface Props {
   /** Open until somebody is done with it: it has settings, not deeds. */
   stays?: boolean;
   sign?: ComponentChildren;
+  /** Called when it is opened. */
+  onOpen?: () => void;
   children: ComponentChildren;
 }
 
 /** A button with further deeds behind it; it closes when one is chosen, on Escape, and on a click elsewhere. */
-export function Menu({ label, stays = false, sign = "⋯", children }: Props) {
+export function Menu({ label, stays = false, sign = "⋯", onOpen, children }: Props) {
   const box = useRef<HTMLDetailsElement>(null);
   useEffect(() => {
     const onClick = (event: MouseEvent) => {
@@ -28,7 +30,14 @@ export function Menu({ label, stays = false, sign = "⋯", children }: Props) {
     if (box.current && !stays) box.current.open = false;
   };
   return (
-    <details class="menu" ref={box} onKeyDown={onKeyDown}>
+    <details
+      class="menu"
+      ref={box}
+      onKeyDown={onKeyDown}
+      onToggle={(event) => {
+        if (event.currentTarget.open) onOpen?.();
+      }}
+    >
       <summary class="icon" aria-label={label}>
         {sign}
       </summary>

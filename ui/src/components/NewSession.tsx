@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, ask } from "../api";
-import { COMMAND, chosenOf, runtimeOptions, takes, tilesOf } from "../catalog";
+import { COMMAND, chosenOf, meetsLimits, runtimeOptions, takes, tilesOf } from "../catalog";
 import { change, draft, type FieldName, forget } from "../draft";
 import { useFetched, useSoon } from "../fetched";
 import { useModal } from "../modal";
@@ -54,7 +54,7 @@ function Form() {
     if (draft.value.folder || !isKnown.value) return;
     change({ folder: (elsewhere && project(elsewhere)) || localStorage.getItem(FOLDER) || projects[0]?.path || "~/" });
   }, [isKnown.value]);
-  const { prompt, folder, command, name, runtime, image, model, permission_mode } = draft.value;
+  const { prompt, folder, command, name, runtime, image, model, permission_mode, when_limit } = draft.value;
   const habits = habitsOf(localStorage.getItem(PROJECTS));
   const [home, setHome] = useState("");
   const habit = habits.get(fullPath(folder.trim(), home));
@@ -83,7 +83,7 @@ function Form() {
   };
   const fail = (field: FieldName | "top", text: string) => {
     setTroubles({ [field]: text });
-    if (["name", "runtime", "image", "model", "permission_mode"].includes(field)) setIsMore(true);
+    if (["name", "runtime", "image", "model", "permission_mode", "when_limit"].includes(field)) setIsMore(true);
     requestAnimationFrame(() =>
       form.current?.querySelector<HTMLElement>(`[name="${field}"]:not([type=radio])`)?.focus(),
     );
@@ -111,6 +111,7 @@ function Form() {
       ...(permission_mode.trim() && takes(catalog, agent, "permission_mode")
         ? { permission_mode: permission_mode.trim() }
         : {}),
+      ...(when_limit && meetsLimits(catalog.agents, agent) ? { when_limit } : {}),
     };
     const made = await ask<SessionWithNotes>("POST", "/api/sessions", wanted);
     localStorage.setItem(FOLDER, folder.trim());
@@ -206,6 +207,7 @@ function Form() {
           runtime={runtimeName}
           model={takes(catalog, agent, "model")}
           permissionMode={takes(catalog, agent, "permission_mode")}
+          limits={meetsLimits(catalog.agents, agent)}
           troubles={troubles}
         />
       </div>

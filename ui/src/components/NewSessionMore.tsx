@@ -1,3 +1,4 @@
+import { LIMITS } from "../catalog";
 import type { Change, Draft, FieldName } from "../draft";
 import { Field } from "./Field";
 import { type Option, Select } from "./Select";
@@ -12,6 +13,8 @@ interface Props {
   /** Whether the agent takes one. */
   model: boolean;
   permissionMode: boolean;
+  /** Whether a usage limit would be known. */
+  limits: boolean;
   troubles: Partial<Record<FieldName | "top", string>>;
 }
 
@@ -25,6 +28,8 @@ export function NewSessionMore(of: Props) {
     isBoxed && draft.image,
     of.model && draft.model,
     of.permissionMode && draft.permission_mode,
+    of.limits && draft.when_limit === "wait" && "waits out usage limits",
+    of.limits && draft.when_limit === "stop" && "stops at usage limits",
   ].filter(Boolean);
   const field = (name: "name" | "image" | "model" | "permission_mode", label: string, hint: string) => (
     <Field
@@ -63,6 +68,17 @@ export function NewSessionMore(of: Props) {
         {isBoxed ? field("image", "Image", "Needs tmux and the agent in it") : null}
         {of.model ? field("model", "Model", "In the agent's own words") : null}
         {of.permissionMode ? field("permission_mode", "Permission mode", "In the agent's own words") : null}
+        {of.limits ? (
+          <Select
+            key="when_limit"
+            name="when_limit"
+            label="At a usage limit"
+            options={LIMITS}
+            chosen={draft.when_limit}
+            choose={(chosen) => change({ when_limit: chosen as typeof draft.when_limit })}
+            trouble={troubles.when_limit ?? ""}
+          />
+        ) : null}
       </div>
     </details>
   );

@@ -81,12 +81,18 @@ export function PromptBox({ session, images }: Props) {
     field.current?.focus();
   }, [given]);
 
+  const leave = () => {
+    const chat = document.querySelector<HTMLElement>(".pane .chat");
+    if (chat) chat.focus();
+    else viewOf(session.id).terminal.term.focus();
+  };
+
   const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       void send();
     }
-    if (event.key === "Escape") viewOf(session.id).terminal.term.focus();
+    if (event.key === "Escape") leave();
     const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
     if (!step || (text && back.current === 0)) return;
     const kept = keptOf(session.id);

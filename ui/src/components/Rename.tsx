@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { renaming } from "../actions";
 import { set } from "../deeds";
 import { useModal } from "../modal";
@@ -8,7 +8,8 @@ export function Rename() {
   const session = renaming.value;
   const leave = () => (renaming.value = null);
   const modal = useModal(session !== null, leave);
-  useEffect(() => {
+  // before anybody can type: what is typed at once would be replaced by the old name
+  useLayoutEffect(() => {
     if (!session || !field.current) return;
     field.current.value = session.name;
     field.current.select();

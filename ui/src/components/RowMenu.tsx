@@ -2,9 +2,10 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { renaming } from "../actions";
 import { canBeSeen, isSnoozed, markAllSeen, set, snoozes } from "../deeds";
+import { choicesOf, learnAgents } from "../handover";
 import { offersOf } from "../offers";
 import { menuOf, select } from "../rail";
-import { now, open, sessions } from "../store";
+import { now, open, owner, sessions } from "../store";
 
 const GAP = 8;
 
@@ -17,6 +18,7 @@ export function RowMenu() {
   const close = () => (menuOf.value = null);
   useEffect(() => {
     if (!at) return;
+    void learnAgents();
     const onPointer = (event: PointerEvent) => {
       if (!box.current?.contains(event.target as Node)) close();
     };
@@ -66,6 +68,7 @@ export function RowMenu() {
     >
       {item("Open", () => open(session.id))}
       {offersOf(session).map(({ word, deed, danger }) => item(word, deed, danger ? "danger" : ""))}
+      {owner.value ? choicesOf(session).map(({ word, deed }) => item(word, deed)) : null}
       {item("Rename…", () => (renaming.value = session))}
       {item(session.pinned ? "Unpin" : "Pin", () => void set(session, { pinned: !session.pinned }))}
       {isSnoozed(session, now.peek())

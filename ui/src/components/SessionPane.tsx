@@ -25,7 +25,7 @@ export function SessionPane({ session }: { session: Session }) {
   };
   const moment = replaying.value?.session === session.id ? replaying.value : null;
   const inChat = session.chat && !inTerminal.value.has(session.id);
-  const following = useChat(session, inChat);
+  const followed = useChat(session);
   return (
     <section class="pane" aria-label={session.name} onKeyDown={onKeyDown}>
       <Toolbar session={session} onSearch={() => setSearching(!searching)} />
@@ -34,7 +34,7 @@ export function SessionPane({ session }: { session: Session }) {
         {moment ? (
           <PlayerBox session={session} moment={moment} />
         ) : inChat ? (
-          <ChatView session={session} following={following} />
+          <ChatView session={session} followed={followed} />
         ) : (
           <>
             <TerminalBox id={session.id} name={session.name} focus />
@@ -47,8 +47,8 @@ export function SessionPane({ session }: { session: Session }) {
       {moment ? null : (
         <>
           <EndBar session={session} />
-          <KeyBar session={session} />
-          {owner.value ? <PromptBox session={session} images={session.chat ? following.chat.images : false} /> : null}
+          {inChat ? null : <KeyBar session={session} />}
+          {owner.value ? <PromptBox session={session} images={session.chat ? followed.images.value : false} /> : null}
         </>
       )}
     </section>

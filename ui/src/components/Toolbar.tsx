@@ -9,15 +9,15 @@ import {
   MessageSquare,
   SquareTerminal,
 } from "lucide";
-import { cancel, downloadRecording, renaming } from "../actions";
+import { act, cancel, downloadRecording, renaming } from "../actions";
 import { requestOf } from "../answers";
 import { useCounted } from "../changes";
+import { choicesOf, learnAgents } from "../handover";
 import { offersOf } from "../offers";
 import { go, type Panel } from "../router";
 import { QUIET, WORKING } from "../sections";
 import type { Session } from "../shapes";
 import { inTerminal, labelOf, now, owner, panel, toggleTerminal } from "../store";
-import { viewOf } from "../views";
 import { duration, secondsSince, whereabouts } from "../words";
 import { Glyph, WORKS } from "./Dot";
 import { Icon } from "./Icon";
@@ -91,7 +91,11 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
             <Icon of={icon} size={18} />
           </button>
         ))}
-        <Menu label={`More for ${session.name}`} sign={<Icon of={Ellipsis} size={18} />}>
+        <Menu
+          label={`More for ${session.name}`}
+          sign={<Icon of={Ellipsis} size={18} />}
+          onOpen={() => void learnAgents()}
+        >
           {rest
             .filter(({ name }) => name !== "explain" && name !== "review")
             .map(({ name, word, title, danger, deed }) => (
@@ -111,14 +115,23 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
               Stop and archive…
             </button>
           ) : null}
+          {owner.value
+            ? choicesOf(session).map(({ word, title, deed }) => (
+                <button type="button" key={word} title={title} onClick={deed}>
+                  {word}
+                </button>
+              ))
+            : null}
           {owner.value ? (
             <button type="button" onClick={() => (renaming.value = session)}>
               Rename…
             </button>
           ) : null}
-          <button type="button" onClick={onSearch}>
-            Search the terminal
-          </button>
+          {session.chat && !inTerminal.value.has(session.id) ? null : (
+            <button type="button" onClick={onSearch}>
+              Search the terminal
+            </button>
+          )}
           <button type="button" onClick={() => void downloadRecording(session)}>
             Download the recording
           </button>
@@ -153,7 +166,7 @@ function ChatTools({ session }: { session: Session }) {
           class="icon"
           aria-label="Interrupt"
           title="Interrupt the agent (Ctrl-C)"
-          onClick={() => viewOf(session.id).type("\x03")}
+          onClick={() => void act(session, "interrupt")}
         >
           <Icon of={CircleStop} size={18} />
         </button>

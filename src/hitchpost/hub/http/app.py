@@ -23,12 +23,14 @@ from hitchpost.hub.http.routes import (
     finish,
     folders,
     notifications,
+    output,
     replay,
     session_actions,
     session_views,
     sessions,
     signing_in,
     usage,
+    waiting,
     workspaces,
 )
 from hitchpost.hub.http.routes import hub as hub_itself
@@ -61,9 +63,11 @@ ROUTERS = (
     workspaces.router,
     folders.router,
     notifications.router,
+    output.router,
     replay.router,
     finish.router,
     usage.router,
+    waiting.router,
     ws.router,
 )
 

@@ -40,11 +40,11 @@ Actor = Annotated[str, Depends(actor_of)]
 
 
 async def session_in_path(session: SessionName, hub: TheHub) -> HubSession:
-    return hub.registry.find(session)
+    return await hub.find(session)
 
 
 async def agent_in_path(agent: SessionName, hub: TheHub) -> HubSession:
-    return hub.registry.find(agent)
+    return await hub.find(agent)
 
 
 PathSession = Annotated[HubSession, Depends(session_in_path)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hitchpost.hub.http.schemas import Session, Side
+from hitchpost.hub.http.schemas import ChatLine, Session, Side
 from hitchpost.ops.sessions.create import LONGEST_NAME
 
 MOST_INPUT_BYTES = 1 << 20
@@ -44,9 +45,14 @@ class Input(Message):
 
     type: Literal["terminal.input", "terminal.answer"]
     data: str = Field(max_length=MOST_INPUT_BYTES)
+    encoding: Literal["utf-8", "base64"] = "utf-8"
+    """Terminals send bytes that are no letters, too: those are sent in base64."""
 
     @property
     def encoded(self) -> bytes:
+        """Raises ``ValueError`` for what is no base64."""
+        if self.encoding == "base64":
+            return b64decode(self.data, validate=True)
         return self.data.encode("utf-8", "surrogatepass")
 
 
@@ -74,7 +80,20 @@ class Watch(Message):
     type: Literal["workspace.watch", "workspace.unwatch"]
 
 
-ClientMessage = Annotated[Attach | Detach | Input | Resize | Resume | Seen | Watch, Field(discriminator="type")]
+class FollowChat(Message):
+    """Send what is said in the session over ACP, from the byte ``from`` on, and each further line as it comes."""
+
+    type: Literal["chat.follow"]
+    start: int = Field(default=0, alias="from", ge=0)
+
+
+class LeaveChat(Message):
+    type: Literal["chat.leave"]
+
+
+ClientMessage = Annotated[
+    Attach | Detach | Input | Resize | Resume | Seen | Watch | FollowChat | LeaveChat, Field(discriminator="type")
+]
 
 
 # What the hub says ------------------------------------------------------------------------------------------------
@@ -137,6 +156,19 @@ class WorkspaceChanged(HubEvent):
     sessionId: str
 
 
+class ChatLines(HubEvent):
+    """A part of a chat that is followed: ``from`` is the offset of its first byte, ``next`` that behind its last.
+
+    The first part is told even when it is empty. Who comes back asks for what begins at ``next``.
+    """
+
+    type: Literal["chat.lines"]
+    sessionId: str
+    start: int = Field(alias="from")
+    lines: list[ChatLine]
+    next: int
+
+
 class NotificationMessage(HubEvent):
     """A person is to be told; ``to`` says by whom: a page that may show notifications, or an attached terminal.
 
@@ -161,6 +193,14 @@ class ErrorMessage(HubEvent):
 
 
 HubMessage = Annotated[
-    Attached | SessionChanged | StatusChanged | Ended | Size | WorkspaceChanged | NotificationMessage | ErrorMessage,
+    Attached
+    | SessionChanged
+    | StatusChanged
+    | Ended
+    | Size
+    | WorkspaceChanged
+    | ChatLines
+    | NotificationMessage
+    | ErrorMessage,
     Field(discriminator="type"),
 ]

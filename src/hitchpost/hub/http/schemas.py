@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from hitchpost.model.record import ALL
+from hitchpost.model.run import LONGEST_GRACE_S
 from hitchpost.ops.views.session_types import Session as Session  # served as it is
 from hitchpost.settings import YEAR_S
 from hitchpost.store.images import MOST_BYTES, MOST_IMAGES
@@ -17,6 +18,7 @@ Name = Annotated[str, StringConstraints(max_length=128, pattern=r"^[^\x00]*$")]
 Path = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
 Place = Annotated[Path, AfterValidator(os.path.expanduser)]
 """``~`` is the home folder of who runs the hub."""
+Address = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"^[^\x00-\x20]+$")]
 Word = Annotated[str, StringConstraints(max_length=512 * 1024, pattern=r"^[^\x00]*$")]
 Remark = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
 Seconds = Annotated[float, Field(ge=0, le=YEAR_S, allow_inf_nan=False)]
@@ -33,12 +35,20 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class CommandLine(BaseModel):
+    """What ``hitch`` says and ends with, where it is another than the rest tells: options to use, its exit code."""
+
+    hint: str | None = None
+    exit_code: int | None = None
+
+
 class Error(BaseModel):
     code: str
     message: str
     hint: str = ""
     field: str | None = None
     """The field that is wrong, such as ``name`` or ``sandbox.image``; missing when it is not one alone."""
+    cli: CommandLine | None = None
 
 
 class ErrorBody(BaseModel):
@@ -52,6 +62,7 @@ EXAMPLE: dict[str, Any] = {
     "description": "",
     "agent": "claude",
     "runtime": "local",
+    "node": None,
     "record": "active",
     "workspace": {"id": None, "path": "/src/shop", "branch": None, "repository": "/src/shop"},
     "run": 2,
@@ -96,8 +107,19 @@ EXAMPLE: dict[str, Any] = {
     "supports_resume": False,
     "conversation": None,
     "chat": False,
+    "when_limit": "stop",
 }
 Session.__pydantic_config__ = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})  # type: ignore[attr-defined]
+
+
+class Found(BaseModel):
+    """A session, and what the command line says about it: the ``word`` that means it in a shell, how it goes on when it
+    does not run (``way_on``), and ``notes`` of what a person should know."""
+
+    session: Session
+    word: str
+    way_on: str
+    notes: list[str]
 
 
 class SessionWithNotes(BaseModel):
@@ -118,15 +140,24 @@ class Sandbox(Strict):
 
 
 class NewSession(Strict):
-    """An agent of the catalog, or any command; ``folder`` is where a branch or a relative path is looked for."""
+    """An agent of the catalog, or any command; ``folder`` is where a branch or a relative path is looked for.
+
+    For a session in a pod, ``repo`` is a repository that is cloned instead.
+    """
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"command": ["sh", "-c", "echo hello"], "folder": "/src/shop"}]}
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"command": ["sh", "-c", "echo hello"], "folder": "/src/shop"}],
+            "anyOf": [{"required": ["folder"]}, {"required": ["repo"]}],
+        },
     )
 
     agent: Name | None = None
     command: list[Word] = Field(default=[], max_length=1000)
-    folder: Place
+    folder: Place | None = None
+    repo: Address | None = None
+    profile: Name = ""
     branch: Name | None = None
     workspace: Place | None = None
     exclusive: bool = False
@@ -140,6 +171,10 @@ class NewSession(Strict):
     idle_after_s: Seconds | None = None
     when_limit: WhenLimit = ""
     prompt: Text | None = None
+    prompt_is_typed: bool = False
+    """It must stand in no arguments: it is typed, also for an agent that takes it there."""
+    until_ready: bool = True
+    """The answer waits until the agent is ready, and says so when it ends at once."""
     env: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Path] = {}
     cols: Side = 80
     rows: Side = 24
@@ -181,7 +216,8 @@ class Answer(Strict):
 class PromptAnswer(BaseModel):
     """``proof`` is what showed that the agent has the prompt; without one it was typed, and is not confirmed.
 
-    ``waits``: it is in the queue of an agent over ACP, which gets it when it is done with what it works on.
+    ``waits``: it is in the queue of an agent over ACP, which gets it when it is done with what it works on. The hub
+    took it at ``since``: whoever waits for the agent then names that. ``notes`` are about a run that it has started.
     """
 
     delivered: bool
@@ -189,6 +225,8 @@ class PromptAnswer(BaseModel):
     offset: int
     started: bool
     waits: bool
+    since: str
+    notes: list[str] = []
     session: Session
 
 
@@ -199,13 +237,20 @@ class Lost(BaseModel):
 
 
 class StopWish(Strict):
+    """``grace_s``: so long it has until force is used; missing for what it was made with."""
+
     reason: Remark = ""
+    grace_s: float | None = Field(default=None, ge=0, le=LONGEST_GRACE_S, allow_inf_nan=False)
 
 
 class RestartWish(Strict):
-    """``again`` sends the first prompt once more."""
+    """``again`` sends the first prompt once more; ``workspace`` moves the session to another workspace or folder, for
+    who owns everything. ``force`` gives a pod up that nobody reaches. Its agent may still be running: then two of them
+    work on the same files."""
 
     again: bool = False
+    workspace: Place | None = None
+    force: bool = False
 
 
 class ResumeWish(Strict):
@@ -322,16 +367,47 @@ class Run(BaseModel):
     state: str
 
 
+class ToolDiff(BaseModel):
+    """What a tool has changed in a file."""
+
+    path: str
+    old: str
+    new: str
+
+
+class PlanEntry(BaseModel):
+    text: str
+    status: str
+
+
 class ChatLine(BaseModel):
     """``type`` is begun, user, agent, thought, tool, plan, permission, answer, turn or notice. Messages come in parts.
 
     A prompt that waits is ``queued``; then it is ``user``'s, ``taken_back`` or ``not_sent``, by its name ``prompt``.
+    Each type has some of the fields. ``images`` are names of a prompt's, and in ``begun`` whether the agent takes any.
     """
 
     model_config = ConfigDict(extra="allow")
     at: str
     run: int
     type: str
+    text: str = ""
+    resumed: bool = False
+    images: bool | list[str] = []
+    prompt: str = ""
+    id: str = ""
+    title: str = ""
+    kind: str = ""
+    status: str = ""
+    output: str = ""
+    diffs: list[ToolDiff] = []
+    entries: list[PlanEntry] = []
+    request: str = ""
+    tool: str = ""
+    options: dict[str, str] = {}
+    choice: str = ""
+    state: str = ""
+    message: str = ""
 
 
 class Chat(BaseModel):
@@ -376,10 +452,14 @@ class Fact(BaseModel):
 
 
 class Explanation(BaseModel):
+    """``in_status_s`` is how long it has had its status. ``story`` is there when it was asked for."""
+
     session: Session
     at: str
+    in_status_s: float
     rule: str
     facts: list[Fact]
+    story: list[StoryLine] | None = None
 
 
 class ExportedSession(BaseModel):
@@ -408,7 +488,8 @@ class CatalogAgent(BaseModel):
     """``path`` is where its program is; null when it is not installed, and ``install`` then says how to.
 
     ``broken`` is what is wrong with the file that describes it; empty when nothing is. ``options`` are what a session
-    may choose of it: ``permission_mode``, ``model``.
+    may choose of it: ``permission_mode``, ``model``. It is ``watched`` where Hitchpost knows what it is doing, and a
+    ``chat`` over ACP. A session can be handed over between all that have the same ``conversations``.
     """
 
     name: str
@@ -418,6 +499,9 @@ class CatalogAgent(BaseModel):
     install: str
     broken: str
     options: list[str]
+    watched: bool
+    chat: bool
+    conversations: str
 
 
 class Folder(BaseModel):
@@ -467,6 +551,9 @@ class Catalog(BaseModel):
                             "install": "npm install -g @anthropic-ai/claude-code",
                             "broken": "",
                             "options": ["permission_mode", "model"],
+                            "watched": True,
+                            "chat": False,
+                            "conversations": "claude",
                         }
                     ],
                     "runtimes": [{"name": "local", "available": True, "missing": ""}],

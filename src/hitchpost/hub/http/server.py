@@ -10,29 +10,33 @@ import signal
 import socket
 import ssl
 import sys
+from typing import TYPE_CHECKING
 
 import structlog
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hitchpost import settings as config
-from hitchpost.errors import FAILURES, HitchpostError, Refused
+from hitchpost.errors import FAILURES, HitchpostError, Refused, UsageError
 from hitchpost.hub.address import Address
 from hitchpost.hub.change_counts import ChangeCounts
 from hitchpost.hub.client import FILE, LOCK, SOCKET
 from hitchpost.hub.core import Hub
+from hitchpost.hub.duties import Duties
 from hitchpost.hub.http.app import build
 from hitchpost.hub.http.connections import LocalConnection, limited
 from hitchpost.hub.http.gate import Gate, Trusted
 from hitchpost.hub.http.tls import TlsListener
 from hitchpost.hub.http.tokens import Tokens
 from hitchpost.hub.http.wsprotocol import WebSocketProtocol
-from hitchpost.hub.janitor import Janitor
-from hitchpost.hub.notifier import opened
+from hitchpost.ops.sessions.environment import FLEET
 from hitchpost.store import files, locks
 from hitchpost.store.home import open_home
 from hitchpost.system import cgroup, process
 from hitchpost.system.shortpath import ShortPath
+
+if TYPE_CHECKING:
+    from hitchpost.hub.replica import Replica
 
 LEAVE_S = 5
 BACKLOG = 128
@@ -64,6 +68,7 @@ class Server(uvicorn.Server):
 def run(address: Address) -> int:
     """Serve until SIGTERM or SIGINT. Raises ``Refused`` when another hub has the home."""
     address = address.checked()
+    database = os.environ.pop(FLEET, "")  # it may hold a password: nothing that the hub starts gets it
     sys.setswitchinterval(SWITCH_S)
     home = open_home()
     locks = take_locks(home)
@@ -72,7 +77,7 @@ def run(address: Address) -> int:
         import uvloop
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(serve(home, address))
+            return runner.run(serve(home, address, database))
     finally:
         for lock in locks:
             os.close(lock)
@@ -98,9 +103,12 @@ def take_locks(home: str) -> list[int]:
         raise Refused("another hub serves this home; hitch status shows it") from None
 
 
-async def serve(home: str, address: Address) -> int:
-    """Serve until a signal comes. A server that fails ends the hub: nobody could reach it any more."""
-    hub, tokens = Hub(home), Tokens(home)
+async def serve(home: str, address: Address, database: str = "") -> int:
+    """Serve until a signal comes. A server that fails ends the hub: nobody could reach it any more.
+
+    ``database`` is the address of a fleet's PostgreSQL; empty on one machine.
+    """
+    hub, tokens = Hub(home, _replica(home, database) if database else None), Tokens(home)
     app, sign_in = build(hub, tokens)
     gate = Gate(app, tokens)
     tcp = listen(address)
@@ -115,10 +123,9 @@ async def serve(home: str, address: Address) -> int:
     loop.add_signal_handler(signal.SIGHUP, lambda: _load_again(address, context))
     await hub.open()
     settings = await hub.do(config.load)
-    app.state.notifier = notifier = await opened(hub, settings, sign_in.url)
+    duties = Duties(hub, settings, sign_in.url, lambda notifier: setattr(app.state, "notifier", notifier))
+    await duties.open()
     counts = ChangeCounts(hub)
-    janitor = Janitor(hub, settings)
-    janitor.start()
     local = _listen_locally(home)
     tokens.open()
     await hub.do(_write_address, home, sign_in.url)  # whoever gets an answer finds the file
@@ -138,8 +145,7 @@ async def serve(home: str, address: Address) -> int:
         files.discard(os.path.join(home, FILE))
         files.discard(os.path.join(home, SOCKET))
         await counts.close()
-        await notifier.close()
-        await janitor.shut_down()
+        await duties.close()
         if tls is not None:
             await tls.close()
         for server, _ in servers:
@@ -152,6 +158,17 @@ async def serve(home: str, address: Address) -> int:
     await gate.close()
     await hub.close()
     return 0
+
+
+def _replica(home: str, database: str) -> Replica:
+    """Only a fleet's hub pays for what a fleet needs. Raises ``UsageError`` where that is not installed."""
+    try:
+        from hitchpost.hub.replica import Replica
+    except ImportError as error:
+        raise UsageError(
+            f"a fleet needs more than is installed here ({error}); pip install 'hitchpost[fleet]'"
+        ) from None
+    return Replica(home, database)
 
 
 def _write_address(home: str, url: str) -> None:

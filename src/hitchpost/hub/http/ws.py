@@ -11,7 +11,7 @@ from hitchpost.hub.http.connection_limits import part_of_descriptors
 from hitchpost.hub.http.gate import Refusal, refuse
 from hitchpost.hub.http.in_progress import Held
 from hitchpost.hub.http.metrics import Metrics
-from hitchpost.hub.http.tokenfile import Credential
+from hitchpost.hub.http.tokenfile import BROWSER, Credential
 from hitchpost.hub.http.ws_connection import Connection
 
 MOST_CLIENTS = 600
@@ -20,7 +20,7 @@ MOST_OF_ONE = 32
 KEPT_FOR_OWNERS = 100
 MOST_VIEWS = 2000
 MOST_VIEWS_OF_ONE = 200
-"""What those look at who do not own everything. Each view holds a file open."""
+"""What those look at who do not own everything: terminals and chats. Each view of a terminal holds a file open."""
 
 router = APIRouter()
 
@@ -46,7 +46,8 @@ class WebSockets:
             return
         connection = Connection(self.hub, websocket, self.metrics, websocket.state.grant)
         connection.key = "" if held is None else held.credential.key
-        connection.hears = websocket.query_params.get("hears", "") if held is None else held.credential.kind
+        is_browser = held is not None and held.credential.kind == BROWSER
+        connection.hears = BROWSER if is_browser else websocket.query_params.get("hears", "")
         connection.full = partial(self._no_view_for, connection)
         self.open.add(connection)  # before anything is waited for, so that others count it
         self.metrics.clients = len(self.open)
@@ -74,8 +75,8 @@ class WebSockets:
         if connection.grant.is_whole:
             return ""
         others = [other for other in self.open if not other.grant.is_whole]
-        if sum(len(other.views) for other in others if other.key == connection.key) >= MOST_VIEWS_OF_ONE:
-            return f"{MOST_VIEWS_OF_ONE} terminals are shown with this sign-in; detach from some"
+        if sum(other.looks for other in others if other.key == connection.key) >= MOST_VIEWS_OF_ONE:
+            return f"{MOST_VIEWS_OF_ONE} terminals or chats are shown with this sign-in; detach from some"
         most = min(MOST_VIEWS, part_of_descriptors(4))
-        shown = sum(len(other.views) for other in others)
-        return f"{most} terminals are shown; try again later" if shown >= most else ""
+        shown = sum(other.looks for other in others)
+        return f"{most} terminals or chats are shown; try again later" if shown >= most else ""

@@ -17,13 +17,25 @@ from hitchpost.hub.core import Hub
 from hitchpost.hub.events import Event
 from hitchpost.hub.http.errors import code_and_text
 from hitchpost.hub.http.grants import OWNER, Grant, Need
-from hitchpost.hub.http.messages import Attach, Detach, Input, Message, Resize, Resume, Seen, Watch
+from hitchpost.hub.http.messages import (
+    Attach,
+    Detach,
+    FollowChat,
+    Input,
+    LeaveChat,
+    Message,
+    Resize,
+    Resume,
+    Seen,
+    Watch,
+)
 from hitchpost.hub.http.metrics import Metrics
 from hitchpost.hub.http.permissions import resolve
 from hitchpost.hub.http.session_queues import SessionQueues
 from hitchpost.hub.streams import SNAPSHOT, Keys, Viewer
 from hitchpost.hub.tasks import Tasks
 from hitchpost.runtimes.link import NoKeeper, NotReached
+from hitchpost.text import readable
 
 MOST_EVENTS = 2000
 MOST_WAITING, MOST_WAITING_CHARS = 256, 2 << 20
@@ -69,6 +81,8 @@ class Connection:
         self.full: Callable[[], str] = str
         """Why the client may look at nothing more; empty when it may."""
         self.views: dict[str, View] = {}
+        self.chats: dict[str, asyncio.Task[None]] = {}
+        """Of sessions whose chat this connection follows."""
         self._workspace_watches: dict[str, Callable[[], None]] = {}
         self._sending = asyncio.Lock()
         self._next_channel = 1
@@ -80,6 +94,11 @@ class Connection:
         self._too_slow = False
         self._is_ended = False
         self._is_leaving = False
+
+    @property
+    def looks(self) -> int:
+        """How many terminals and chats its client looks at."""
+        return len(self.views) + len(self.chats)
 
     async def run(self) -> None:
         unsubscribe = self.hub.registry.events.subscribe(self._on_event)
@@ -155,6 +174,8 @@ class Connection:
 
     async def _send_event(self, event: Event) -> None:
         await self._say(event)
+        if event["type"] == "session.removed":
+            self._end_chat(event["sessionId"])
         if event["type"] in ("session.status", "session.updated"):
             self._follow_run(event["session"])
 
@@ -232,6 +253,7 @@ class Connection:
         await self._detach(session_id)
         if full := self.full():
             raise Refused(full)
+        await self.hub.bring_output(self.hub.registry.get(session_id))
         viewer = self.hub.viewer(session_id, message.cols, message.rows, picture=message.picture)
         run = self.hub.registry.get(session_id).shape["run"]
         read_only = message.readOnly or message.picture or self.grant.role != OWNER
@@ -350,6 +372,35 @@ class Connection:
         if unwatch is not None:
             unwatch()
 
+    async def _follow_chat(self, message: FollowChat) -> None:
+        session = self.hub.registry.find(message.sessionId)
+        self._end_chat(session.id)
+        if full := self.full():
+            raise Refused(full)
+        show = self._show_chat(session.id, session.observation.folder, message.start)
+        self.chats[session.id] = self._tasks.start(show)
+
+    async def _show_chat(self, session_id: str, folder: str, start: int) -> None:
+        async def send(start: int, lines: list[dict[str, Any]], end: int) -> None:
+            part = {"from": start, "lines": readable(lines), "next": end}
+            await self._say({"type": "chat.lines", "sessionId": session_id, **part})
+
+        try:
+            try:
+                await self.hub.chats.follow(folder, start, send)
+            except FAILURES as error:
+                await self._say_error(*code_and_text(error, self.grant), session_id)
+        except CLIENT_GONE:
+            return
+
+    async def _leave_chat(self, message: Message) -> None:
+        self._end_chat(self.hub.registry.find(message.sessionId).id)
+
+    def _end_chat(self, session_id: str) -> None:
+        task = self.chats.pop(session_id, None)
+        if task is not None:
+            task.cancel()
+
     def _view(self, session: str) -> View:
         view = self.views.get(session) or self.views.get(self.hub.registry.find(session).id)
         if view is None:
@@ -369,5 +420,7 @@ MESSAGES: dict[str, tuple[type[Message], Need, Handle]] = {
     "session.seen": (Seen, Need.CHANGE, Connection._seen),
     "workspace.watch": (Watch, Need.LOOK, Connection._watch_workspace),
     "workspace.unwatch": (Watch, Need.LOOK, Connection._unwatch_workspace),
+    "chat.follow": (FollowChat, Need.LOOK, Connection._follow_chat),
+    "chat.leave": (LeaveChat, Need.LOOK, Connection._leave_chat),
 }
 """What a client may say, what that needs, and what is done."""

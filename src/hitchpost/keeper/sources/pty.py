@@ -22,7 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hitchpost.keeper.keeper import Keeper
 
-READ_BYTES = 65536
+CHUNK_BYTES = 4095
+"""The most that the kernel gives of a terminal at once. After less, there was no more."""
 READS_PER_TURN = 32
 DRAIN_S = 1.0
 IUTF8 = 0o40000
@@ -66,7 +67,7 @@ class Pty:
         over = False
         for _ in range(READS_PER_TURN):
             try:
-                part = os.read(self.input_fd, READ_BYTES)
+                part = os.read(self.input_fd, CHUNK_BYTES)
             except BlockingIOError:
                 break
             except OSError as error:
@@ -77,6 +78,8 @@ class Pty:
                 over = True
                 break
             parts.append(part)
+            if len(part) < CHUNK_BYTES:
+                break
         if parts:
             self.keeper.on_output(parts[0] if len(parts) == 1 else b"".join(parts))
         if over:
@@ -92,9 +95,7 @@ class Pty:
         return hides_input(self.input_fd)
 
     def unread_bytes(self) -> int:
-        if self._slave < 0:
-            return 0
-        return int.from_bytes(fcntl.ioctl(self._slave, termios.FIONREAD, bytes(4)), "little")
+        return unread_bytes(self._slave) if self._slave >= 0 else 0
 
     def set_size(self, cols: int, rows: int) -> bool:
         if self.input_fd >= 0:
@@ -146,6 +147,17 @@ open_source = Pty
 
 def set_size(fd: int, cols: int, rows: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, rows.to_bytes(2, "little") + cols.to_bytes(2, "little") + bytes(4))
+
+
+def unread_bytes(slave: int) -> int:
+    """What a terminal holds for who reads it.
+
+    The kernel hands over what was typed a while after the write, later where much else runs. A poll waits for that.
+    """
+    terminal = select.poll()
+    terminal.register(slave, select.POLLIN)
+    terminal.poll(0)
+    return int.from_bytes(fcntl.ioctl(slave, termios.FIONREAD, bytes(4)), "little")
 
 
 def hides_input(terminal: int) -> bool:

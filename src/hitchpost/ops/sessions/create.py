@@ -21,13 +21,19 @@ from hitchpost.workspaces.tree import discover, keep_index, stored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from hitchpost.agents.catalog import Agent
     from hitchpost.ops.sessions.place import Place
     from hitchpost.ops.sessions.spec import SessionSpec
     from hitchpost.store.sandbox import StoredSandbox
+
+    Claim = Callable[[Iterable[str]], tuple[str, int]]
+    """Gives the first of the names that is free, and a number that no session ever had. Raises ``NameTaken``."""
+    Making = Callable[[str], AbstractContextManager[Claim]]
+    """Entered with the id of a session, and left when its folder is there."""
 
 LONGEST_NAME = 128
 LONGEST_DESCRIPTION = 1000
@@ -45,15 +51,18 @@ def create(
     place: Place | None = None,
     sandbox: StoredSandbox | None = None,
     new_id: Callable[[], str] = new_id,
+    making: Making | None = None,
 ) -> Record:
     """Write the record of a new session. Raises ``NameTaken`` or ``UsageError``; nothing is left behind then.
 
     ``place`` is where it works, when that is not simply the folder of its spec; ``sandbox`` is its container's
-    description.
+    description. ``making`` gives out names and numbers where this home does not do so alone.
     """
     open_home()
     agent = spec.kind()
-    folder, where = working_folder(spec.folder if place is None else place.folder)
+    is_here = place is None or place.cloned is None
+    folder = spec.folder if place is None else place.folder
+    folder, where = working_folder(folder) if is_here else (folder, None)
     branch = None if place is None else place.branch
     if spec.name is not None:
         check_name(spec.name)
@@ -63,7 +72,7 @@ def create(
     check_readable("model", spec.model)
     if spec.idle_after_s is not None:
         check_idle_after(spec.idle_after_s)
-    tree = discover(folder, home) if branch is None else None
+    tree = discover(folder, home) if branch is None and is_here else None
     sweep(home)
     known = Index(home).refresh()
     known.save()
@@ -71,52 +80,76 @@ def create(
         everybody = rows_of_all(home, known)
         rows = not_archived(everybody)
         now = files.stamp()
-        name, workplace = spec.name, branch or os.path.basename(folder) or "root"
-        if name is None:
-            name = free_name(f"{agent.name}-{workplace}"[: LONGEST_NAME - 6], rows)
-        holder = next((row["id"] for row in rows if row["name"] == name), None)
-        if holder is not None:
-            raise NameTaken(name, holder)
-        record = Record(
-            id=new_id(),
-            index=next_number(home, everybody),
-            name=name,
-            agent=agent.name,
-            argv=spec.argv(agent),
-            folder=folder,
-            folder_dev=where.st_dev,
-            folder_ino=where.st_ino,
-            created_at=now,
-            description=spec.description or task_of(spec.prompt or ""),
-            runtime=spec.runtime,
-            workspace_id=None if place is None else place.workspace_id,
-            branch=branch,
-            repository=(place.repository if place else "") or (tree.common.removesuffix("/.git") if tree else ""),
-            base=None if place is None else place.base,
-            exclusive=place is not None and place.workspace is not None and not spec.share,
-            share=spec.share,
-            record_changed_at=now,
-            last_active_at=now,
-            fork_of=spec.fork_of,
-            permission_mode=spec.permission_mode,
-            model=spec.model,
-            when_limit=spec.when_limit or settings.when_limit,
-            idle_after_s=_idle_after_s(spec, agent, settings),
-            quiet_after_s=settings.quiet_s,
-            ready_after_s=agent.ready_after_s,
-            shows_prompt=agent.shows_prompt,
-            chat=agent.adapter == ACP,
-            grace_s=settings.grace_s,
-            quit_signal=agent.quit_signal,
-            quit_group=agent.quit_group,
-            survivors=settings.survivors,
-            sandbox=sandbox,
-            git=stored(tree),
-        )
-        _write(home, record, names, actor)
+        usual = f"{agent.name}-{branch or os.path.basename(folder) or 'root'}"[: LONGEST_NAME - 6]
+        wanted = free_names(usual, rows) if spec.name is None else (spec.name,)
+        session = new_id()
+        with (making or MadeHere(home, everybody))(session) as claim:
+            name, number = claim(wanted)
+            record = Record(
+                id=session,
+                index=number,
+                name=name,
+                agent=agent.name,
+                argv=spec.argv(agent),
+                folder=folder,
+                folder_dev=where.st_dev if where is not None else 0,
+                folder_ino=where.st_ino if where is not None else 0,
+                created_at=now,
+                description=spec.description or task_of(spec.prompt or ""),
+                runtime=spec.runtime,
+                workspace_id=None if place is None else place.workspace_id,
+                branch=branch,
+                repository=(place.repository if place else "") or (tree.common.removesuffix("/.git") if tree else ""),
+                base=None if place is None else place.base,
+                profile=spec.profile,
+                owner=spec.owner,
+                exclusive=place is not None and place.workspace is not None and not spec.share,
+                share=spec.share,
+                record_changed_at=now,
+                last_active_at=now,
+                fork_of=spec.fork_of,
+                permission_mode=spec.permission_mode,
+                model=spec.model,
+                when_limit=spec.when_limit or settings.when_limit,
+                idle_after_s=_idle_after_s(spec, agent, settings),
+                quiet_after_s=settings.quiet_s,
+                ready_after_s=agent.ready_after_s,
+                shows_prompt=agent.shows_prompt,
+                chat=agent.adapter == ACP,
+                grace_s=settings.grace_s,
+                quit_signal=agent.quit_signal,
+                quit_group=agent.quit_group,
+                survivors=settings.survivors,
+                sandbox=sandbox,
+                git=stored(tree),
+            )
+            _write(home, record, names, actor)
     if tree is not None:
         keep_index(replace(tree, keep=session_folder(home, record.id)), tree.index)
     return record
+
+
+class MadeHere:
+    """Gives out the names and numbers of a home. Who uses it holds the home's lock."""
+
+    def __init__(self, home: str, rows: list[dict[str, Any]]) -> None:
+        self.home, self.rows = home, rows
+
+    def __call__(self, session: str) -> MadeHere:
+        return self
+
+    def __enter__(self) -> Claim:
+        return self._claim
+
+    def __exit__(self, *raised: object) -> None:
+        """A session that was not made has used its number up."""
+
+    def _claim(self, names: Iterable[str]) -> tuple[str, int]:
+        holders = {row["name"]: row["id"] for row in not_archived(self.rows)}
+        for name in names:
+            if name not in holders:
+                return name, next_number(self.home, self.rows)
+        raise NameTaken(name, holders[name])
 
 
 def working_folder(path: str) -> tuple[str, os.stat_result]:
@@ -263,9 +296,15 @@ def _idle_after_s(spec: SessionSpec, agent: Agent, settings: Settings) -> float:
 
 def free_name(wanted: str, rows: list[dict[str, Any]]) -> str:
     """``wanted``, such as ``claude-shop``, or ``claude-shop-2`` where one of ``rows`` has that."""
+    return next(free_names(wanted, rows))
+
+
+def free_names(wanted: str, rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The names of that kind that none of ``rows`` has, the first one first. There is no end of them."""
     taken = {row["name"] for row in rows}
-    name, number = wanted, 2
-    while name in taken:
+    name, number = wanted[:LONGEST_NAME], 2
+    while True:
+        if name not in taken:
+            yield name
         end = f"-{number}"
         name, number = wanted[: LONGEST_NAME - len(end)] + end, number + 1
-    return name

@@ -8,6 +8,12 @@ from hitchpost.settings import IDLE_TIMEOUT, Settings, environment
 from hitchpost.store.home import run_folder
 from hitchpost.store.runfiles import read_run
 
+FLEET = "HITCHPOST_FLEET"
+"""In which a hub finds the address of its fleet's PostgreSQL: a secret."""
+KUBE_CONTEXT = "HITCHPOST_KUBE_CONTEXT"
+OF_CLUSTER = (KUBE_CONTEXT, "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+"""By which a hub finds its fleet's cluster."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,7 +61,7 @@ def of_run(
     env |= environment(settings)
     env |= extra
     env |= {"PWD": folder, wire.SESSION_MARK: session, wire.RUN_MARK: str(run)}
-    for mark in (wire.KEEPER_MARK, wire.HUB_MARK):
+    for mark in (wire.KEEPER_MARK, wire.HUB_MARK, FLEET):
         env.pop(mark, None)
     return env
 

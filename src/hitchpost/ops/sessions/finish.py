@@ -9,7 +9,7 @@ import shutil
 from typing import Any
 
 from hitchpost.errors import Refused
-from hitchpost.model.facts import has_sandbox
+from hitchpost.model.facts import has_container
 from hitchpost.model.status import BLOCKED, WORKING, status
 from hitchpost.ops.sessions.caller_inside import refuse_inside
 from hitchpost.ops.sessions.create import task_of
@@ -103,7 +103,7 @@ def finish(home: str, session: str, steps: Steps, *, actor: str, progress: Progr
     if not steps.force and _works(seen):
         raise StillWorks(seen.record.name, status(seen.facts, moments.now()).attention)
     workspace = _workspace(home, seen)
-    if has_sandbox(seen.record.runtime):
+    if has_container(seen.record.runtime):
         workspace = _brought_out(home, seen, workspace)
     done: dict[str, Any] = dict.fromkeys(("snapshot", "commit", "merge", "push", "removed", "pull_request"))
     notes: list[str] = []

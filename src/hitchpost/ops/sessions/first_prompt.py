@@ -5,7 +5,7 @@ from __future__ import annotations
 from hitchpost import wire
 from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError, NotDelivered, Refused, UsageError
-from hitchpost.model.facts import has_sandbox
+from hitchpost.model.facts import has_container
 from hitchpost.ops.views.observe import Observation
 from hitchpost.store.records import Record
 from hitchpost.store.session import Session
@@ -31,7 +31,7 @@ def check(text: str | None) -> None:
 
 def prepared(kind: catalog.Agent | None, record: Record, text: str, *, typed: bool) -> FirstPrompt:
     """An argument where the agent takes one, unless it is to be ``typed``, or is watched: then it shows what it got."""
-    watched = kind is not None and kind.adapter != "" and not has_sandbox(record.runtime)
+    watched = kind is not None and kind.adapter != "" and not has_container(record.runtime)
     if kind is None or not kind.prompt_args or typed or watched:
         return FirstPrompt(typed=text)
     return FirstPrompt(argv=kind.command(record.argv[len(kind.argv) :], text))
@@ -58,4 +58,5 @@ def deliver(seen: Observation, prompt: FirstPrompt) -> None:
         send(seen, prompt.typed, fresh=True)
     except HitchpostError as error:
         why = error.message.removeprefix(f"not sent to {record.name}: ")
+        why = why.removeprefix(f"not known to be sent to {record.name}: ")
         raise NotDelivered(record.name, record.word, why) from None

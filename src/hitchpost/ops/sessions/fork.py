@@ -25,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from hitchpost.ops.sessions.create import Making
+
 
 def fork(
     home: str,
@@ -35,6 +37,7 @@ def fork(
     name: str | None = None,
     size: tuple[int, int] = (80, 24),
     progress: Callable[[float], None] = lambda waited_s: None,
+    making: Making | None = None,
 ) -> tuple[Observation, list[str]]:
     """The new session, and notes for the person. Its worktree is on a branch of its own.
 
@@ -67,7 +70,7 @@ def fork(
         when_limit=record.when_limit,
         fork_of=str(record.conversation_id),
     )
-    seen, notes = launch(home, spec, caller=caller, actor=actor, progress=progress)
+    seen, notes = launch(home, spec, caller=caller, actor=actor, progress=progress, making=making)
     where = f"it works on branch {made.workspace.branch}, in {made.workspace.path}"
     return seen, [where, *made.notes, *notes]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hitchpost.agents import catalog, prepare
 from hitchpost.errors import Refused
-from hitchpost.model.facts import has_sandbox
+from hitchpost.model.facts import has_container
 from hitchpost.store.records import Record
 from hitchpost.values import replace
 
@@ -21,7 +21,7 @@ def handed_over(record: Record, agent: str) -> Record:
     if present is None or agent not in others:
         known = f"it can be handed over to {' or '.join(others)}" if others else ""
         raise Refused(f"{wanted.title} cannot go on with a conversation of {catalog.title(record.agent)}", known)
-    if has_sandbox(record.runtime):
+    if has_container(record.runtime):
         raise Refused(f"{record.name} is on the {record.runtime} runtime, where its conversation stays")
     if not record.conversation_id or not record.conversation_begun:
         raise Refused(f"{record.name} has no conversation that could be handed over to {wanted.title}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hitchpost import settings as config
 from hitchpost.agents.prepare import FORK, FRESH
 from hitchpost.errors import StartFailed, UsageError, WorkspaceBusy
-from hitchpost.model.facts import has_sandbox
+from hitchpost.model.facts import has_sandbox, is_elsewhere
 from hitchpost.ops.sessions import first_prompt
 from hitchpost.ops.sessions.create import create
-from hitchpost.ops.sessions.place import choose
+from hitchpost.ops.sessions.place import Place, choose, choose_elsewhere
 from hitchpost.ops.sessions.sandbox import refuse_mounts, to_store
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
@@ -17,10 +17,13 @@ from hitchpost.runtimes import base
 from hitchpost.store.home import new_id, session_folder
 from hitchpost.store.session import Session
 
+"""Runtimes whose sessions work in a clone of a repository."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
+
+    from hitchpost.ops.sessions.create import Making
 
     Progress = Callable[[float], None]
 
@@ -35,10 +38,11 @@ def launch(
     until_ready: bool = True,
     delivering: Callable[[str], AbstractContextManager[None]] | None = None,
     new_id: Callable[[], str] = new_id,
+    making: Making | None = None,
 ) -> tuple[Observation, list[str]]:
     """The session, whose agent is ready, and notes for the person.
 
-    ``delivering`` is entered with the session's name while its first prompt is typed.
+    ``delivering`` is entered with the session's name while its first prompt is typed. ``making`` is that of ``create``.
     A first prompt goes to the first run only. Raises what choosing, creating and starting raise, and ``NotDelivered``.
     """
     spec = spec.spoken_to()
@@ -51,20 +55,19 @@ def launch(
         raise UsageError(
             f"unknown runtime {spec.runtime!r}; choose one of: {', '.join(base.RUNTIMES)}", field="runtime"
         )
+    if spec.repository and not is_elsewhere(spec.runtime):
+        raise UsageError(
+            f"a repository is cloned for a session in a pod only, and this one is on the runtime {spec.runtime}",
+            "name a folder to work in instead",
+            field="repo",
+            cli_hint="use --folder DIR, or --runtime pod with a hub that has a cluster",
+        )
     box = to_store(spec.runtime, spec.sandbox, settings, tuple(spec.env))
     refuse_mounts(home, box)
     base.load(spec.runtime).check()
-    place = choose(
-        home,
-        spec.folder if spec.workspace is None else spec.workspace,
-        branch=spec.branch,
-        workspace=spec.workspace,
-        exclusive=spec.exclusive,
-        share=spec.share,
-        progress=progress,
-    )
+    place = _place(home, spec, progress)
     refuse_mounts(home, box, place.folder, place.workspace)
-    record = create(home, spec, settings, actor=actor, place=place, sandbox=box, new_id=new_id)
+    record = create(home, spec, settings, actor=actor, place=place, sandbox=box, new_id=new_id, making=making)
     prompt = first_prompt.NONE
     if spec.prompt is not None:
         prompt = first_prompt.prepared(kind, record, spec.prompt, typed=spec.prompt_is_typed)
@@ -96,6 +99,18 @@ def launch(
     else:
         with delivering(record.name):
             first_prompt.deliver(begun.seen, prompt)
+    if is_elsewhere(record.runtime):
+        return begun.seen, [*place.notes, *begun.notes]
     from hitchpost.ops.views.neighbours import neighbours  # the agent has begun meanwhile
 
     return begun.seen, [*place.notes, *begun.notes, *neighbours(home, record.id, record.folder)]
+
+
+def _place(home: str, spec: SessionSpec, progress: Progress) -> Place:
+    how = {"branch": spec.branch, "workspace": spec.workspace, "exclusive": spec.exclusive, "share": spec.share}
+    if is_elsewhere(spec.runtime):
+        return choose_elsewhere(spec.repository, **how)  # type: ignore[arg-type]
+    if spec.profile:
+        raise UsageError("a profile is for a session in a pod", field="profile")
+    folder = spec.folder if spec.workspace is None else spec.workspace
+    return choose(home, folder, progress=progress, **how)  # type: ignore[arg-type]

@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 
 @value
 class Program:
-    """What a run executes, before it is known which run it is. ``agent`` is None where nobody watches it."""
+    """What a run executes, before it is known which run it is. ``agent`` is None where nobody watches it.
+
+    ``elsewhere``: what the agent and its watcher need besides is added where the run takes place.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     flags: tuple[tuple[str, str], ...]
     agent: catalog.Agent | None
     sandbox: Sandbox | None
+    elsewhere: bool = False
 
 
 @value
@@ -62,7 +66,7 @@ def run_spec(
     """``record`` is that of the session, at the place where it works now."""
     agent, words, injected = program.agent, program.argv, Injected()
     env = {**program.env, wire.RUN_MARK: str(claimed.run)}
-    if agent is not None:
+    if agent is not None and not program.elsewhere:
         injected = prepare.inject(agent, claimed.folder, env)
         words = prepare.arguments(agent, words, claimed.conversation, injected)
         env |= injected.env
@@ -88,7 +92,7 @@ def run_spec(
         pids_max=settings.pids_max,
         memory_max_bytes=settings.memory_max_mib << 20,
         reports=agent is not None and agent.adapter != "",
-        watcher=_watcher(agent, env, injected),
+        watcher=WatcherSpec() if program.elsewhere else _watcher(agent, env, injected),
     )
 
 

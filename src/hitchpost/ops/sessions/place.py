@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hitchpost.errors import HitchpostError, NoSuchWorkspace, Refused
+from hitchpost.errors import HitchpostError, NoSuchWorkspace, Refused, UsageError
 from hitchpost.model import run as runs
 from hitchpost.ops.sessions.create import working_folder
 from hitchpost.ops.views.observe import Observation
@@ -24,11 +24,24 @@ if TYPE_CHECKING:
     Progress = Callable[[float], None]
 
 
+CLONED_FOLDER, EMPTY = "/workspace", "work"
+"""A session on another machine works below its volume, which is root's: git wants a folder of its own user."""
+SCHEMES = ("https", "http", "ssh", "git", "file")
+
+
+@value
+class Cloned:
+    """A repository that is cloned for the session where it runs. No ``url``: an empty folder."""
+
+    url: str
+    branch: str | None
+
+
 @value
 class Place:
     """A folder to work in. ``base`` is the commit that is checked out there; ``notes`` are for the person.
 
-    ``git`` describes the worktree that a folder is in which is no workspace's.
+    ``git`` describes the worktree that a folder is in which is no workspace's; ``cloned`` a folder on another machine.
     """
 
     folder: str
@@ -36,6 +49,7 @@ class Place:
     base: str | None = None
     notes: tuple[str, ...] = ()
     git: StoredTree | None = None
+    cloned: Cloned | None = None
 
     @property
     def workspace_id(self) -> str | None:
@@ -43,13 +57,72 @@ class Place:
 
     @property
     def branch(self) -> str | None:
+        if self.cloned is not None:
+            return self.cloned.branch
         return None if self.workspace is None else self.workspace.branch
 
     @property
     def repository(self) -> str:
-        """The folder of the repository that it belongs to; empty outside git."""
+        """The folder of the repository that it belongs to, or the address of one that is cloned; empty outside git."""
+        if self.cloned is not None:
+            return self.cloned.url
         common = (self.workspace and self.workspace.repo) or (self.git and self.git.common) or ""
         return common.removesuffix("/.git")
+
+
+def choose_elsewhere(
+    repository: str,
+    *,
+    branch: str | None = None,
+    workspace: str | None = None,
+    exclusive: bool = False,
+    share: bool = False,
+) -> Place:
+    """The place of a session on another machine: a volume of its own. Raises ``UsageError``."""
+    if workspace is not None or exclusive or share:
+        raise UsageError(
+            "a session in a pod has a workspace of its own: --workspace, --exclusive and --share do not fit"
+        )
+    if branch is not None and not repository:
+        raise UsageError("--branch needs the repository that it belongs to: --repo URL", field="branch")
+    if branch is not None:
+        from hitchpost.workspaces.git import check_branch
+
+        check_branch(branch)
+    if repository:
+        check_address(repository)
+    return Place(f"{CLONED_FOLDER}/{folder_name(repository)}", cloned=Cloned(repository, branch))
+
+
+def folder_name(url: str) -> str:
+    """What a clone is called, as git calls it."""
+    last = url.rstrip("/").replace(":", "/").rpartition("/")[2].removesuffix(".git")
+    plain = "".join(letter for letter in last if letter.isascii() and (letter.isalnum() or letter in "._-"))
+    return plain.lstrip(".-") or EMPTY
+
+
+def check_address(url: str) -> None:
+    """Raises ``UsageError`` for what git would not clone, or has a secret in it that would be stored and shown."""
+    from urllib.parse import urlsplit
+
+    expected = "expected the address of a repository, such as https://host/team/shop.git or git@host:team/shop.git"
+    is_plain = url.isascii() and url.isprintable() and " " not in url and not url.startswith("-")
+    try:
+        parts = urlsplit(url)
+        user, secret = parts.username, parts.password
+    except ValueError:
+        raise UsageError(expected, field="repository") from None
+    has_scheme = "://" in url
+    host, colon, path = url.partition(":")
+    is_short = not has_scheme and bool(colon and path and "/" not in host and host)
+    if not is_plain or not (is_short or (has_scheme and parts.scheme in SCHEMES)):
+        raise UsageError(expected, field="repository")
+    if secret is not None or (user is not None and parts.scheme in ("http", "https")):
+        raise UsageError(
+            "the address of the repository has a name or a password in it, which would be stored and shown",
+            "leave it out; the cluster's Secret for git has them",
+            field="repository",
+        )
 
 
 def choose(

@@ -55,7 +55,7 @@ def prompt(
     seen, notes = find(home, session), None
     if images:
         pictures.check(images)
-        check_images(seen, force=force)
+        check_images(seen, force=force, enter=enter)
     if seen.facts.state in (runs.CREATED, runs.STARTING):
         seen = wait_out_starting(home, seen.record.id)
     if rests(seen.facts) or (resumes and seen.facts.state in runs.TERMINAL):

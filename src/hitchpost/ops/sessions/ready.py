@@ -20,7 +20,7 @@ REPORT_S = 20.0
 
 
 def ready(
-    home: str, record: Record, run: int, run_folder: str, *, watched: bool = False
+    home: str, record: Record, run: int, run_folder: str, *, watched: bool = False, resumed: bool = False
 ) -> tuple[Observation, tuple[str, ...]]:
     """Wait for the first output of the run, or ``ready_after_s``; for the first report of an agent that gives one.
 
@@ -39,7 +39,7 @@ def ready(
     seen = observe(home, record.id)
     facts = settle(seen.facts)
     if facts.run == run and facts.state == runs.FAILED:
-        raise EndedAtOnce(record.name, record.word, reason(facts))
+        raise EndedAtOnce(record.name, record.word, reason(facts), resumed=resumed)
     return seen, why
 
 

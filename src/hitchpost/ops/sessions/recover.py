@@ -20,7 +20,7 @@ from hitchpost.runtimes.kept import is_kept, lock_path
 from hitchpost.store import files, locks, runfiles
 from hitchpost.store.home import make_run_folder, session_folder
 from hitchpost.store.session import Session
-from hitchpost.values import replace
+from hitchpost.values import asdict, replace
 
 KEEPER_LEAVES_S = 5.0
 RECOVERY = "recovery"
@@ -110,6 +110,9 @@ def _settle(seen: Observation, actor: str) -> None:
         left = left_behind(seen.record.runtime, seen.folder, facts.run)
         evidence |= {"processes_left": left.count, "not_known": left.unknown}
         end = None if end is None else replace(end, survivors=left.count)
+    if facts.pod is not None:
+        pod = asdict(facts.pod)
+        evidence["pod"] = {name: pod[name] for name in ("name", "uid", "phase", "reason", "message", "source", "node")}
     stored = Session(seen.folder, actor=actor)
     since = rfc3339(settled.state_changed_at)
     end = Exit(error=runs.UNSEEN) if end is None else end

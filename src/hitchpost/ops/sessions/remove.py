@@ -11,6 +11,7 @@ from hitchpost.model.record import ARCHIVED, SUSPENDED
 from hitchpost.ops.sessions.caller_inside import refuse_inside
 from hitchpost.ops.sessions.create import REMOVED, free_name, home_lock, next_number, not_archived, rows_of_all, sweep
 from hitchpost.ops.sessions.edit import EDITED
+from hitchpost.ops.sessions.give_up import give_up, is_in_doubt
 from hitchpost.ops.sessions.recover import RECOVERY, recover, wait_for_keeper_to_leave
 from hitchpost.ops.sessions.sandbox import bring_out, not_brought
 from hitchpost.ops.sessions.stop import stop
@@ -54,6 +55,8 @@ def remove(
     if not force and _is_live(seen):
         raise NotEnded(seen.record.name, seen.facts.state)
     refuse_inside(seen, "rm --force")
+    if force and is_in_doubt(seen):
+        seen = give_up(home, session, actor=actor)
     if seen.facts.state != runs.CREATED:
         seen = stop(home, session, actor=actor, run=seen.facts.run, reason="removed")
     with locks.SessionLock(seen.folder):

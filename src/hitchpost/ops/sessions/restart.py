@@ -7,16 +7,19 @@ from collections.abc import Callable, Mapping
 from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.model import run as runs
+from hitchpost.model.facts import is_elsewhere
 from hitchpost.ops.sessions import first_prompt
 from hitchpost.ops.sessions.caller_inside import refuse_inside
+from hitchpost.ops.sessions.give_up import give_up
 from hitchpost.ops.sessions.place import choose, move
 from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.ops.sessions.sandbox import bring_out, refuse_mounts
 from hitchpost.ops.sessions.start import Begun, start
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.workplace import current
-from hitchpost.runtimes import base
+from hitchpost.runtimes import base, keepers
 from hitchpost.settings import Settings, environment
+from hitchpost.store.home import run_folder
 from hitchpost.store.records import Record
 from hitchpost.values import replace
 from hitchpost.workspaces import snapshot
@@ -33,13 +36,17 @@ def restart(
     size: tuple[int, int] = (80, 24),
     workspace: str | None = None,
     again: bool = False,
+    force: bool = False,
     progress: Callable[[float], None] = lambda waited_s: None,
 ) -> Begun:
     """Raises what ``stop`` and ``start`` raise. A folder that is gone, or settings that are wrong, stop nothing.
 
     What an ended run left behind is ended too: it would work in the same folder as the next run. ``workspace`` moves
-    the session there; ``again`` sends its first prompt once more. Raises ``NotDelivered``, too, then.
+    the session there; ``again`` sends its first prompt once more. Raises ``NotDelivered``, too, then. ``force`` gives
+    a pod up that nobody reaches; ``give_up.risk`` says what may come of that.
     """
+    if force:
+        give_up(home, session, actor=actor)
     seen = recover(home, session, actor=RECOVERY)
     refuse_inside(seen, "restart")
     if instead := base.load(seen.record.runtime).cannot_start_again:
@@ -51,16 +58,19 @@ def restart(
         place, (record, known) = None, current(home, seen)
     else:
         record, known = seen.record, None
+        if is_elsewhere(record.runtime):
+            raise Refused(f"{record.name} has a workspace of its own, in its pod, and cannot be moved to another one")
         place = choose(home, workspace, workspace=workspace, share=record.share, session=session)
         refuse_mounts(home, record.sandbox, place.folder, place.workspace)
-    if seen.facts.state != runs.CREATED:
-        seen = stop(home, session, actor=actor, by=runs.RESTART, reason="restart", progress=progress)
-    notes = _kept(home, record, known)
-    if place is not None:
-        notes = [*bring_out(home, seen.record), *place.notes]
-        move(home, seen, place, actor=actor)
-    how = {"actor": actor, "caller": caller, "size": size, "reason": "restart", "argv": prompt.argv}
-    begun = start(home, session, settings, **how)  # type: ignore[arg-type]
+    with keepers.Ahead(run_folder(seen.folder, seen.facts.next_run), wanted=record.runtime in base.KEPT_AT_ONCE):
+        if seen.facts.state != runs.CREATED:
+            seen = stop(home, session, actor=actor, by=runs.RESTART, reason="restart", progress=progress)
+        notes = _kept(home, record, known)
+        if place is not None:
+            notes = [*bring_out(home, seen.record), *place.notes]
+            move(home, seen, place, actor=actor)
+        how = {"actor": actor, "caller": caller, "size": size, "reason": "restart", "argv": prompt.argv}
+        begun = start(home, session, settings, **how)  # type: ignore[arg-type]
     first_prompt.deliver(begun.seen, prompt)
     return replace(begun, notes=(*notes, *begun.notes))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import UsageError
-from hitchpost.model.facts import has_sandbox
+from hitchpost.model.facts import has_container as runs_in_container
 from hitchpost.ops.sessions.spec import SandboxOptions
 from hitchpost.ops.views.workplace import tree_of
 from hitchpost.runtimes.base import GitFolder, Sandbox
@@ -30,7 +30,7 @@ def to_store(
     runtime: str, asked: SandboxOptions, settings: Settings, env_names: tuple[str, ...]
 ) -> StoredSandbox | None:
     """For the record. None for a runtime without a sandbox. Raises ``UsageError``."""
-    if not has_sandbox(runtime):
+    if not runs_in_container(runtime):
         if asked.anything:
             raise UsageError("--image, --mount, --network, --memory, --cpus and the like need --runtime docker")
         return None
@@ -89,7 +89,7 @@ def of_run(
 
     Raises ``Refused`` when something that is to go inside is not what was written down.
     """
-    if not has_sandbox(record.runtime):
+    if not runs_in_container(record.runtime):
         if workspace is not None and workspace.inside:
             take_back(home, workspace)
         return None
@@ -196,7 +196,7 @@ def bring_out(home: str, record: Record, progress: Callable[[float], None] = lam
 
 def not_brought(home: str, record: Record) -> list[str]:
     """What a session's containers have committed and could not be copied into the repository, in words."""
-    if not has_sandbox(record.runtime):
+    if not runs_in_container(record.runtime):
         return []
     from hitchpost.workspaces import container_git
 

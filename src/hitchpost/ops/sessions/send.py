@@ -44,6 +44,10 @@ class NotNow(Refused):
         super().__init__(f"not sent to {name}: {why}", self.hint)
 
 
+class Unclear(Refused):
+    """Raised when an agent may have got a text, or some of it stands in its prompt: sent again, it could come twice."""
+
+
 class NotTaken(HitchpostError):
     """Raised when the agent has not read all of a text in time. The rest is typed when it reads again."""
 
@@ -72,12 +76,19 @@ class NotReady(HitchpostError):
         super().__init__(f"not sent to {name}: it did not show its prompt within {PROMPT_S:g} s")
 
 
-def check_images(seen: Observation, *, force: bool) -> None:
+NAME_THE_FILE = "put the image into its folder and name the file in the text: most agents can open it themselves"
+
+
+def check_images(seen: Observation, *, force: bool, enter: bool) -> None:
     """Raises ``Refused`` for a session whose agent cannot get images, before anything is kept or started."""
+    name = seen.record.name
     if not seen.record.chat:
-        raise Refused(f"{seen.record.name} takes no images: its agent is typed to, and not spoken to over ACP")
+        why = f"{name} takes no images: its agent is typed to, and not spoken to over ACP"
+        raise Refused(why, NAME_THE_FILE)
     if force:
         raise UsageError("images cannot be typed, so force does not go with them", field="force")
+    if not enter:
+        raise UsageError("images go with a prompt that is sent, so it cannot be left without Enter", field="enter")
 
 
 def send(
@@ -106,12 +117,16 @@ def send(
             watched = link.welcome.get("watched") is True and not force
             if not force and not watched and not _is_ready(link, seen) and fresh:
                 raise NotReady(name)
+            within_s = PROOF_TIMEOUT_S if watched else RECEIPT_TIMEOUT_S
+            more = {"images": images} if images else {}
             try:
-                within_s = PROOF_TIMEOUT_S if watched else RECEIPT_TIMEOUT_S
-                more = {"images": images} if images else {}
                 receipt = link.request("send", text=text, enter=enter, force=force, timeout_s=within_s, **more)
             except Silent:
                 raise NotTaken(name) from None
+            except NoKeeper:
+                now = _now(seen)
+                label = status(now.facts, datetime.now(UTC)).label
+                raise Unclear(f"not known to be sent to {name}: its run has ended ({label})", way_on(now)) from None
     except Silent:
         raise KeeperSilent(name, TIMEOUT_S) from None
     except NoKeeper:
@@ -121,7 +136,11 @@ def send(
     if receipt.get("forcible") is True:
         raise NotNow(name, str(receipt.get("why")))
     if receipt.get("ok") is not True:
-        raise Refused(f"not sent to {name}: {receipt.get('why')}", way_to_answer(_now(seen)))
+        hint = way_to_answer(_now(seen)) or (NAME_THE_FILE if images else "")
+        if receipt.get("unsent") is True:
+            raise Refused(f"not sent to {name}: {receipt.get('why')}", hint)
+        sent = "not sent" if receipt.get("typed") is True else "not known to be sent"
+        raise Unclear(f"{sent} to {name}: {receipt.get('why')}", hint)
     hidden, waits = receipt.get("hidden") is True, receipt.get("waits") is True
     return Receipt(int(receipt["offset"]), str(receipt.get("proof") or ""), watched, hidden, waits)
 

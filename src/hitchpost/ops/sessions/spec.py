@@ -41,7 +41,9 @@ class SessionSpec:
     A first prompt is one of those, too, where the agent takes it that way, unless it is to be typed. ``folder`` is
     where the person is; ``workspace`` and ``branch`` name another place to work in. ``permission_mode`` and ``model``
     are the agent's own words for them; empty means what the agent does by itself. ``fork_of`` is the conversation that
-    it branches off. ``when_limit`` is what happens at a usage limit; empty means as the settings say.
+    it branches off. ``when_limit`` is what happens at a usage limit; empty means as the settings say. ``repository`` is
+    the address of one that is cloned for it on another machine, and ``profile`` what it gets there; ``owner`` is the
+    person whose session it is.
     """
 
     folder: str
@@ -64,6 +66,9 @@ class SessionSpec:
     model: str = ""
     fork_of: str = ""
     when_limit: str = ""
+    repository: str = ""
+    profile: str = ""
+    owner: str = ""
 
     def spoken_to(self) -> SessionSpec:
         """Where ``runtime`` is ACP, which is a way to speak and no place: the agent that is spoken to that way, here.

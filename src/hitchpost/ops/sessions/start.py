@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import os
 
-from hitchpost import wire
-from hitchpost.agents import catalog, prepare
+from hitchpost.agents import catalog
 from hitchpost.agents.catalog import ACP
-from hitchpost.agents.prepare import FRESH, Conversation
-from hitchpost.errors import Refused, StartFailed
+from hitchpost.agents.prepare import FRESH, RESUME, Conversation
+from hitchpost.errors import Refused
 from hitchpost.model import run as runs
 from hitchpost.model.record import ACTIVE, ARCHIVED, ERROR, SUSPENDED
 from hitchpost.ops.sessions import environment, sandbox
+from hitchpost.ops.sessions.begin import program_of, start_keeper
 from hitchpost.ops.sessions.create import sweep
 from hitchpost.ops.sessions.handover import OF_AGENT, handed_over
-from hitchpost.ops.sessions.next_run import Claimed, Program, converse, run_spec
-from hitchpost.ops.sessions.recover import RECOVERY, recover, say_why, wait_for_keeper_to_leave
+from hitchpost.ops.sessions.next_run import Claimed, converse
+from hitchpost.ops.sessions.recover import RECOVERY, recover, wait_for_keeper_to_leave
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.ops.views.workplace import current
 from hitchpost.runspec import PtySource, RunSpec, Source
-from hitchpost.runtimes import base
+from hitchpost.runtimes import base, keepers
 from hitchpost.runtimes.kept import is_kept, take_lock
 from hitchpost.settings import Settings
 from hitchpost.store import files
-from hitchpost.store.home import home_of, make_run_folder
+from hitchpost.store.home import home_of, make_run_folder, run_folder
 from hitchpost.store.records import Record
 from hitchpost.store.session import Session
 from hitchpost.values import replace, value
@@ -80,16 +80,22 @@ def start(
         place = handed_over(place, agent)
     if when_limit:
         place = replace(place, when_limit=when_limit)
-    program = _program(home, place, workspace, settings, caller, extra_env or {}, argv)
     stored = Session(seen.folder, actor=actor)
-    claimed = _claim(stored, seen, place, workspace, program.agent, conversation, reason)
-    spec = _start_keeper(home, place, settings, claimed, program, source, size)
+    with keepers.Ahead(run_folder(seen.folder, seen.facts.next_run), wanted=place.runtime in base.KEPT_AT_ONCE):
+        program = program_of(home, place, settings, caller, extra_env or {}, argv)
+        box = sandbox.of_run(home, place, settings, extra_env or {}, workspace, program.flags)
+        if box is not None:
+            # nothing reaches into a container: only its own reports are heard, and its files end with it
+            program = replace(program, agent=None, sandbox=box)
+        claimed = _claim(stored, seen, place, workspace, program.agent, conversation, reason)
+        spec = start_keeper(home, place, settings, claimed, program, source, size)
     _activate(stored, claimed.run)
     if not until_ready:
         return Begun(observe(home, session), _notes(seen, place, spec, program.agent, claimed.conversation))
     from hitchpost.ops.sessions.ready import ready  # the agent has begun meanwhile
 
-    now, not_ready = ready(home, seen.record, claimed.run, claimed.folder, watched=spec.reports)
+    resumed = claimed.conversation.how == RESUME
+    now, not_ready = ready(home, seen.record, claimed.run, claimed.folder, watched=spec.reports, resumed=resumed)
     another = _why_another(seen.folder, program.agent, claimed)
     notes = _notes(seen, place, spec, program.agent, claimed.conversation, another)
     return Begun(now, (*notes, *not_ready), claimed.conversation.how != FRESH and not another)
@@ -109,27 +115,6 @@ def _ready_to_start(home: str, session: str, actor: str) -> tuple[Observation, R
 
         seen = end_survivors(home, seen, actor)
     return seen, place, workspace
-
-
-def _program(
-    home: str,
-    record: Record,
-    workspace: Workspace | None,
-    settings: Settings,
-    caller: Mapping[str, str],
-    extra_env: Mapping[str, str],
-    argv: tuple[str, ...] | None,
-) -> Program:
-    env = environment.of_run(caller, settings, extra_env, record.id, 0, record.folder)
-    env[wire.HOME_MARK] = files.folder_id(home)
-    flags, agent = catalog.env_flags(record.agent), catalog.agent_of(record.agent, record.argv)
-    words = argv or record.argv
-    if agent is not None:
-        words = prepare.with_options(agent, words, permission_mode=record.permission_mode, model=record.model)
-    box = sandbox.of_run(home, record, settings, extra_env, workspace, flags)
-    if box is not None:
-        agent = None  # nothing reaches into a container: only its own reports are heard, and its files end with it
-    return Program(words, env, flags, agent, box)
 
 
 def _claim(
@@ -169,31 +154,6 @@ def _claim(
         _close(leases)
         raise
     return Claimed(run, where, lock, leases, talk)
-
-
-def _start_keeper(
-    home: str,
-    record: Record,
-    settings: Settings,
-    claimed: Claimed,
-    program: Program,
-    source: Source,
-    size: tuple[int, int],
-) -> RunSpec:
-    """Hand the run over to a keeper, with its locks. What was started. Raises ``StartFailed``."""
-    try:
-        spec = run_spec(record, settings, claimed, program, source=source, size=size)
-        started = base.load(record.runtime).start(spec, program.sandbox)
-    except OSError as error:
-        started = base.Started(None, f"cannot start a keeper: {error}")
-    finally:
-        _close((claimed.lock_fd, *claimed.lease_fds))
-    if started.error is not None:
-        if not started.kept:
-            say_why(claimed.folder, started.error)
-        recover(home, record.id, actor=RECOVERY)
-        raise StartFailed(record.name, started.error, started.field)
-    return spec
 
 
 def _why_another(folder: str, agent: catalog.Agent | None, claimed: Claimed) -> str:
@@ -237,8 +197,7 @@ def _leases(home: str, seen: Observation, workspace: Workspace | None) -> tuple[
         return ()
     from hitchpost.workspaces import lease
 
-    record, facts = seen.record, seen.facts
-    run = facts.run if facts.state == runs.CREATED else facts.run + 1
+    record, run = seen.record, seen.facts.next_run
     return (lease.take(home, workspace, session=record.id, name=record.name, run=run, share=record.share),)
 
 
@@ -279,7 +238,7 @@ def _allowed_run(before: Observation, now: Observation) -> int:
         raise Refused(f"{record.name} is {facts.state}", f"hitch restart {record.word} stops it first")
     if is_kept(now.run_folder) is not False:
         raise Refused(f"{record.name}: run {facts.run} is not over yet", f"hitch stop {record.word} ends it")
-    return facts.run + 1
+    return facts.next_run
 
 
 def _touch(stored: Session, ended: Observation) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from hitchpost.errors import FAILURES, HitchpostError, KeeperSilent, NotStopped, Refused, UsageError
 from hitchpost.model import run as runs
+from hitchpost.model.facts import is_elsewhere
+from hitchpost.model.pods import doubt_of
 from hitchpost.model.status import lives_on
 from hitchpost.ops.sessions.create import sweep
 from hitchpost.ops.sessions.recover import RECOVERY, recover, wait_for_keeper_to_leave
@@ -39,8 +41,18 @@ class NotTornDown(HitchpostError):
     http_status = 502
     code = "engine_failed"
 
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name} is stopped, but its container could not be removed: {why}")
+    def __init__(self, name: str, why: str, sandbox: str = "container") -> None:
+        super().__init__(f"{name} is stopped, but its {sandbox} could not be removed: {why}")
+
+
+class Unreached(Refused):
+    """Raised when a session's pod cannot be reached, so that nobody can end what runs there, and nobody knows."""
+
+    def __init__(self, name: str, doubt: str, word: str) -> None:
+        super().__init__(
+            f"{name} cannot be stopped: {doubt}, and its agent may still be running",
+            f"wait until it answers, or give it up: hitch restart --force {word}",
+        )
 
 
 def check_grace(grace_s: float) -> float:
@@ -75,6 +87,8 @@ def stop(
         raise Refused(
             f"{seen.record.name} has just been started again, as run {seen.facts.run}; nothing was done to it"
         )
+    if seen.facts.pod is not None and (doubt := doubt_of(seen.facts)):
+        raise Unreached(seen.record.name, doubt, seen.record.word)
     if seen.facts.state in runs.TERMINAL and seen.facts.keeper_alive is False:
         seen = end_survivors(home, seen, actor)
         if by == runs.USER and seen.facts.sandbox_alive is True:
@@ -146,6 +160,8 @@ def _ask(seen: Observation, *, by: str, reason: str, grace_s: float | None) -> L
             if time.monotonic() > deadline:
                 break
             time.sleep(0.02)
+    if is_elsewhere(seen.record.runtime):
+        raise KeeperSilent(name, LISTENS_AGAIN_S)  # the process that its lock names here is a hub
     grace_s = seen.record.grace_s if grace_s is None else grace_s
     if not _signal_keeper(where, by, reason, grace_s):
         base.load(seen.record.runtime).end_leftovers(seen.folder, seen.facts.run, session=seen.record.id)
@@ -194,16 +210,17 @@ def _without_sandbox(
 ) -> Observation:
     """A session that was stopped leaves no container and no tmux. What the next run goes on in stays: nobody asked for
     the end of that."""
-    if by in (runs.RESTART, runs.REAPER):
-        return seen
     runtime = base.load(seen.record.runtime)
+    if by == runs.RESTART or (by == runs.REAPER and runtime.rests_in_place):
+        return seen
     if not seen.facts.has_sandbox:
         runtime.tear_down(seen.folder)
         return seen
     try:
         runtime.tear_down(seen.folder)
     except HitchpostError as error:
-        raise NotTornDown(seen.record.name, str(error)) from None
+        sandbox = "pod" if is_elsewhere(seen.record.runtime) else "container"
+        raise NotTornDown(seen.record.name, str(error), sandbox) from None
     _bring_out(home, seen, actor, progress)
     return recover(home, seen.record.id, actor=RECOVERY)
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from hitchpost import settings as config
 from hitchpost.agents import catalog
 from hitchpost.errors import RuntimeMissing, UsageError
-from hitchpost.runtimes import base
+from hitchpost.model.facts import is_elsewhere
+from hitchpost.runtimes import base, pod
 from hitchpost.settings import Settings
 
 
@@ -18,7 +19,8 @@ class OfferedAgent:
     """``path`` is where its program is; None when it is not installed, and ``install`` then says how to.
 
     ``broken`` is what is wrong with its file; empty when nothing is. ``options`` are what a session may choose:
-    ``permission_mode``, ``model``.
+    ``permission_mode``, ``model``. It is ``watched`` where Hitchpost knows what it is doing, and a ``chat`` over ACP.
+    It can go on with the conversations of all that have the same ``conversations``.
     """
 
     name: str
@@ -28,6 +30,9 @@ class OfferedAgent:
     install: str
     broken: str = ""
     options: tuple[str, ...] = ()
+    watched: bool = False
+    chat: bool = False
+    conversations: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +57,13 @@ def _agent(name: str, path: str | None) -> OfferedAgent:
         return OfferedAgent(name, name, (), None, "", str(error))
     program = shutil.which(agent.argv[0], path=path)
     options = tuple(name for name, _ in agent.options)
-    return OfferedAgent(name, agent.title, agent.argv, program, agent.install, options=options)
+    known = {"watched": agent.adapter != "", "chat": agent.adapter == catalog.ACP, "conversations": agent.conversations}
+    return OfferedAgent(name, agent.title, agent.argv, program, agent.install, "", options, **known)  # type: ignore[arg-type]
 
 
 def runtimes() -> list[OfferedRuntime]:
-    return [_runtime(name) for name in base.RUNTIMES]
+    """Where a cluster is connected, sessions run there; elsewhere, on this machine."""
+    return [_runtime(name) for name in base.RUNTIMES if is_elsewhere(name) == pod.is_connected()]
 
 
 def _runtime(name: str) -> OfferedRuntime:

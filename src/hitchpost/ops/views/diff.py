@@ -6,14 +6,19 @@ import os
 from dataclasses import asdict
 
 from hitchpost.errors import Refused
+from hitchpost.model.facts import is_elsewhere
 from hitchpost.ops.views.workplace import tree_of, workspace_of
+from hitchpost.runtimes import pod
+from hitchpost.store.home import session_folder
 from hitchpost.store.records import Record
 from hitchpost.text import readable
-from hitchpost.workspaces.diff import Difference, difference
+from hitchpost.workspaces.diff import Difference, File, difference
 
 
 def changed(home: str, record: Record, *, stat: bool = False) -> Difference:
     """Committed, uncommitted and untracked. Raises ``Refused`` when the folder is gone, or was in no worktree."""
+    if is_elsewhere(record.runtime):
+        return _changed_there(session_folder(home, record.id), stat)
     workspace = workspace_of(home, record)
     folder = record.folder if workspace is None or not workspace.managed else workspace.path
     if not os.path.isdir(folder):
@@ -23,6 +28,14 @@ def changed(home: str, record: Record, *, stat: bool = False) -> Difference:
     if tree is None:
         raise Refused(f"{folder} was in no git repository when {record.name} began there: nothing to compare with")
     return difference(tree, record.base, stat=stat)
+
+
+def _changed_there(folder: str, stat: bool) -> Difference:
+    """As its pod sees it."""
+    found = pod.ask(folder, "diff", stat=stat)
+    patch, stat_text = (str(found[name]).encode("utf-8", "surrogateescape") for name in ("patch", "stat"))
+    files = tuple(File(**file) for file in found["files"])
+    return Difference(found["base"], found["head"], found["branch"], files, patch, stat_text, found["cut"] is True)
 
 
 def diff_shape(difference: Difference) -> dict[str, object]:

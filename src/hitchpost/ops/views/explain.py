@@ -12,8 +12,9 @@ from hitchpost.model import record as recs
 from hitchpost.model import run as runs
 from hitchpost.model.attention import BLOCKED_BY, DONE, ERROR, HOOKS, IDLE, OSC, WORKING
 from hitchpost.model.durations import duration
-from hitchpost.model.facts import Exit, Facts
+from hitchpost.model.facts import Exit, Facts, is_elsewhere
 from hitchpost.model.headline import STALE
+from hitchpost.model.pods import doubt_of, why_ended, why_waits
 from hitchpost.model.status import BLOCKED, UNKNOWN, Status, as_seen, gone_unseen, processes, status
 from hitchpost.ops.views import past
 from hitchpost.ops.views.moments import moment
@@ -87,10 +88,11 @@ def rule(facts: Facts, words: Status) -> str:
     """Which rule gave the word. The rules are tried in this order: record, failed probe, stale, the run's state."""
     if words.word in (recs.ARCHIVED, recs.ERROR, recs.SUSPENDED):
         if words.word != facts.record:
-            return f"the record comes first, and this run was {words.reason}, so the session is {words.word}"
+            became = f"was {words.reason}" if words.reason == runs.REBOOT else f"failed: {words.reason}"
+            return f"the record comes first, and this run {became}, so the session is {words.word}"
         return f"the record is {words.word}, and the record comes first, whatever became of the run"
     if words.word == UNKNOWN:
-        why = facts.doubt or "it is unknown whether its keeper is alive"
+        why = doubt_of(facts) or "it is unknown whether its keeper is alive"
         if gone_unseen(facts):
             why = "its agent is gone, and a signal has stopped its keeper, which alone knows how it ended"
         return f"{why}, so its status is unknown; its last known state is {facts.state}"
@@ -112,10 +114,13 @@ def _what(words: Status) -> str:
 
 def _because(facts: Facts, words: Status) -> str:
     if facts.state != words.state:
-        why = "its keeper is gone" if facts.keeper_alive is False else "its keeper has not seen that it ended"
+        gone = "its pod has ended" if facts.pod is not None and facts.pod.ended else "its keeper is gone"
+        why = gone if facts.keeper_alive is False else "its keeper has not seen that it ended"
         return f"; {facts.state} is recorded, but {why}{_died_with(facts, words)}"
     if words.state == runs.RUNNING:
         return _running(facts, words)
+    if words.state == runs.STARTING and (waits := why_waits(facts.pod)):
+        return f"; {waits}"
     if words.state == runs.STOPPED:
         return "; a requested end counts as stopped, whatever the exit code"
     return _died_with(facts, words)
@@ -157,7 +162,7 @@ def _present(seen: Observation, now: datetime) -> list[Fact]:
         Fact("state", f"{facts.state} (run {facts.run})", files.STATE, facts.state_changed_at),
         Fact("keeper", keeper_text(seen), _of_run(seen, wire.KEEPER_LOCK), now),
     ]
-    if run is not None:
+    if run is not None and not is_elsewhere(record.runtime):
         value = "the same as the run's" if run.same_boot else "not the run's: the machine has restarted since"
         found.append(Fact("boot", value, _of_run(seen, wire.RUN), now))
     found += _of_ending(seen, facts.exit)
@@ -166,6 +171,7 @@ def _present(seen: Observation, now: datetime) -> list[Fact]:
     for name, alive in (("sandbox", facts.sandbox_alive), ("agent in it", facts.session_alive)):
         if alive is not None:
             found.append(Fact(name, "alive" if alive else "dead", f"the {record.runtime} runtime", now))
+    found += _of_pod(seen, now)
     found += _of_runtime(seen, now)
     found.append(Fact("folder", folder_text(seen), "the file system", now))
     if run is not None and run.tier:
@@ -182,6 +188,26 @@ def _of_earlier_runs(seen: Observation, now: datetime) -> list[Fact]:
         lives = base.load(seen.record.runtime).leftovers(seen.folder, run)
         seen_now = f"{lives.count} of them alive now" + (f" ({lives.unknown})" if lives.unknown else "")
         found.append(Fact("left behind", f"{processes(left)} by run {run}; {seen_now}", f"runs/{run}/{wire.EXIT}", now))
+    return found
+
+
+def _of_pod(seen: Observation, now: datetime) -> list[Fact]:
+    pod = seen.facts.pod
+    if pod is None:
+        return []
+    ended = f", ended: {why_ended(pod)}" if pod.ended else ", asked to end" if pod.leaving else ""
+    found = [Fact("pod", f"{pod.name} (uid {pod.uid}): {pod.phase or 'not made yet'}{ended}", wire.POD, pod.since)]
+    if pod.reason:
+        found.append(Fact("its reason", f"{pod.reason}: {pod.message}".rstrip(": "), pod.source or wire.POD, pod.since))
+    if pod.node:
+        ready = {True: "ready", False: "not ready", None: "whether it is ready is not known"}[pod.node_ready]
+        last = (
+            f"; last sign of life {duration((now - pod.node_seen_at).total_seconds())} ago" if pod.node_seen_at else ""
+        )
+        found.append(Fact("node", f"{pod.node}: {ready}{', cordoned' if pod.cordoned else ''}{last}", wire.POD, now))
+    if not pod.ended:
+        link = "up" if pod.unreachable_since is None else "down: no hub reaches its pod"
+        found.append(Fact("link", link, wire.POD, pod.unreachable_since))
     return found
 
 
@@ -252,6 +278,9 @@ def _of_life(seen: Observation, facts: Facts) -> list[Fact]:
 
 def keeper_text(seen: Observation) -> str:
     """Who holds the run's lock: the proof that its keeper lives."""
+    if is_elsewhere(seen.facts.runtime):
+        known = {True: "in its pod: taken to be alive", False: "gone", None: "in its pod: not reached"}
+        return "not started" if seen.facts.state == runs.CREATED else known[seen.facts.keeper_alive]
     found = kept(seen.run_folder)
     if found.doubt and not found.stopped:
         return f"dead: {found.doubt}"
@@ -269,6 +298,8 @@ def keeper_text(seen: Observation) -> str:
 
 def folder_text(seen: Observation) -> str:
     record = seen.record
+    if is_elsewhere(record.runtime):
+        return f"on another machine: {record.folder}"
     wanted = (record.folder_dev, record.folder_ino)
     try:
         here = os.stat(record.folder)

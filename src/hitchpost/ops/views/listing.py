@@ -178,6 +178,7 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> SessionJson:
         "description": readable(str(why)),
         "agent": "",
         "runtime": "",
+        "node": None,
         "record": row["record"],
         "workspace": {"id": None, "path": "", "branch": None, "repository": None},
         "run": 0,
@@ -215,4 +216,5 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> SessionJson:
         "supports_resume": False,
         "conversation": None,
         "chat": False,
+        "when_limit": "stop",
     }

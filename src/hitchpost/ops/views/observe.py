@@ -7,7 +7,7 @@ import time
 
 from hitchpost import wire
 from hitchpost.model import run as runs
-from hitchpost.model.facts import Changes, Exit, Facts, Report
+from hitchpost.model.facts import Changes, Exit, Facts, Report, is_elsewhere
 from hitchpost.ops.views import moments
 from hitchpost.runtimes import base
 from hitchpost.store import files, records, runfiles
@@ -21,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
+
+    from hitchpost.model.facts import Pod
 
 DYING_S = 0.3
 NEVER = moments.at(0)
@@ -154,8 +156,11 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         snoozed_until=moments.moment(record.snoozed_until) if record.snoozed_until else None,
         when_limit=record.when_limit,
         gone_on_from=moments.moment(record.gone_on_from) if record.gone_on_from else None,
-        has_work=record.git is not None or record.branch is not None,
+        gone_on_at=moments.moment(record.gone_on_at) if record.gone_on_at else None,
+        gone_on_known=record.gone_on_known,
+        has_work=record.git is not None or record.branch is not None or _is_cloned(record),
         has_workspace=record.workspace_id is not None and record.branch is not None,
+        pod=_pod(folder) if is_elsewhere(record.runtime) else None,
     )
     if state.state in runs.TERMINAL and state.state != runs.ORPHANED:
         ended = replace(known, exit=read_exit(where), keeper_alive=False)
@@ -169,7 +174,7 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
     # the lock before the exit: a keeper that ends between the two looks has written its exit by then
     health = base.load(record.runtime).health(folder, state.run, session=record.id)
     alive = health.keeper_alive
-    same_boot = None if run is None else run.same_boot
+    same_boot = None if run is None or is_elsewhere(record.runtime) else run.same_boot
     exit = read_exit(where) or _seen_exit(where, health.exit) if alive is False else None
     unseen = alive is False and exit is None and health.session_alive is not True and same_boot is not False
     report = read_report(where) if alive else None
@@ -192,6 +197,16 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
         workspace_missing=state.state == runs.ORPHANED,
         folder_back=state.state == runs.ORPHANED and _is_back(folder, record),
     )
+
+
+def _is_cloned(record: Record) -> bool:
+    return is_elsewhere(record.runtime) and record.repository != ""
+
+
+def _pod(folder: str) -> Pod | None:
+    from hitchpost.runtimes.pod_file import read_pod
+
+    return read_pod(folder)
 
 
 def _is_back(folder: str, record: Record) -> bool:

@@ -31,6 +31,7 @@ def to_json(seen: Observation, now: datetime, words: Status | None = None) -> Se
         "description": readable(record.description),
         "agent": readable(record.agent),
         "runtime": record.runtime,
+        "node": readable(facts.pod.node) or None if facts.pod is not None else None,
         "record": facts.record,
         "workspace": {
             "id": record.workspace_id,
@@ -73,6 +74,7 @@ def to_json(seen: Observation, now: datetime, words: Status | None = None) -> Se
         "supports_resume": record.supports_resume,
         "conversation": record.conversation_id,
         "chat": record.chat,
+        "when_limit": record.when_limit,
     }
 
 

@@ -13,7 +13,8 @@ class Workspace(TypedDict):
     path: str
     branch: str | None
     repository: str | None
-    """The folder of the repository that it works for, also where its worktree is elsewhere; null outside git."""
+    """The folder of the repository that it works for, also where its worktree is elsewhere; null outside git. On
+    another machine: the address that it was cloned from."""
 
 
 class SizeOfChanges(TypedDict):
@@ -63,6 +64,8 @@ class Session(TypedDict):
     description: str
     agent: str
     runtime: str
+    node: str | None
+    """The machine that its pod is on; null where there are no pods."""
     record: str
     workspace: Workspace
     run: int
@@ -124,3 +127,5 @@ class Session(TypedDict):
     """The id of that conversation, as the agent knows it."""
     chat: bool
     """Whether its agent is spoken to over ACP: what is said is a chat, which can be shown instead of the terminal."""
+    when_limit: str
+    """What happens at a usage limit: it stops there, or the hub waits for its end and goes on."""

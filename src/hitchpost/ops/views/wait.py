@@ -47,6 +47,7 @@ class TimedOut(HitchpostError):
 
     def __init__(self, name: str, what: str, timeout_s: float, label: str) -> None:
         super().__init__(f"{name} {what} after {timeout_s:g} s (it is {label})")
+        self.what = what
 
 
 def wait(home: str, seen: Observation, until: str, *, timeout_s: float | None = None) -> Observation:
@@ -58,11 +59,17 @@ def wait(home: str, seen: Observation, until: str, *, timeout_s: float | None = 
 
 
 def wait_for_any(
-    home: str, sessions: Sequence[Observation], until: str, *, timeout_s: float | None = None
+    home: str,
+    sessions: Sequence[Observation],
+    until: str,
+    *,
+    timeout_s: float | None = None,
+    since: datetime | None = None,
 ) -> Observation:
-    """The same for several: the first one that is ``until``, or whose run has ended."""
+    """The same for several: the first one that is ``until``, or whose run has ended. What was reported before ``since``
+    does not count."""
     what = {EXIT: "had not ended", YOUR_TURN: "did not need anybody"}.get(until, f"was not {until}")
-    return _wait(home, sessions, UNTIL[until], what, timeout_s)
+    return _wait(home, sessions, UNTIL[until], what if since is None else f"{what} again", timeout_s, since)
 
 
 def wait_for_turn(

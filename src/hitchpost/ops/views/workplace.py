@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from hitchpost.errors import FAILURES, Refused
+from hitchpost.model.facts import is_elsewhere
 from hitchpost.ops.views.observe import Observation
 from hitchpost.store.home import session_folder
 from hitchpost.store.records import Record
@@ -22,6 +23,8 @@ def tree_of(home: str, record: Record) -> Tree | None:
 
     Raises ``Refused`` when nobody can tell any more.
     """
+    if is_elsewhere(record.runtime):
+        return None
     workspace = workspace_of(home, record)
     if workspace is not None and workspace.managed:
         return store.tree(home, workspace)
@@ -42,6 +45,8 @@ def tree_of(home: str, record: Record) -> Tree | None:
 
 def workspace_of(home: str, record: Record) -> Workspace | None:
     """The workspace that a session's runs belong to: its own, or one that its folder has become since."""
+    if is_elsewhere(record.runtime):
+        return None
     if record.workspace_id is not None:
         try:
             return store.read(home, record.workspace_id)
@@ -53,8 +58,11 @@ def workspace_of(home: str, record: Record) -> Workspace | None:
 def current(home: str, seen: Observation) -> tuple[Record, Workspace | None]:
     """The session's record with the folder that its workspace has now, and the workspace.
 
-    Raises ``Refused`` unless the folder is there and is the one that the session belongs to.
+    Raises ``Refused`` unless the folder is there and is the one that the session belongs to. On another machine, the
+    keeper looks.
     """
+    if is_elsewhere(seen.record.runtime):
+        return seen.record, None
     record, workspace = _where(home, seen.record)
     if not _is_present(record, workspace):
         move = f"hitch restart {record.word} --workspace FOLDER moves the session"

@@ -95,5 +95,5 @@ async def plan_finish(hub: TheHub, session: PathSession, into: Into = None) -> d
 async def finish_session(hub: TheHub, session: PathSession, body: FinishWish, actor: Actor) -> dict[str, Any]:
     """A step that is refused ends it; a merge that conflicts changes nothing. No hook or filter is run."""
     steps = Steps(**body.model_dump())
-    done = await hub.look_at_files_of(session.id, finish, hub.home, session.id, steps, actor=actor)
+    done = await hub.change_files_of(session.id, finish, hub.home, session.id, steps, actor=actor)
     return {**done, "session": (await hub.after(session.id)).shape}

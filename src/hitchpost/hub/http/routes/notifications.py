@@ -35,7 +35,7 @@ class NoSuchSubscription(HitchpostError):
 
 async def notifier_of(request: Request) -> Notifier:
     notifier: Notifier | None = getattr(request.app.state, "notifier", None)
-    if notifier is None or notifier.desk is None:
+    if notifier is None or not notifier.can_be_asked:
         raise NotificationsOff("notifications are off; the hub's log says why")
     return notifier
 

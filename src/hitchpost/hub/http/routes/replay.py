@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 
 from hitchpost.hub.http.depends import PathSession, TheHub
 from hitchpost.hub.http.permissions import SESSION
-from hitchpost.ops.views.find import output_of
 from hitchpost.ops.views.moments import rfc3339
 from hitchpost.terminal import output, playback
 
@@ -69,7 +68,7 @@ class ReplayPart(BaseModel):
 @router.get(f"{SESSION}/replay", response_model=ReplayOutline)
 async def replay_outline(hub: TheHub, session: PathSession, run: Run = None) -> dict[str, Any]:
     """How long the recording is, and where it stands still."""
-    number, folder = output_of(session.observation, run)
+    number, folder = await hub.output_of(session, run)
     outline = await hub.do(playback.outline, folder)
     began = None if outline.began is None else rfc3339(datetime.fromtimestamp(outline.began, UTC))
     idle = [{"from_s": start, "to_s": end} for start, end in outline.idle]
@@ -81,7 +80,7 @@ async def replay_part(
     hub: TheHub, session: PathSession, run: Run = None, at: Seconds = 0.0, start: Offset = None
 ) -> dict[str, Any]:
     """The screen at a moment and what followed it; or what follows the last part."""
-    number, folder = output_of(session.observation, run)
+    number, folder = await hub.output_of(session, run)
     screen = None
     if start is None:
         offset = await hub.do(playback.offset_at, folder, at)

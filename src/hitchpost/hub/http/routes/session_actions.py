@@ -10,14 +10,17 @@ from fastapi.responses import JSONResponse
 
 from hitchpost.errors import UsageError
 from hitchpost.hub.http import schemas
-from hitchpost.hub.http.depends import Actor, PathSession, TheHub
+from hitchpost.hub.http.depends import Actor, CallersGrant, PathSession, TheHub
+from hitchpost.hub.http.grants import Need
 from hitchpost.hub.http.permissions import SESSION
 from hitchpost.hub.session import HubSession
 from hitchpost.ops.sessions.answer import answer
 from hitchpost.ops.sessions.edit import edit
+from hitchpost.ops.sessions.interrupt import interrupt
 from hitchpost.ops.sessions.prompt import take_back
 from hitchpost.ops.sessions.restore import bring_back_of
 from hitchpost.ops.views.session_types import Session as SessionJson
+from hitchpost.store import files
 from hitchpost.text import readable
 
 router = APIRouter()
@@ -25,7 +28,7 @@ router = APIRouter()
 
 @router.patch(SESSION, response_model=schemas.Session)
 async def edit_session(hub: TheHub, session: PathSession, body: schemas.Changes, actor: Actor) -> SessionJson:
-    await hub.do(edit, hub.home, session.id, actor=actor, **body.model_dump())
+    await hub.change(session.id, edit, hub.home, session.id, actor=actor, **body.model_dump())
     return (await hub.after(session.id)).shape
 
 
@@ -39,6 +42,7 @@ async def remove_session(hub: TheHub, session: PathSession, actor: Actor, force:
 @router.post(f"{SESSION}/prompt", response_model=schemas.PromptAnswer)
 async def prompt_session(hub: TheHub, session: PathSession, body: schemas.Prompt, actor: Actor) -> dict[str, Any]:
     images = await hub.do(_decoded, body.images) if body.images else ()
+    since = files.stamp()
     after, receipt = await hub.prompt(
         session.id,
         body.text,
@@ -48,7 +52,7 @@ async def prompt_session(hub: TheHub, session: PathSession, body: schemas.Prompt
         resumes=body.resume,
         images=images,
     )
-    return {**receipt, "session": after.shape}
+    return {**receipt, "since": since, "session": after.shape}
 
 
 def _decoded(images: list[str]) -> tuple[bytes, ...]:
@@ -61,13 +65,20 @@ def _decoded(images: list[str]) -> tuple[bytes, ...]:
 @router.delete(f"{SESSION}/prompts/{{prompt}}", status_code=204)
 async def take_prompt_back(hub: TheHub, session: PathSession, prompt: Annotated[str, Path(max_length=20)]) -> Response:
     """One that waits, by its name in the chat."""
-    await hub.do(take_back, hub.home, session.id, prompt)
+    await hub.change(session.id, take_back, hub.home, session.id, prompt)
     return Response(status_code=204)
 
 
 @router.post(f"{SESSION}/answer", response_model=schemas.Session)
 async def answer_session(hub: TheHub, session: PathSession, body: schemas.Answer, actor: Actor) -> SessionJson:
-    await hub.do(answer, hub.home, session.id, actor=actor, **body.model_dump())
+    await hub.change(session.id, answer, hub.home, session.id, actor=actor, **body.model_dump())
+    return (await hub.after(session.id)).shape
+
+
+@router.post(f"{SESSION}/interrupt", response_model=schemas.Session)
+async def interrupt_session(hub: TheHub, session: PathSession, actor: Actor) -> SessionJson:
+    """End what an agent over ACP works on, and forget the prompts that wait. Its run goes on."""
+    await hub.do(interrupt, hub.home, session.id, actor=actor)
     return (await hub.after(session.id)).shape
 
 
@@ -75,15 +86,25 @@ async def answer_session(hub: TheHub, session: PathSession, body: schemas.Answer
 async def stop_session(
     hub: TheHub, session: PathSession, actor: Actor, body: Annotated[schemas.StopWish | None, Body()] = None
 ) -> SessionJson:
-    return (await hub.stop(session.id, actor=actor, reason=body.reason if body else "")).shape
+    wish = body or schemas.StopWish()
+    return (await hub.stop(session.id, actor=actor, reason=wish.reason, grace_s=wish.grace_s)).shape
 
 
 @router.post(f"{SESSION}/restart", response_model=schemas.SessionWithNotes)
 async def restart_session(
-    hub: TheHub, session: PathSession, actor: Actor, body: Annotated[schemas.RestartWish | None, Body()] = None
+    hub: TheHub,
+    session: PathSession,
+    grant: CallersGrant,
+    actor: Actor,
+    body: Annotated[schemas.RestartWish | None, Body()] = None,
 ) -> dict[str, Any]:
     """The agent begins a new conversation. Its first prompt is sent only when that is asked for."""
-    after, notes = await hub.restart(session.id, actor=actor, again=body is not None and body.again)
+    wish = body or schemas.RestartWish()
+    if wish.workspace is not None:
+        grant.check(Need.CHANGE_ALL)
+    after, notes = await hub.restart(
+        session.id, actor=actor, again=wish.again, workspace=wish.workspace, force=wish.force
+    )
     return {"session": after.shape, "notes": readable(notes)}
 
 
@@ -125,7 +146,7 @@ async def unarchive_session(hub: TheHub, session: PathSession, actor: Actor) -> 
 @router.post(f"{SESSION}/restore", response_model=schemas.SessionWithNotes)
 async def restore_session(hub: TheHub, session: PathSession, actor: Actor) -> dict[str, Any]:
     """The session's workspace, which was deleted, is made again from its branch and its newest snapshot."""
-    notes = await hub.look_at_files_of(session.id, bring_back_of, hub.home, session.id, actor=actor)
+    notes = await hub.change_files_of(session.id, bring_back_of, hub.home, session.id, actor=actor)
     return {"session": (await hub.after(session.id)).shape, "notes": readable(notes)}
 
 

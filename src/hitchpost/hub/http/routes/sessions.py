@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,13 +10,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import PlainTextResponse
 
+from hitchpost.errors import UsageError
 from hitchpost.hub.http import schemas
 from hitchpost.hub.http.depends import Actor, CallersGrant, TheHub
-from hitchpost.hub.http.permissions import visible_to
+from hitchpost.hub.http.permissions import resolve, visible_to
 from hitchpost.model.record import chosen
+from hitchpost.ops.sessions.create import LONGEST_NAME
+from hitchpost.ops.sessions.sandbox import not_brought
 from hitchpost.ops.sessions.spec import SandboxOptions, SessionSpec
+from hitchpost.ops.views.advice import way_on
 from hitchpost.ops.views.folders import full_path
 from hitchpost.ops.views.listing import as_json
+from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.session_json import exported
 from hitchpost.ops.views.table import as_table
 from hitchpost.store import files
@@ -27,6 +31,7 @@ Everything = Annotated[bool, Query(alias="all", description="Archived and error 
 Records = Annotated[
     Sequence[schemas.RecordNames], Query(description="Only sessions with such records; more than one with commas.")
 ]
+MOST_COLUMNS = 10_000
 router = APIRouter()
 
 
@@ -44,12 +49,18 @@ async def list_sessions(
 @router.post("/api/sessions", response_model=schemas.SessionWithNotes, status_code=201)
 async def create_session(hub: TheHub, body: schemas.NewSession, actor: Actor) -> dict[str, Any]:
     fields = body.model_dump()
-    fields["folder"] = full_path(body.folder)
-    size = (fields.pop("cols"), fields.pop("rows"))
+    if body.folder is None and body.repo is None:
+        raise UsageError(
+            "say where it works: a folder of the hub's machine, or a repository to clone", field="folder",
+            cli_hint="--folder DIR or --repo URL",
+        )  # fmt: skip
+    fields["repository"] = fields.pop("repo") or ""
+    fields["folder"] = "" if body.folder is None else full_path(body.folder)
+    size, until_ready = (fields.pop("cols"), fields.pop("rows")), fields.pop("until_ready")
     fields["command"] = tuple(fields["command"])
     sandbox = fields.pop("sandbox") or {}
     fields["sandbox"] = SandboxOptions(**{**sandbox, "mounts": tuple(sandbox.get("mounts", ()))})
-    session, notes = await hub.create(SessionSpec(**fields, size=size), actor=actor)
+    session, notes = await hub.create(SessionSpec(**fields, size=size), actor=actor, until_ready=until_ready)
     return {"session": session.shape, "notes": readable(notes)}
 
 
@@ -70,10 +81,32 @@ async def export_sessions(hub: TheHub, grant: CallersGrant) -> dict[str, Any]:
 
 @router.get("/api/sessions/table", response_class=PlainTextResponse)
 async def sessions_table(
-    hub: TheHub, everything: Everything = False, record: Records = (), colour: bool = False, width: int = 0
+    hub: TheHub,
+    grant: CallersGrant,
+    everything: Everything = False,
+    record: Records = (),
+    colour: bool = False,
+    width: Annotated[int, Query(ge=0, le=MOST_COLUMNS)] = 0,
 ) -> Response:
     """What ``hitch ps`` prints. It is made in a thread: thousands of lines would hold up the event loop."""
     records = chosen(record, everything=everything)
     await hub.registry.refresh()
-    lines = [row.line for row in hub.registry.rows(records=records)]
-    return PlainTextResponse(await asyncio.to_thread(as_table, lines, colour=colour, now_s=time.time(), width=width))
+    lines = [row.line for row in visible_to(grant, hub.registry.rows(records=records))]
+    return PlainTextResponse(await hub.do(as_table, lines, colour=colour, now_s=time.time(), width=width))
+
+
+@router.get("/api/find", response_model=schemas.Found)
+async def find_session(
+    hub: TheHub,
+    grant: CallersGrant,
+    session: Annotated[str, Query(max_length=LONGEST_NAME, description="As in a path; it may hold any letter.")],
+) -> dict[str, Any]:
+    """The session that a word means, and what the command line says about it."""
+    await hub.registry.refresh()
+    found = hub.registry.find(await resolve(hub, grant, session))
+    return {"session": found.shape, **await hub.do(_told_of, hub.home, found.observation)}
+
+
+def _told_of(home: str, seen: Observation) -> dict[str, Any]:
+    words = {"word": seen.record.word, "way_on": way_on(seen), "notes": not_brought(home, seen.record)}
+    return readable(words)

@@ -18,6 +18,7 @@ from hitchpost.hub.http.signin import SignIn
 from hitchpost.hub.http.tokenfile import BROWSER
 from hitchpost.hub.http.tokens import CODE_S, LONGEST_CODE_S
 from hitchpost.ops.views.moments import rfc3339
+from hitchpost.text import readable
 
 router = APIRouter()
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -49,8 +50,10 @@ class PageProof(Strict):
 
 
 class Me(BaseModel):
-    """``sessions`` are the ids of those that are seen; null for all."""
+    """``name`` is whose sign-in it is, or what a token was made for; empty for the hub's own user. ``sessions`` are the
+    ids of those that are seen; null for all."""
 
+    name: str
     role: str
     sessions: list[str] | None
     expires_at: str | None
@@ -114,7 +117,7 @@ async def sign_page_in(sign_in: TheSignIn, body: PageProof) -> dict[str, Any]:
         raise HTTPException(401, "this link was used already, or is too old")
     await asyncio.to_thread(tokens.write_down, browser.key)
     fresh = {"token": tokens.new_token(browser.key), "ticket": tokens.new_ticket(browser.key)}
-    return {"id": browser.key, "page": sign_in.page_version, **fresh, **_me(browser.grant)}
+    return {"id": browser.key, "page": sign_in.page_version, **fresh, **_me(browser.grant, browser.name)}
 
 
 @router.post("/api/sign-out", status_code=204)
@@ -127,8 +130,9 @@ async def sign_browser_out(sign_in: TheSignIn, request: Request) -> Response:
 
 
 @router.get("/api/me", response_model=Me)
-async def who_am_i(grant: CallersGrant) -> dict[str, Any]:
-    return _me(grant)
+async def who_am_i(request: Request, grant: CallersGrant) -> dict[str, Any]:
+    held = request.state.held
+    return _me(grant, "" if held is None else held.credential.name)
 
 
 @router.post("/api/launch-code", response_model=Code)
@@ -146,6 +150,6 @@ async def new_ws_ticket(sign_in: TheSignIn, request: Request) -> dict[str, str]:
     return {"ticket": sign_in.tokens.new_ticket(held.credential.key)}
 
 
-def _me(grant: Grant) -> dict[str, Any]:
+def _me(grant: Grant, name: str) -> dict[str, Any]:
     sessions = None if grant.sessions is None else sorted(grant.sessions)
-    return {"role": grant.role, "sessions": sessions, "expires_at": rfc3339(grant.expires_at)}
+    return {"name": readable(name), "role": grant.role, "sessions": sessions, "expires_at": rfc3339(grant.expires_at)}

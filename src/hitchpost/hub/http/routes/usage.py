@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
+from pydantic import AwareDatetime
 
 from hitchpost.hub.http.depends import CallersGrant, TheHub
 from hitchpost.hub.http.permissions import resolve, visible_to
@@ -23,14 +24,15 @@ async def get_usage(
     by: Literal["day", "agent", "model", "project", "session"] = "day",
     days: int = Query(USUAL_DAYS, ge=0, le=LONGEST_DAYS),
     session: str | None = Query(None, max_length=LONGEST_NAME),
+    since: Annotated[AwareDatetime | None, Query(description="From this moment on, whatever days says.")] = None,
 ) -> dict[str, Any]:
     """Today and so many days before it, of all sessions or of one. Who may see some only gets the sums of those."""
-    since, sessions = days_ago(days), grant.sessions
+    begin, sessions = days_ago(days) if since is None else since, grant.sessions
     if session is not None:
         sessions = frozenset((hub.registry.find(await resolve(hub, grant, session)).id,))
-    found = await hub.do(lambda: used(hub.home, by, since=since, sessions=sessions))
+    found = await hub.do(lambda: used(hub.home, by, since=begin, sessions=sessions))
     await hub.registry.refresh()
     rows = [row for row in visible_to(grant, hub.registry.listed()) if sessions is None or row.id in sessions]
     reached = limits(row.shape for row in rows if row.lives)
     sums = [shape(one) for one in found]
-    return {"by": by, "since": since.isoformat(), "sums": sums, "total": shape(total(found)), "limits": reached}
+    return {"by": by, "since": begin.isoformat(), "sums": sums, "total": shape(total(found)), "limits": reached}

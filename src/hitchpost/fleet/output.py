@@ -1,0 +1,127 @@
+"""The output of runs: parts of the log, shipped while it is written, and brought back where somebody looks."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+from hitchpost import wire
+from hitchpost.errors import NoSuchSession
+from hitchpost.fleet import stored
+from hitchpost.fleet.connections import Connection
+from hitchpost.fleet.copied import BadName
+from hitchpost.fleet.database import Database
+from hitchpost.store.home import make_run_folder
+
+CAP_BYTES = 64 << 20
+TRIM_EVERY = 16
+"""The oldest output is dropped after each such part of the cap."""
+
+
+class Output:
+    """At most ``cap_bytes`` of each run are kept, as in the log itself: the newest."""
+
+    def __init__(self, database: Database, cap_bytes: int = CAP_BYTES) -> None:
+        self.database, self.cap_bytes = database, cap_bytes
+        self._shipped: dict[tuple[str, int], int] = {}
+
+    def ship(self, session: str, run: int, name: str, offset: int, data: bytes, written_at: float) -> None:
+        """Durable when it returns. What is there already is left out. A time index from its beginning replaces the
+        old one: it is rewritten now and then. Raises ``NoSuchSession``."""
+        check(name)
+        with self.database.transaction() as held:
+            there = stored.head(held, session)
+            if there is None or there.gone:
+                raise NoSuchSession(session)
+            if name == wire.TIMES and offset == 0:
+                _delete(held, session, run, name)
+            end = _ends(held, session, run).get(name, offset)
+            data = data[max(0, end - offset) :]
+            if not data:
+                return
+            stored.append(held, session, run, name, max(offset, end), data, written_at)
+            key = session, run
+            self._shipped[key] = self._shipped.get(key, 0) + len(data)
+            if self._shipped[key] > self.cap_bytes // TRIM_EVERY:
+                del self._shipped[key]
+                _trim(held, session, run, self.cap_bytes)
+
+    def shipped(self, session: str, run: int) -> dict[str, int]:
+        """How far PostgreSQL has each file of the output."""
+        with self.database.connections.connection() as asking:
+            return _ends(asking, session, run)
+
+    def fetch(self, session_folder: str, run: int) -> None:
+        """Bring what PostgreSQL has of a run's output into the copy. What is there already stays."""
+        session = os.path.basename(session_folder)
+        with self.database.snapshot() as asking:
+            folder = os.path.join(make_run_folder(session_folder, run), wire.OUTPUT)
+            for name in sorted(_ends(asking, session, run)):
+                self._fetch(asking, session, run, name, folder)
+
+    def _fetch(self, asking: Connection, session: str, run: int, name: str, folder: str) -> None:
+        check(name)
+        os.makedirs(folder, 0o700, exist_ok=True)
+        rows = asking.execute(
+            "select start, size, data, written_at from segments where session = %s and run = %s and name = %s"
+            " order by start",
+            (session, run, name),
+        )
+        path, begin = os.path.join(folder, name), 0
+        for start, size, data, written_at in rows:
+            end = _size(path)
+            if start > begin + end:  # what was between was lost: a log says so by where its next segment begins
+                if name == wire.TIMES:
+                    return
+                begin, end = start, 0
+                path = os.path.join(folder, wire.segment_name((wire.segment_offset(name) or 0) + start))
+            if start + size > begin + end:
+                part = zlib.decompress(data)[begin + end - start :]
+                _append(path, end, part)
+                os.utime(path, (written_at, written_at))
+
+
+def check(name: str) -> None:
+    if name != wire.TIMES and wire.segment_offset(name) is None:
+        raise BadName(name)
+
+
+def _ends(asking: Connection, session: str, run: int) -> dict[str, int]:
+    rows = asking.execute(
+        "select name, max(start + size) from segments where session = %s and run = %s group by name", (session, run)
+    )
+    return {name: int(end) for name, end in rows}
+
+
+def _delete(held: Connection, session: str, run: int, name: str) -> None:
+    held.execute("delete from segments where session = %s and run = %s and name = %s", (session, run, name))
+
+
+def _trim(held: Connection, session: str, run: int, cap_bytes: int) -> None:
+    held.execute(
+        "delete from segments using ("
+        " select name, start, sum(size) over (order by name desc, start desc) as behind from segments"
+        " where session = %s and run = %s and name <> %s) as old"
+        " where segments.session = %s and segments.run = %s and segments.name = old.name"
+        " and segments.start = old.start and old.behind > %s",
+        (session, run, wire.TIMES, session, run, cap_bytes),
+    )
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path, follow_symlinks=False).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _append(path: str, at: int, data: bytes) -> None:
+    """At its place: another who brings the same writes the same there."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(fd, view, at)
+            at, view = at + written, view[written:]
+    finally:
+        os.close(fd)

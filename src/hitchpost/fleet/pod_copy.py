@@ -1,0 +1,272 @@
+"""A hub's copy of a session's folder, as its pod tells it. Everything above it reads it as if the run took place here.
+
+An agent can write everything that a pod sends. So only files that are known come in, no larger than they may be, and of
+record and state only what is true of the run. All of it blocks.
+"""
+
+from __future__ import annotations
+
+import os
+from binascii import crc32
+
+from hitchpost import wire
+from hitchpost.agents.prepare import is_conversation_id
+from hitchpost.errors import MALFORMED, HitchpostError
+from hitchpost.fleet import frames, shipped
+from hitchpost.fleet.news import FILE, OUTPUT, News
+from hitchpost.lightjson import loads
+from hitchpost.model import run as runs
+from hitchpost.store import files, locks, records
+from hitchpost.store.home import make_run_folder, run_folder
+from hitchpost.store.session import Session, State
+from hitchpost.terminal import output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
+FROM_POD = "from_pod.json"
+"""How much of the pod's own lines was taken, by file."""
+TAIL_BYTES = 256 * 1024
+"""Lines that were taken just before a hub was killed are looked for so far back."""
+FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+LONGEST_LOG_BYTES = 1 << 30
+
+
+class NotFitting(HitchpostError):
+    """Raised when what a pod sends does not go on where the copy ends, or is nothing that a pod may send."""
+
+    http_status = 502
+    code = "bad_frame"
+
+
+class Copy:
+    """``ends`` is how far the log of each run reaches here, for readers. ``most_log_bytes`` are kept of each."""
+
+    def __init__(self, session_folder: str, most_log_bytes: int = LONGEST_LOG_BYTES) -> None:
+        self.folder, self.most_log_bytes = session_folder, most_log_bytes
+        self.ends: dict[int, int] = {}
+        self._stored = Session(session_folder, actor="pod")
+        self._part = bytearray()
+        self._doubted: set[str] = set()
+        self._segment: tuple[int, int] = (0, 0)
+        self._fd = -1
+        self._size = 0
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def state(self) -> State:
+        return self._stored.read()
+
+    # what it has --------------------------------------------------------------------------------------------------
+
+    def have(self) -> dict[str, object]:
+        """What the pod need not send again."""
+        self.close()
+        self._part.clear()
+        return {"lines": self.lines(), "runs": self._runs()}
+
+    def lines(self) -> dict[str, int]:
+        """How much of the pod's own lines was taken, by this hub or another."""
+        self._doubted = set(shipped.LINES)
+        taken = self._taken()
+        return {name: taken.get(name, 0) for name in shipped.LINES}
+
+    def _runs(self) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for run in sorted({*self._run_numbers(), self.state().run}):
+            self.ends[run] = max(self.ends.get(run, 0), self.end_on_disk(run))
+            sizes = {name: _checksum(os.path.join(run_folder(self.folder, run), name)) for name in shipped.GROWN}
+            grown = {name: list(has) for name, has in sizes.items() if has is not None}
+            found[str(run)] = {"end": self._end_of_bytes(run), "grown": grown}
+        return found
+
+    def _run_numbers(self) -> list[int]:
+        """Those whose output is here."""
+        try:
+            names = os.listdir(os.path.join(self.folder, "runs"))
+        except FileNotFoundError:
+            return []
+        return [int(name) for name in names if name.isdecimal() and os.path.isdir(self._output(int(name)))]
+
+    def _output(self, run: int) -> str:
+        return os.path.join(run_folder(self.folder, run), wire.OUTPUT)
+
+    def _end_of_bytes(self, run: int) -> int:
+        return output.bounds(self._output(run))[1]
+
+    def end_on_disk(self, run: int) -> int:
+        """With what was lost at the end, as the time index tells."""
+        return max(self._end_of_bytes(run), output.told_end(self._output(run)))
+
+    def first(self, run: int) -> int:
+        return output.bounds(self._output(run))[0]
+
+    def _taken(self) -> dict[str, int]:
+        try:
+            found = files.read_object(os.path.join(self.folder, FROM_POD))
+        except files.CannotRead:
+            return {}
+        return {name: at for name, at in found.items() if isinstance(at, int)}
+
+    # what comes ---------------------------------------------------------------------------------------------------
+
+    def apply(self, kind: bytes, payload: bytes) -> News | None:
+        """Take a frame that is about files. What is new then, if anything. Raises ``NotFitting``, ``OSError``, or what
+        the store raises."""
+        try:
+            if kind in (frames.REACHED, frames.FIRST):
+                run, at = int.from_bytes(payload[:4], "big"), int.from_bytes(payload[4:12], "big")
+                (self._reached if kind == frames.REACHED else self._drop_before)(run, at)
+                return None
+            run, flag, name, start = frames.take_name(payload)
+            if kind == frames.PART:
+                at, us = (int.from_bytes(payload[start + i : start + i + 8], "big") for i in (0, 8))
+                return self._take_part(run, name, at, us, payload[start + 16 :])
+            self._part += payload[start:]
+            if len(self._part) > shipped.MOST_GROWN_BYTES:
+                raise NotFitting(f"a file {name!r} of more than {shipped.MOST_GROWN_BYTES} bytes is none of a pod's")
+            if flag == frames.MORE:
+                return None
+            data, self._part = bytes(self._part), bytearray()
+            return self._take_whole(run, name, data)
+        except MALFORMED as error:
+            raise NotFitting(f"a pod sent what nobody understands: {error}") from None
+
+    def _take_whole(self, run: int, name: str, data: bytes) -> News | None:
+        if name in shipped.STATES:
+            return News(FILE, run, name) if self._take_state(run, name, data) else None
+        if name not in shipped.OF_RUN:
+            raise NotFitting(f"no pod sends a file {name!r}")
+        with locks.FolderLock(self.folder):
+            state = self.state()
+            is_live = run == state.run and state.state in runs.LIVE
+            path = os.path.join(self._folder_of(run, state), name)
+            before = _read(path)
+            if before == data or (before is not None and not is_live and name not in shipped.GROWN):
+                return None  # what a hub has written down of an end stays
+            files.replace_file(path, data, durable=False)
+        return News(FILE, run, f"runs/{run}/{name}")
+
+    def _take_state(self, run: int, name: str, data: bytes) -> bool:
+        told = loads(data)
+        if not isinstance(told, dict):
+            raise NotFitting(f"expected an object in {name}, but got {type(told).__name__}")
+        with locks.FolderLock(self.folder):
+            if name == files.STATE:
+                return self._stored.take_state(told)
+            if run != self.state().run:
+                return False
+            record = records.told(self.folder, told)
+            for text in (record.conversation_id, record.fork_of):
+                if text and not is_conversation_id(text):
+                    raise NotFitting(f"expected the id of a conversation, but got {text!r}")
+            return self._stored.take_conversation(record)
+
+    def _folder_of(self, run: int, state: State) -> str:
+        if not 0 < run <= state.run:
+            raise NotFitting(f"expected a file of run 1 to {state.run}, but got one of run {run}")
+        folder = make_run_folder(self.folder, run)
+        os.makedirs(os.path.join(folder, wire.OUTPUT), mode=0o700, exist_ok=True)
+        return folder
+
+    def _take_part(self, run: int, name: str, at: int, us: int, data: bytes) -> News | None:
+        if name in shipped.LINES:
+            return self._take_lines(name, at, data)
+        start = shipped.segment_start(name)
+        if start is not None:
+            self._append_output(run, start, at, us, data)
+            return News(OUTPUT, run, os.path.basename(name), at, data)
+        if name not in shipped.GROWN:
+            raise NotFitting(f"no pod appends to a file {name!r}")
+        path = os.path.join(self._folder_of(run, self.state()), name)
+        fd = os.open(path, FLAGS, 0o600)
+        try:
+            size = os.fstat(fd).st_size
+            if size != at or size + len(data) > shipped.MOST_GROWN_BYTES:
+                raise NotFitting(f"{name} of run {run} goes on at {size}, but the pod sends it from {at}")
+            files.write_all(fd, data)
+        finally:
+            os.close(fd)
+        return News(FILE, run, f"runs/{run}/{name}")
+
+    def _take_lines(self, name: str, at: int, data: bytes) -> News | None:
+        with locks.FolderLock(self.folder):
+            taken = self._taken()
+            if at not in (0, taken.get(name, 0)):
+                raise NotFitting(f"{name} goes on at {taken.get(name, 0)}, but the pod sends it from {at}")
+            end, path = at + len(data), os.path.join(self.folder, name)
+            if name in self._doubted:
+                self._doubted.discard(name)
+                known = set(_tail(path).splitlines())
+                data = b"".join(line for line in data.splitlines(keepends=True) if line.rstrip(b"\n") not in known)
+            if data and name == files.STORY:
+                self._stored.take_lines(data)
+            elif data:
+                files.append_bytes(path, data, durable=False)
+            where = os.path.join(self.folder, FROM_POD)
+            files.write_object(where, {"schema": files.SCHEMA, **taken, name: end}, durable=False)
+        return News(FILE, 0, name)
+
+    # output -------------------------------------------------------------------------------------------------------
+
+    def _append_output(self, run: int, start: int, at: int, us: int, data: bytes) -> None:
+        if self._fd < 0 or self._segment != (run, start):
+            self._open_segment(run, start)
+        if start + self._size != at or at >= 1 << 62:
+            self.close()
+            raise NotFitting(f"the output of run {run} goes on at {start + self._size}, but the pod sends it from {at}")
+        files.write_all(self._fd, data)
+        self._size += len(data)
+        if us:
+            os.utime(self._fd, ns=(us * 1000, us * 1000))
+        self.ends[run] = max(self.ends.get(run, 0), start + self._size)
+
+    def _open_segment(self, run: int, start: int) -> None:
+        self.close()
+        folder = self._folder_of(run, self.state())
+        if start < self._end_of_bytes(run) and not os.path.exists(os.path.join(folder, shipped.segment(start))):
+            raise NotFitting(f"the output of run {run} has come beyond {start} already")
+        self._fd = os.open(os.path.join(folder, shipped.segment(start)), FLAGS, 0o600)
+        self._size, self._segment = os.fstat(self._fd).st_size, (run, start)
+        self._make_room(run)
+
+    def _reached(self, run: int, end: int) -> None:
+        self.ends[run] = max(self.ends.get(run, 0), end)
+
+    def _drop_before(self, run: int, first: int) -> None:
+        """The pod's log has dropped its oldest segments. The newest stays: a reader may be there."""
+        for start in output.segments(self._output(run))[:-1]:
+            if start < first:
+                self._drop(run, start)
+
+    def _make_room(self, run: int) -> None:
+        """A log that grows beyond what it may is cut here, whatever its pod does."""
+        starts = output.segments(self._output(run))
+        while len(starts) > 1 and self._end_of_bytes(run) - starts[0] > self.most_log_bytes:
+            self._drop(run, starts.pop(0))
+
+    def _drop(self, run: int, start: int) -> None:
+        files.discard(os.path.join(self._output(run), wire.segment_name(start)))
+
+
+def _checksum(path: str) -> tuple[int, int] | None:
+    data = _read(path)
+    return None if data is None else (len(data), crc32(data))
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        return files.read_bytes(path, shipped.MOST_GROWN_BYTES)
+    except OSError:
+        return None
+
+
+def _tail(path: str) -> bytes:
+    try:
+        return files.read_ends(path, 0, TAIL_BYTES)
+    except OSError:
+        return b""

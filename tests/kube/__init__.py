@@ -1,0 +1,1 @@
+"""A real Kubernetes cluster on one machine, for tests: see README.md."""
