@@ -73,6 +73,7 @@ def shape(ground: Ground, session: Truth, **words: Any) -> dict[str, Any]:
         "report": None,
         "conversation": None,
         "chat": False,
+        "when_limit": "stop",
         "quiet_since": None,
         "live": False,
         "detail": words["label"].partition(": ")[2],

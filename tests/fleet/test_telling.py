@@ -37,8 +37,9 @@ def by_rank(fleet: Fleet) -> tuple[HubProcess, HubProcess]:
 
 
 def told(web: Receiver, name: str) -> int:
-    """How often somebody was told of a session."""
-    return sum(got.json()["title"].startswith(f"{name}:") for got in web.got)
+    """How often somebody was told of a session. What a killed hub had begun comes again, with the same id."""
+    messages = [got.json() for got in web.got]
+    return len({message["id"] for message in messages if message["title"].startswith(f"{name}:")})
 
 
 def journal(hub: HubProcess) -> list[dict[str, object]]:

@@ -47,7 +47,8 @@ def shape(hub: HubProcess, session: Truth) -> dict[str, Any]:
 def refused(hub: HubProcess, method: str, path: str, body: object = None) -> tuple[int, str]:
     with pytest.raises(HubRefused) as raised:
         hub.ask(method, path, body)
-    return raised.value.status, str(raised.value)
+    error = raised.value
+    return error.status, "; ".join(filter(None, (error.message, error.hint)))
 
 
 def ended(ground: Ground, script: str = "exit 0", **options: Any) -> Truth:

@@ -456,8 +456,8 @@ def test_a_prompt_is_pasted_where_the_agent_asked_for_that(yard: Yard):
 def test_what_would_not_arrive_as_it_is_is_refused(yard: Yard, text: str, why: str):
     yard.launch("cat")
     with Link.connect(str(yard.truth.run())) as link:
-        assert link.request("send", text=text) == {"id": 1, "ok": False, "why": why}
-        refused = {"id": 2, "ok": False, "why": "nothing watches this agent, so it gets no images"}
+        assert link.request("send", text=text) == {"id": 1, "ok": False, "why": why, "unsent": True}
+        refused = {"id": 2, "ok": False, "why": "nothing watches this agent, so it gets no images", "unsent": True}
         assert link.request("send", text="look", images=["a.png"]) == refused
         assert link.request("send", text="fine")["ok"] is True
     eventually(lambda: yard.truth.output() == b"fine\r\n" * 2)
@@ -468,7 +468,8 @@ def test_an_agent_that_waits_for_a_permission_gets_no_prompt_unless_forced(yard:
     with Link.connect(str(yard.truth.run())) as link:
         eventually(lambda: b"blocked" in yard.truth.output())
         refused = link.request("send", text="yes")
-        assert refused == {"id": 1, "ok": False, "why": "the agent is waiting for a permission", "forcible": True}
+        why = "the agent is waiting for a permission"
+        assert refused == {"id": 1, "ok": False, "why": why, "unsent": True, "forcible": True}
         assert link.request("send", text="forced", force=True)["ok"] is True
     eventually(lambda: b"forced" in yard.truth.output())
     assert b"yes" not in yard.truth.output()

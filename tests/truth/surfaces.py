@@ -110,9 +110,10 @@ class Surfaces:
         text = text or ps.table_from_files(self.home, ALL, colour=False)  # type: ignore[assignment]
         assert text is not None
         head, *lines = bytes(text).decode().splitlines()
-        starts = [head.index(word) for word in HEADER] + [len(head) + 1000]
+        columns = [word for word in HEADER if word in head]
+        starts = [head.index(word) for word in columns] + [len(head) + 1000]
         rows = [[line[a:b].strip() for a, b in pairwise(starts)] for line in lines]
-        labels = {row[HEADER.index("NAME")]: row[HEADER.index("STATUS")] for row in rows}
+        labels = {row[columns.index("NAME")]: row[columns.index("STATUS")] for row in rows}
         said = {
             session: {"there": True, "label": label_of(labels[name])}
             for session, name in self.known.items()

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hitchpost.errors import Refused
-from hitchpost.values import replace
 from hitchpost.workspaces.diff import File, difference
 from hitchpost.workspaces.tree import discover
 from tests.repos import Repo, change_unseen

@@ -28,6 +28,7 @@ from hitchpost.hub.registry import Registry
 from hitchpost.hub.session import HubSession
 from hitchpost.hub.tasks import Tasks
 from hitchpost.model import run as runs
+from hitchpost.model.facts import KEPT_BY_ANOTHER_HUB
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runtimes.kept import is_copied, lock_path
 from hitchpost.store import locks
@@ -40,7 +41,6 @@ TURN_S = 1.0
 AGAIN_S = 0.25
 TELLERS = 4
 MOST_BROUGHT = 10_000
-ELSEWHERE = "another hub has it"
 IN_PODS = "pod"
 
 log = structlog.get_logger()
@@ -345,7 +345,7 @@ class Replica:
         is_gone = facts.state in runs.LIVE and facts.keeper_alive is False
         if not is_gone or seen.record.runtime == IN_PODS or self.watches(session_id):
             return seen
-        unknown = replace(facts, keeper_alive=None, probe_failed=True, doubt=ELSEWHERE, left=0, lost="", exit=None)
+        unknown = replace(facts, keeper_alive=None, probe_failed=True, doubt=KEPT_BY_ANOTHER_HUB, left=0, lost="", exit=None)
         return replace(seen, facts=unknown)
 
     def follows(self, seen: Observation) -> bool:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 LOCAL, TMUX, DOCKER, ADOPTED, POD = "local", "tmux", "docker", "adopted", "pod"
 WITHOUT_SANDBOX = (LOCAL, TMUX, ADOPTED)
 ELSEWHERE = (POD,)
+KEPT_BY_ANOTHER_HUB = "another hub has it"
+"""The doubt of a hub about a run on the machine of another one: that one knows."""
 
 
 def has_sandbox(runtime: str) -> bool:

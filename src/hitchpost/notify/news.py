@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from hitchpost.model.facts import KEPT_BY_ANOTHER_HUB
 from hitchpost.model.headline import NEWS
 from hitchpost.model.run import TERMINAL
 from hitchpost.settings import NEWS_KINDS
@@ -45,8 +46,9 @@ class News:
 
 
 def of_session(shape: Mapping[str, Any]) -> News | None:
-    """None when there is nothing to tell: it works, rests, sleeps, or has ended as somebody wanted."""
-    if shape["rank"] > NEWS:
+    """None when there is nothing to tell: it works, rests, sleeps, or has ended as somebody wanted. What another
+    hub of the fleet has is news when that one has told it."""
+    if shape["rank"] > NEWS or shape["detail"] == KEPT_BY_ANOTHER_HUB:
         return None
     return News(
         shape["id"],

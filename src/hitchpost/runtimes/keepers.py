@@ -28,8 +28,11 @@ class Waiting:
     """A keeper that waits for the run in ``folder``, which need not be there yet. It ends by itself when it is given
     none: when this process ends, or dismisses it. Until it is given the run's lock, nobody takes it for a keeper."""
 
-    def __init__(self, folder: str) -> None:
-        """Start it with no descriptor but its own. It detaches itself. Raises ``OSError``."""
+    def __init__(self, folder: str, *, ahead: bool = False) -> None:
+        """Start it with no descriptor but its own. It detaches itself. Raises ``OSError``.
+
+        One that is ``ahead`` of its run writes nothing into the folder: nobody has looked yet whose that is.
+        """
         self._channel, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         channel = theirs.fileno()
         argv = [*program(), folder, str(channel)]
@@ -38,7 +41,7 @@ class Waiting:
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         log = -1
         try:
-            log = _log(folder)
+            log = -1 if ahead else _log(folder)
             if channel <= 2:
                 raise OSError(errno.EBADF, "standard descriptors are closed")
             # a duplicate onto itself is inherited, without ever being inheritable to what another thread starts
@@ -85,7 +88,7 @@ class Ahead:
     def __enter__(self) -> None:
         if self.wanted and self.folder not in _ahead:
             try:
-                waiting = Waiting(self.folder)
+                waiting = Waiting(self.folder, ahead=True)
             except OSError:
                 return
             self._is_ours = _ahead.setdefault(self.folder, waiting) is waiting

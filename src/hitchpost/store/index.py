@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 INDEX = "index.tsv"
 MAGIC = b"hitchpost index"
 TICK_NS = 2_000_000_000
-VERSION = 11
+VERSION = 12
 """Another one whenever the fields of a line or of a shape are others: what an older version stored is not used."""
 NO_STAMP = "0"
 MOST_BYTES = 256 << 20

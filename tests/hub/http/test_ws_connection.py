@@ -76,14 +76,16 @@ async def connected(hung: Hung) -> AsyncIterator[tuple[Events, Client]]:
     """A connection that looks at run 1 of session a."""
     events, client = Events(), Client()
 
-    async def load(session: str) -> None:
+    async def load(session: object) -> None:
         return
 
     def session(name: str) -> SimpleNamespace:
         return SimpleNamespace(id=name, shape={"run": 2})
 
     registry = SimpleNamespace(events=events, load=load, find=session, get=session)
-    hub = SimpleNamespace(registry=registry, viewer=lambda *size, picture: hung, keys=lambda session: hung)
+    hub = SimpleNamespace(
+        registry=registry, bring_output=load, viewer=lambda *size, picture: hung, keys=lambda session: hung
+    )
     connection = Connection(cast(Any, hub), cast(Any, client), cast(Any, SimpleNamespace()), Grant(OWNER))
     connection.views["a"] = View(cast(Any, hung), 1, 1, read_only=False)
     running = asyncio.create_task(connection.run())

@@ -17,7 +17,6 @@ from hitchpost.runtimes import base
 from hitchpost.store.home import new_id, session_folder
 from hitchpost.store.session import Session
 
-"""Runtimes whose sessions work in a clone of a repository."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
