@@ -345,7 +345,9 @@ class Replica:
         is_gone = facts.state in runs.LIVE and facts.keeper_alive is False
         if not is_gone or seen.record.runtime == IN_PODS or self.watches(session_id):
             return seen
-        unknown = replace(facts, keeper_alive=None, probe_failed=True, doubt=KEPT_BY_ANOTHER_HUB, left=0, lost="", exit=None)
+        unknown = replace(
+            facts, keeper_alive=None, probe_failed=True, doubt=KEPT_BY_ANOTHER_HUB, left=0, lost="", exit=None
+        )
         return replace(seen, facts=unknown)
 
     def follows(self, seen: Observation) -> bool:
