@@ -349,6 +349,21 @@ def crowded(stage: Stage) -> str:
     return stage.ground.hitch("run", "--name", "dev", "--", "sleep", "1000", cwd=stage.ground.place).err
 
 
+def forced_without_a_pod(stage: Stage) -> str:
+    stage.begin()
+    return stage.err("restart", "--force", "dev")
+
+
+def no_cluster(stage: Stage) -> str:
+    stage.after.callback(stage.ground.hitch, "down")
+    return stage.err("run", "--runtime", "pod", "--", "true", cwd=stage.ground.place)
+
+
+def no_cluster_but_a_hub(stage: Stage) -> str:
+    assert stage.hub.process is not None
+    return stage.err("run", "--runtime", "pod", "--", "true", cwd=stage.ground.place)
+
+
 # Folders --------------------------------------------------------------------------------------------------------
 
 
@@ -797,12 +812,41 @@ ROWS = (
     Row("cli/run.py", "hitch attach {} enters its terminal", 3, started_in_a_terminal, shows="ready"),
     Row("cli/run.py", "hitch ps shows who needs you", 2, started_in_a_terminal, shows="dev"),
     Row("ops/sessions/finish.py", "hitch workspace restore {} brings it back", 4, finished_without_worktree),
+    Row("ops/sessions/give_up.py", "hitch stop {} ends it", 3, forced_without_a_pod, shows="dev: stopped"),
+    Row("runtimes/pod.py", "hitch up --fleet ADDRESS starts a hub of a fleet", 4, no_cluster, shows="the hub is up"),
+    Row(
+        "runtimes/pod.py",
+        "hitch context add NAME URL adds one that runs elsewhere",
+        5,
+        no_cluster_but_a_hub,
+        shows="you are test there",
+    ),
+    Row("cli/group.py", "hitch context --help", 3, helped("ps"), shows="hitch context add team"),
     Row("cli/adopt.py", "hitch ps", 2, helped("adopt"), shows="dev"),
     Row("cli/completion.py", "hitch completion bash", 3, helped("completion"), shows="complete -o"),
     Row("cli/completion.py", "hitch completion zsh", 3, helped("completion"), shows="#compdef"),
 )
 
+FROM_AFAR = "tests/cli/remote/test_advice.py"
 ELSEWHERE = {
+    ("cli/context.py", "hitch context use {} makes it the usual one"): FROM_AFAR,
+    ("cli/remote/attach.py", "hitch attach {} comes back"): FROM_AFAR,
+    ("cli/remote/attach.py", "hitch logs -f {} follows without one"): FROM_AFAR,
+    ("cli/remote/attach.py", "hitch logs {} shows its output"): FROM_AFAR,
+    ("cli/remote/contexts.py", "hitch context ls lists them"): FROM_AFAR,
+    ("cli/remote/contexts.py", "hitch context rm {} forgets it"): FROM_AFAR,
+    ("cli/remote/run.py", "hitch attach {} enters its terminal"): FROM_AFAR,
+    ("cli/remote/run.py", "hitch ps shows who needs you"): FROM_AFAR,
+    ("cli/remote/stand_in.py", "hitch logs {} has them"): FROM_AFAR,
+    ("cli/remote/table.py", "hitch ps --watch"): FROM_AFAR,
+    ("cli/remote/table.py", "hitch replay SESSION --export FILE brings a recording here"): FROM_AFAR,
+    (
+        "cli/remote/tls.py",
+        "hitch context add {} {} --ca-file FILE adds it with the authority that has signed it",
+    ): FROM_AFAR,
+    ("cli/remote/tls.py", "hitch context rm {} forgets it"): FROM_AFAR,
+    ("cli/remote/tls.py", "hitch context show {} tries it again"): FROM_AFAR,
+    ("ops/sessions/stop.py", "hitch restart --force {}"): "tests/fleet/test_cluster_faults.py",
     ("cli/attachment.py", "hitch logs {} has them"): "tests/cli/test_attach.py",
     ("hub/run_ends.py", "hitch doctor"): "tests/faults/test_hub_on_disks.py",
 }
@@ -833,8 +877,13 @@ def follow(stage: Stage, argv: list[str]) -> Answer:
     words = [PLACES.get(word, word).format(place=stage.ground.place) for word in argv[1:] if word != "…"]
     if words == ["run"]:
         words += ["--", "true"]
-    if words == ["up"]:
+    if words == ["up", "--fleet", "ADDRESS"]:
+        words[2] = stage.database
+    if words[0] == "up":
         words += ["--port", "0"]
+    if words == ["context", "add", "NAME", "URL"]:
+        words = ["context", "add", "team", stage.hub.url, "--token-file", "-"]
+        return stage.ground.hitch(*words, check=False, stdin=f"{stage.hub.token()}\n")
     if words[0] == "attach":
         with live(*words, terminal=(100, 30)) as visit:
             visit.shows(b"ready")

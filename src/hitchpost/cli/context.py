@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from hitchpost.cli.common import json_option, print_json, say
+from hitchpost.cli.failing import report
 from hitchpost.cli.remote import contexts
 from hitchpost.cli.remote.contexts import HERE, Context
-from hitchpost.errors import HitchpostError, UsageError
+from hitchpost.errors import FAILURES, MALFORMED, HitchpostError, UsageError
 from hitchpost.hub.address import origin_of
 from hitchpost.store import files
 from hitchpost.text import table, visible
@@ -28,13 +29,15 @@ context_argument = click.argument("name", shell_complete=complete_contexts)
 
 @click.group("context")
 def command() -> None:
-    """Hubs elsewhere: with a context, commands are for the sessions of its hub.
+    """Work with hubs of other machines. A context is such a hub, by a name of your own, and your token for it.
 
     \b
     hitch context add team https://hub.example.org
-    hitch --context team ps
-    hitch context use team                        for every command from now on
+    hitch --context team ps                       one command for that hub
+    hitch context use team                        every command from now on
     hitch context use local                       this machine again
+
+    --context counts most, then the variable HITCHPOST_CONTEXT, then what `hitch context use` has chosen.
     """
 
 
@@ -50,7 +53,7 @@ def add(name: str, url: str, token_file: str | None, ca_file: str | None) -> Non
     a script. It is kept in a file that only you can read.
     """
     origin = origin_of(url, "URL")
-    authorities = b"" if ca_file is None else _read(ca_file)
+    authorities = b"" if ca_file is None else _authorities(ca_file)
     token = _token(token_file)
     made = contexts.add(name, origin, token, authorities)
     try:
@@ -65,14 +68,20 @@ def add(name: str, url: str, token_file: str | None, ca_file: str | None) -> Non
 @command.command("ls")
 @json_option
 def ls(as_json: bool) -> None:
-    """List the contexts. The usual one is marked."""
+    """List the contexts. The usual one is marked with *."""
     usual = contexts.current()
-    found = [_shape(contexts.load(name), usual) for name in contexts.names()]
+    found, code = [], 0
+    for name in contexts.names():
+        try:
+            found.append(_shape(contexts.load(name), usual))
+        except FAILURES as error:
+            code = report(error)
     if as_json:
         print_json(found)
-        return
-    rows = [("", "NAME", "URL"), *(("*" if one["current"] else "", one["name"], visible(one["url"])) for one in found)]
-    click.echo("\n".join(table(rows)))
+    else:
+        marks = (("*" if one["current"] else "", one["name"], visible(one["url"])) for one in found)
+        click.echo("\n".join(table([("", "NAME", "URL"), *marks])))
+    sys.exit(code)
 
 
 @command.command("use", short_help="Make a context the usual one.")
@@ -127,14 +136,18 @@ def _shape(context: Context, usual: str) -> dict[str, Any]:
 def _who(context: Context) -> str:
     """Who the token's owner is there, and which hub it is. Raises what keeps it from being asked."""
     from hitchpost.cli.remote.hub import RemoteHub
+    from hitchpost.cli.remote.tls import CannotReach
 
     hub = RemoteHub(context)
     try:
         me, health = hub.get("/api/me"), hub.get("/api/health")
     finally:
         hub.close()
-    of = "" if me["sessions"] is None else f" of {len(me['sessions'])} sessions"
-    return visible(f"you are {me['name'] or 'without a name'} there ({me['role']}{of}); hub {health['version']}")
+    try:
+        of = "" if me["sessions"] is None else f" of {len(me['sessions'])} sessions"
+        return visible(f"you are {me['name'] or 'without a name'} there ({me['role']}{of}); hub {health['version']}")
+    except MALFORMED as error:
+        raise CannotReach(context, error) from None
 
 
 def _token(path: str | None) -> str:
@@ -150,6 +163,18 @@ def _token(path: str | None) -> str:
     if not token or not token.isascii() or not token.isprintable() or " " in token or len(token) > LONGEST_TOKEN:
         raise UsageError("expected a token of letters, digits and signs, in one line")
     return token
+
+
+def _authorities(path: str) -> bytes:
+    """What a file with certificates has. Raises ``UsageError`` for one that has none."""
+    import ssl
+
+    text = _read(path)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text.decode())
+    except (ssl.SSLError, ValueError):
+        raise UsageError(f"expected certificates in {path}, as PEM") from None
+    return text
 
 
 def _read(path: str) -> bytes:

@@ -63,7 +63,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "mcp": "Let an agent start, prompt, wait for and stop sessions, over MCP.",
     },
     "Elsewhere": {
-        "context": "Add, list and choose hubs of other machines that commands are for.",
+        "context": "Add, list and choose hubs of other machines to work with.",
     },
     "Machine": {
         "agents": "List the agents in the catalog.",
@@ -160,7 +160,7 @@ def context_option() -> click.Option:
         metavar="NAME",
         expose_value=False,
         shell_complete=_complete_contexts,
-        help="For the hub of a context, not for this machine (see `hitch context`).",
+        help="Use the hub of this context, not this machine (see `hitch context --help`).",
     )
 
 

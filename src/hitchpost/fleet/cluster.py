@@ -455,7 +455,7 @@ class Cluster:
         if (why := self.view.problems.get("pods")) is not None or not self.view.is_listed:
             raise RuntimeMissing(
                 f"the cluster {self.kube.server} cannot be used: {why or 'it has not answered yet'}",
-                "hitch doctor says what is missing",
+                "check that the cluster answers, and the hub's access to it",
             )
 
     def explain(self, session_folder: str, run: int) -> list[tuple[str, str, str]]:

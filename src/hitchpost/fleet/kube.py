@@ -77,6 +77,12 @@ class NoCluster(ClusterAway):
     """Raised when nobody knows where a cluster is: there is no kubeconfig, and this is no pod."""
 
 
+REFUSED_HINTS = {
+    401: "check the hub's credentials for the cluster",
+    403: "give the hub's account in the cluster that right",
+}
+
+
 class ClusterRefused(HitchpostError):
     """Raised when the cluster refuses what it was asked for. The words are its own."""
 
@@ -84,8 +90,7 @@ class ClusterRefused(HitchpostError):
     code = "cluster_refused"
 
     def __init__(self, what: str, why: str, status: int) -> None:
-        hint = "hitch doctor checks the rights of the hub" if status in (401, 403) else ""
-        super().__init__(f"the cluster refused to {what}: {why}", hint)
+        super().__init__(f"the cluster refused to {what}: {why}", REFUSED_HINTS.get(status, ""))
         self.status = status
 
 

@@ -79,7 +79,7 @@ def connected() -> Cluster:
     if not _connected:
         raise RuntimeMissing(
             "no cluster is connected here",
-            "start the hub of a fleet (hitch up --fleet), or choose one: hitch context add NAME URL",
+            "hitch up --fleet ADDRESS starts a hub of a fleet, hitch context add NAME URL adds one that runs elsewhere",
         )
     return _connected[0]
 

@@ -11,9 +11,10 @@ import pytest
 
 from hitchpost.cli.group import COMMANDS
 from hitchpost.cli.remote.acts import ACTS
+from hitchpost.cli.remote.advice import elsewhere
 from hitchpost.cli.remote.table import ASKED, ONLY_HERE, REFUSED, answer
 from hitchpost.hub.http.permissions import NEEDS
-from tests.cli.remote.far import Far
+from tests.cli.remote.far import NAME, Far
 from tests.ground import Ground, Truth
 from tests.support import Answer, eventually
 
@@ -37,7 +38,7 @@ def test_what_is_about_one_machine_is_refused_with_the_reason(far: Far, name: st
     words = {"workspace": ["ls"], "token": ["ls"], "rules": ["test", "x"], "adopt": ["--tmux", "x"]}
     why, instead = REFUSED[name]
     assert far(name, *words.get(name, []), check=4).err == (
-        f"hitch: hitch {name} does not work with the context team: {why}; {instead}\n"
+        f"hitch: hitch {name} does not work with the context team: {why}; {elsewhere(instead, NAME)}\n"
     )
     assert far(name, "--help").out.startswith("Usage: hitch ")
 
@@ -78,7 +79,8 @@ class Pair:
         away = [word.replace("SESSION", "there") for word in words]
         here = steady(self.ground.hitch(*near, check=False, stdin=stdin))
         there = steady(self.far(*away, check=False, stdin=stdin))
-        assert tuple(str(part).replace("there", "here") for part in there) == tuple(map(str, here))
+        as_here = (str(part).replace("there", "here").replace(f"hitch --context {NAME} ", "hitch ") for part in there)
+        assert tuple(as_here) == tuple(map(str, here))
         return here
 
 
@@ -127,10 +129,10 @@ def test_a_session_is_started_elsewhere_in_a_folder_there(far: Far, ground: Grou
     assert shape["workspace"]["path"] == place
     assert far("run", "--folder", place, "--name", "dev", "--", "true", check=5).err == (
         f"hitch: session {dev.id} is already named 'dev'; choose another name, "
-        f"or hitch cancel {dev.id} ends and archives that one\n"
+        f"or hitch --context team cancel {dev.id} ends and archives that one\n"
     )
     ended = far("run", "--folder", place, "--name", "bad", "--", "sh", "-c", "exit 3", check=1).err
-    assert ended == "hitch: bad ended at once: command exited with code 3; hitch logs bad shows what it printed\n"
+    assert ended == "hitch: bad ended at once: command exited with code 3; hitch --context team logs bad shows what it printed\n"
     assert far("run", "--", "true", check=2).err == (
         "hitch: the current folder is on this machine, and the session will be on another; "
         "name a folder there with --folder, or a repository to clone with --repo\n"

@@ -32,16 +32,15 @@ def attach_to(hub: RemoteHub, found: Found, *, read_only: bool, is_new: bool = F
     Of a session that ``is_new`` and has ended already, its last screen and its status are shown.
     """
     if not (os.isatty(0) and os.isatty(1)):
-        raise UsageError(
-            "attach needs a terminal as its input and output", f"hitch logs -f {found.word} follows without one"
-        )
+        without = hub.advice(f"hitch logs -f {found.word} follows without one")
+        raise UsageError("attach needs a terminal as its input and output", without)
     if os.environ.get(wire.SESSION_MARK) == found.id:
         raise Refused("this terminal is inside that session; attach from another one")
     if is_new and not found.session["live"]:
         if text := hub.get(f"{found.path}/screen")["text"].rstrip():
             click.echo(visible(text, keep_newlines=True))
         return _show_end(hub, found, seen=True)
-    _refuse_what_does_not_run(found)
+    _refuse_what_does_not_run(hub, found)
     keys = detach_keys(settings.load().detach_key, os.environ)
     leaves = f"{in_words(keys)} leaves it running"
     with Emulators() as emulators:
@@ -58,17 +57,18 @@ def attach_to(hub: RemoteHub, found: Found, *, read_only: bool, is_new: bool = F
     if outcome == KILLED:
         return SIGNALLED + visit.signal
     if outcome == DETACHED:
-        say(f"[detached from {found.name}; hitch attach {found.word} comes back]")
+        back = hub.advice(f"hitch attach {found.word} comes back")
+        say(f"[detached from {found.name}; {back}]")
         return 0
     return _show_end(hub, found, seen=outcome == ENDED)
 
 
-def _refuse_what_does_not_run(found: Found) -> None:
+def _refuse_what_does_not_run(hub: RemoteHub, found: Found) -> None:
     session = found.session
     if session["live"]:
         return
     note = NOTES.get(session["record"], "")
-    output_in = "" if session["record"] == ARCHIVED else f"hitch logs {found.word} shows its output, "
+    output_in = "" if session["record"] == ARCHIVED else hub.advice(f"hitch logs {found.word} shows its output, ")
     what = f"{found.name} is not running: {session['label']}{f' ({note})' if note else ''}"
     raise Refused(what, output_in + found.way_on)
 
@@ -83,8 +83,8 @@ def _show_end(hub: RemoteHub, found: Found, *, seen: bool) -> int:
         say(f"[{found.name} was removed]")
         return FAILURE
     if not seen and now["live"] and now["run"] == found.session["run"]:
-        name = found.name
-        say(f"[lost the connection to {name}, which is still running; hitch attach {found.word} comes back]")
+        back = hub.advice(f"hitch attach {found.word} comes back")
+        say(f"[lost the connection to {found.name}, which is still running; {back}]")
         return FAILURE
     say(f"[{found.name}: {now['label']}]")
     end = now["exit"]

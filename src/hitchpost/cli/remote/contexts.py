@@ -9,7 +9,7 @@ from hitchpost import wire
 from hitchpost.errors import HitchpostError, UsageError
 from hitchpost.store import files
 from hitchpost.store.home import CONTEXT_OPTION, CONTEXT_VARIABLE, contexts_folder
-from hitchpost.values import value
+from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ class NoSuchContext(HitchpostError):
     exit_code = 3
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"no context {name!r}", "hitch context ls lists them")
+        named = f", which {VARIABLE} names" if os.environ.get(VARIABLE) == name else ""
+        super().__init__(f"no context {name!r}{named}", "hitch context ls lists them")
 
 
 class ContextExists(HitchpostError):
@@ -45,18 +46,23 @@ class OpenToOthers(HitchpostError):
 
     exit_code = 4
 
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"will not use {path}: {why}", "delete it, and add the context again with a new token")
+    def __init__(self, name: str, path: str, why: str) -> None:
+        hint = f"hitch context rm {name} forgets it; add it again with a new token, because others may know this one"
+        super().__init__(f"will not use {path}: {why}", hint)
 
 
 @value
 class Context:
-    """``authorities`` is a file with who may sign the hub's certificate; empty: those whom this machine trusts."""
+    """``authorities`` is a file with who may sign the hub's certificate; empty: those whom this machine trusts.
+
+    ``is_new``: it is being added, and goes again when its hub does not answer.
+    """
 
     name: str
     url: str
     token: str
     authorities: str = ""
+    is_new: bool = False
 
 
 @value
@@ -124,7 +130,7 @@ def load(name: str) -> Context:
         raise NoSuchContext(name)
     path = _path(name)
     try:
-        _check(path)
+        _check(name, path)
         kept = files.read_object(path)
     except FileNotFoundError:
         raise NoSuchContext(name) from None
@@ -156,7 +162,7 @@ def add(name: str, url: str, token: str, authorities: bytes) -> Context:
         files.replace_file(_path(name, AUTHORITIES), authorities)
     kept: dict[str, object] = {"url": url, "token": token, "own_authorities": bool(authorities)}
     files.write_object(_path(name), {"schema": files.SCHEMA, **kept, "added_at": files.stamp()})
-    return load(name)
+    return replace(load(name), is_new=True)
 
 
 def remove(name: str) -> None:
@@ -178,11 +184,11 @@ def _path(name: str, ending: str = ENDING) -> str:
     return os.path.join(contexts_folder(), name + ending)
 
 
-def _check(path: str) -> None:
+def _check(name: str, path: str) -> None:
     found = os.stat(path, follow_symlinks=False)
     if not stat.S_ISREG(found.st_mode):
-        raise OpenToOthers(path, "it is not a file")
+        raise OpenToOthers(name, path, "it is not a file")
     if found.st_uid != os.geteuid():
-        raise OpenToOthers(path, f"it belongs to user {found.st_uid}")
+        raise OpenToOthers(name, path, f"it belongs to user {found.st_uid}")
     if found.st_mode & 0o077:
-        raise OpenToOthers(path, f"others may open it (mode {stat.S_IMODE(found.st_mode):04o})")
+        raise OpenToOthers(name, path, f"others may open it (mode {stat.S_IMODE(found.st_mode):04o})")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from hitchpost.cli.remote import tls
+from hitchpost.cli.remote.advice import elsewhere, with_context
 from hitchpost.cli.remote.contexts import Context
-from hitchpost.cli.remote.tls import CannotReach
+from hitchpost.cli.remote.tls import CannotReach, NoHubThere
 from hitchpost.errors import HitchpostError
 from hitchpost.hub.client import HubRefused, answered
 
@@ -92,7 +93,7 @@ class RemoteHub:
     ) -> Any:
         """The hub's answer. Raises ``CannotReach``, or ``HubRefused`` with its error."""
         status, _, text = self._asked(method, path, body, timeout_s, query)
-        return answered(status, text)
+        return self._answered(status, text)
 
     def get(self, path: str, **query: object) -> Any:
         """A name with ``_`` at its end is meant without: ``from_``."""
@@ -102,17 +103,22 @@ class RemoteHub:
         """A body as it is, and its headers."""
         status, headers, body = self._asked("GET", path, None, TIMEOUT_S, query)
         if status >= 400:
-            answered(status, body)
+            self._answered(status, body)
         return body, headers
 
     def find(self, word: str) -> Found:
         """The session that a word means. Raises ``HubRefused``."""
         try:
-            return Found(**self.get("/api/find", session=word))
+            found = Found(**self.get("/api/find", session=word))
         except HubRefused as refused:
             if refused.status == 404 and refused.message == "Not Found":
                 raise OlderHub(self.context.name) from None
             raise
+        return replace(found, way_on=self.advice(found.way_on), notes=[self.advice(note) for note in found.notes])
+
+    def advice(self, text: str) -> str:
+        """What is said about this hub: its commands are those that work here."""
+        return elsewhere(text, self.context.name)
 
     def now(self, found: Found) -> Session:
         """The session as it is by now."""
@@ -141,7 +147,7 @@ class RemoteHub:
             )
         except InvalidStatus as refused:
             sock.close()
-            answered(refused.response.status_code, bytes(refused.response.body or b""))
+            self._answered(refused.response.status_code, bytes(refused.response.body or b""))
             raise CannotReach(self.context, refused) from None
         except (OSError, WebSocketException) as error:
             sock.close()
@@ -174,6 +180,17 @@ class RemoteHub:
         except BaseException:
             self.close()  # half of an answer may be left in it
             raise
+
+    def _answered(self, status: int, text: bytes) -> Any:
+        """Raises ``HubRefused``, or ``CannotReach`` for what no hub says."""
+        try:
+            return answered(status, text)
+        except HubRefused as refused:
+            if refused.message == f"HTTP {status}":
+                raise CannotReach(self.context, NoHubThere(status)) from None
+            raise with_context(refused, self.context.name) from None
+        except ValueError as error:
+            raise CannotReach(self.context, error) from None
 
     def _signed(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.context.token}"}

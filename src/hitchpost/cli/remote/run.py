@@ -40,7 +40,7 @@ def _run(hub: RemoteHub, options: RunOptions) -> int:
         made = hub.ask("POST", "/api/sessions", asked, timeout_s=STARTS_S)
     session = made["session"]
     for note in made["notes"]:
-        say(note)
+        say(hub.advice(note))
     if options.wait:
         from hitchpost.cli.outcome import tell
         from hitchpost.cli.remote.waiting import outcome
@@ -54,7 +54,8 @@ def _run(hub: RemoteHub, options: RunOptions) -> int:
     else:
         click.echo(started(session["name"], session["index"], session["id"], session["run"]))
         if sys.stdout.isatty() and not options.attach:
-            click.echo(f"hitch attach {hub.find(session['id']).word} enters its terminal, hitch ps shows who needs you")
+            word = hub.find(session["id"]).word
+            click.echo(hub.advice(f"hitch attach {word} enters its terminal, hitch ps shows who needs you"))
     if not options.attach:
         return 0
     from hitchpost.cli.remote.attach import attach_to

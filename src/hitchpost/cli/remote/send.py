@@ -37,7 +37,7 @@ def command(
         done = hub.ask("POST", f"{found.path}/prompt", wish, timeout_s=STARTS_S)
     now, name = done["session"], visible(found.name)
     for note in done["notes"]:
-        say(note)
+        say(hub.advice(note))
     if not as_json and done["started"]:
         click.echo(f"{name} was started again (run {now['run']})")
     if not as_json:

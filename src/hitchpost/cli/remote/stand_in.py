@@ -13,7 +13,6 @@ import queue
 import shutil
 import socket
 import threading
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -43,8 +42,8 @@ PAUSES_S = (0.1, 0.3, 1.0, 2.0)
 SIZE_S = 0.5
 """Until then the hub has told of a size that was asked for, or another client has the size."""
 SEEN_S = 0.5
-REFUSED_S = 1.0
-"""An error so soon after a key is about that key."""
+FORBIDDEN = "forbidden"
+"""The code of what is refused to who may only look."""
 GONE = (WebSocketException, OSError)
 
 
@@ -85,7 +84,9 @@ class StandIn:
         self._report: object = None
         self._told = threading.Event()
         """Set when the hub has told of the session."""
-        self._typed_at = 0.0
+        self._unsure = 0
+        """How often it was told that somebody sees the session, which may have been refused."""
+        self._only_looks = False
         self._pings: list[int] = []
         self._timer: threading.Timer | None = None
         self._ours, theirs = socket.socketpair()
@@ -158,6 +159,7 @@ class StandIn:
     def _listened(self) -> bool:
         """Until the run is over (True), or the connection is lost. Raises what keeps it from being opened."""
         connection = self.hub.websocket(hears=not self.is_exact)
+        self._unsure = 0
         try:
             with self._state:
                 self._connection = connection
@@ -224,8 +226,7 @@ class StandIn:
         elif kind == "error" and not self._is_open:
             raise Refused(event["message"])
         elif kind == "error":
-            if time.monotonic() < self._typed_at + REFUSED_S:
-                self._say(wire.EVENT, {"event": "refused"})
+            self._on_refusal(event["code"])
         elif kind in ("session.status", "session.updated"):
             self._told.set()
             if event["session"]["report"] != self._report:
@@ -233,11 +234,29 @@ class StandIn:
                 self._say_seen()
         return False
 
+    def _on_refusal(self, code: str) -> None:
+        """It is about a key, except that who may only look cannot write down either that they have seen it.
+
+        The hub answers in the order in which it was asked, and does not say what it answers. So refusals are counted:
+        as many as there were of the latter are no bells.
+        """
+        if code == FORBIDDEN:
+            self._only_looks = True
+            if self._unsure:
+                self._unsure -= 1
+                return
+        self._say(wire.EVENT, {"event": "refused"})
+
     def _say_seen(self, wait_s: float = 0.0) -> None:
-        """Somebody has the session before their eyes; who may only look, and cannot write that down, has so, too."""
+        """Somebody has the session before their eyes."""
         self._told.clear()
-        if not self.is_exact and self._pass_on("session.seen"):
+        if self.is_exact or self._only_looks:
+            return
+        self._unsure += 1
+        if self._pass_on("session.seen"):
             self._told.wait(wait_s)
+        else:
+            self._unsure -= 1
 
     def _opens(self) -> None:
         if self._is_open:
@@ -274,7 +293,8 @@ class StandIn:
             self._copy.write_size(*self._known_size)
         else:
             skipped = offset - self._there
-            note = f"{skipped} bytes of output came too fast for this connection; hitch logs {self.found.word} has them"
+            where = self.hub.advice(f"hitch logs {self.found.word} has them")
+            note = f"{skipped} bytes of output came too fast for this connection; {where}"
             told = f"\r\n[hitch: {note}]\r\n".encode() if skipped > 0 else b""
             cleared = b"\r\n" * self._known_size[1] + b"\x1b[H"
             data = CANCEL + term.RESET + term.LEAVE_ALTERNATE + told + cleared + data
@@ -347,7 +367,6 @@ class StandIn:
         elif kind == wire.ANSWER:
             self._pass_on("terminal.answer", **_typed(payload))
         elif kind == wire.INPUT:
-            self._typed_at = time.monotonic()
             if not self._pass_on("terminal.input", **_typed(payload)):
                 self._say(wire.EVENT, {"event": "refused"})
 

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from hitchpost.cli.remote import contexts
+from hitchpost.cli.remote.advice import elsewhere
 from hitchpost.errors import Refused
 
 S = "/api/sessions/{session}"
@@ -52,7 +53,10 @@ REFUSED: dict[str, tuple[str, str]] = {
     "doctor": ("it checks the machine that it runs on", HERE),
     "prune": ("the hub prunes by itself", THERE),
     "workspace": ("it is about folders of the machine that it runs on", THERE),
-    "rules": ("it reads rules and recordings of the machine that it runs on", f"hitch replay --export; {HERE}"),
+    "rules": (
+        "it reads rules and recordings of the machine that it runs on",
+        f"hitch replay SESSION --export FILE brings a recording here, and {HERE}",
+    ),
     "notify": ("it is about the ways to be told that the hub's machine has", THERE),
     "mcp": ("an agent drives sessions of the machine that it is on", HERE),
 }
@@ -78,7 +82,8 @@ def from_afar(name: str, command: click.Command, choice: contexts.Choice) -> cli
 
 def _refuse(name: str, context: str, ctx: click.Context) -> None:
     why, instead = REFUSED[name]
-    raise Refused(f"hitch {name} does not work with the context {context}: {why}", instead)
+    contexts.load(context)  # one that there is not is the first thing to know
+    raise Refused(f"hitch {name} does not work with the context {context}: {why}", elsewhere(instead, context))
 
 
 def _ask(name: str, context: str, /, **options: Any) -> None:

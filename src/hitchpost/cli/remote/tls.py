@@ -19,25 +19,45 @@ class CannotReach(HitchpostError):
     code = "unreachable"
 
     def __init__(self, context: Context, error: Exception) -> None:
-        why, hint = _words(error)
-        shown = f"hitch context show {context.name} tries it again"
-        super().__init__(f"cannot reach {context.name} ({context.url}): {why}", hint or shown)
+        is_distrusted = isinstance(error, ssl.SSLCertVerificationError)
+        hint = _distrusted(context) if is_distrusted else _unreached(context)
+        super().__init__(f"cannot reach {context.name} ({context.url}): {_why(error)}", hint)
 
 
-def _words(error: Exception) -> tuple[str, str]:
-    """Why, and what to do about it."""
+class NoHubThere(Exception):
+    """Raised when what answers is no hub: something in between, such as a proxy, or something else."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"what answers there is no hub (HTTP {status})")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, NoHubThere):
+        return str(error)
     if isinstance(error, ssl.SSLCertVerificationError):
-        hint = "hitch context add takes a --ca-file with the authority that has signed it"
-        return f"its certificate is not trusted ({error.verify_message})", hint
+        return f"its certificate is not trusted ({error.verify_message.rstrip('.')})"
     if isinstance(error, ssl.SSLError):
-        return f"TLS failed ({error.reason or error})", ""
+        return f"TLS failed ({error.reason or error})"
     if isinstance(error, socket.gaierror):
-        return "no such host is known", ""
+        return "no such host is known"
     if isinstance(error, TimeoutError):
-        return "it does not answer in time", ""
+        return "it does not answer in time"
     if isinstance(error, OSError):
-        return (error.strerror or str(error) or type(error).__name__).lower(), ""
-    return "it does not speak as a hub does", ""
+        return (error.strerror or str(error) or type(error).__name__).lower()
+    return "it does not speak as a hub does"
+
+
+def _distrusted(context: Context) -> str:
+    if context.is_new:
+        return "nothing was added; name the authority that has signed it with --ca-file, if you trust it"
+    again = f"hitch context add {context.name} {context.url} --ca-file FILE adds it with the authority that has signed it"
+    return f"hitch context rm {context.name} forgets it, and then {again}"
+
+
+def _unreached(context: Context) -> str:
+    if context.is_new:
+        return "nothing was added; check the URL, and that the hub listens there"
+    return f"hitch context show {context.name} tries it again"
 
 
 def address(url: str) -> tuple[str, int, bool]:
