@@ -7,12 +7,16 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from click.testing import CliRunner
 
+from hitchpost.cli.restart import command as restart
 from hitchpost.errors import StartFailed
 from hitchpost.fleet.cluster import NotConfirmed
+from hitchpost.ops.sessions.stop import Unreached
 from hitchpost.ops.views.explain import explain
 from hitchpost.ops.views.moments import now
 from hitchpost.store.locks import is_held
+from tests.cli.advice import proposed
 from tests.fleet.kubernetes import SMALL, KubeFleet, fleet_on
 from tests.ground import Ground, Truth
 from tests.kube import images
@@ -99,6 +103,22 @@ def test_a_restart_while_nobody_knows_whether_the_agent_lives_is_refused(kube: K
     eventually(lambda: not is_held(str(kube.volume(session, 1) / "keeper.lock")), 120, "the end of the agent")
     kube.restart(session)
     kube.until(session, "running")
+
+
+def test_what_is_proposed_for_a_pod_that_nobody_reaches_starts_it_on_another_node(kube: KubeFleet) -> None:
+    session = kube.sh(COUNTS)
+    pod = kube.pod(session)
+    kube.switch_off(pod.node)
+    kube.until(session, f"unknown (node {pod.node} unreachable ")
+    with pytest.raises(Unreached) as refused:
+        kube.stop(session)
+    said = str(refused.value)
+    words = proposed(said, "hitch restart --force {}", 4)
+    asked = CliRunner().invoke(restart, words[2:], input="y\n")
+    assert f"may still be running on node {pod.node}, which nobody reaches" in asked.output
+    assert (asked.exit_code, "running (run 2)" in asked.output) == (0, True), asked.output
+    assert kube.pod(session).node != pod.node
+    goes_on(session, 2)
 
 
 def test_sessions_survive_the_death_of_their_node_s_daemons_and_nobody_is_told_dead(kube: KubeFleet) -> None:

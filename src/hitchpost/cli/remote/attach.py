@@ -31,6 +31,8 @@ def attach_to(hub: RemoteHub, found: Found, *, read_only: bool, is_new: bool = F
 
     Of a session that ``is_new`` and has ended already, its last screen and its status are shown.
     """
+    if not is_new:
+        _refuse_what_does_not_run(hub, found)
     if not (os.isatty(0) and os.isatty(1)):
         without = hub.advice(f"hitch logs -f {found.word} follows without one")
         raise UsageError("attach needs a terminal as its input and output", without)
@@ -40,7 +42,6 @@ def attach_to(hub: RemoteHub, found: Found, *, read_only: bool, is_new: bool = F
         if text := hub.get(f"{found.path}/screen")["text"].rstrip():
             click.echo(visible(text, keep_newlines=True))
         return _show_end(hub, found, seen=True)
-    _refuse_what_does_not_run(hub, found)
     keys = detach_keys(settings.load().detach_key, os.environ)
     leaves = f"{in_words(keys)} leaves it running"
     with Emulators() as emulators:
