@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -166,8 +167,16 @@ def test_who_may_only_look_sees_the_screen_and_types_nothing(far: Far, ground: G
     me = Terminals.__call__(tty, "--context", "viewer", "attach", "dev", **far.env)
     me.shows("hello")
     me.type(b"evil\r")
-    me.until(lambda: b"\a" in received(me), "the bell")
+    me.until(lambda: received(me).count(b"\a") == 1, "the bell")
+    assert far.hub.process is not None
+    far.hub.process.send_signal(signal.SIGSTOP)  # however late the hub refuses a key, the bell tells
+    me.type(b"late\r")
+    typed_at = time.monotonic()
+    eventually(lambda: time.monotonic() > typed_at + 1.5, what="a slow hub")
+    far.hub.process.send_signal(signal.SIGCONT)
+    me.until(lambda: received(me).count(b"\a") == 2, "the bell")
     assert b"evil" not in logged()
+    assert b"late" not in logged()
     me.type(DETACH)
     assert me.ends() == 0
     assert seen_at() == ""

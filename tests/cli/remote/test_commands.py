@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
+from datetime import UTC, datetime
 from importlib import import_module
 
 import click
@@ -14,6 +16,8 @@ from hitchpost.cli.remote.acts import ACTS
 from hitchpost.cli.remote.advice import elsewhere
 from hitchpost.cli.remote.table import ASKED, ONLY_HERE, REFUSED, answer
 from hitchpost.hub.http.permissions import NEEDS
+from hitchpost.model.pods import Pod
+from hitchpost.runtimes.pod_file import write_pod
 from tests.cli.remote.far import NAME, Far
 from tests.ground import Ground, Truth
 from tests.support import Answer, eventually
@@ -152,3 +156,27 @@ def test_a_run_is_waited_for_elsewhere(far: Far, ground: Ground) -> None:
     assert (bad["outcome"], bad["session"]["label"]) == ("failed", "failed: command exited with code 3")
     late = far(*words, "late", "--timeout", "1s", "--", "sleep", "1000", check=1)
     assert re.fullmatch(r"hitch: late had not ended after 1 s \(it is running.*\)\n", late.err)
+
+
+def test_a_pod_that_nobody_reaches_is_given_up_from_afar_when_a_person_says_so(far: Far, ground: Ground) -> None:
+    ground.begin_sh("exec sleep 1000", name="dev")
+    refused = "hitch: dev is not in a pod that could be given up; hitch --context team stop dev ends it\n"
+    assert far("restart", "--force", "dev", check=4).err == refused
+    lost = ground.begin_sh("exit 0", name="lost")
+    lost.ended()
+    far.hub.stop()
+    path = lost.folder / "session.json"
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "runtime": "pod"}))
+    state = lost.folder / "state.json"
+    state.write_text(json.dumps({**json.loads(state.read_bytes()), "state": "running"}))
+    (lost.run() / "exit.json").unlink()
+    away = datetime(2026, 1, 1, tzinfo=UTC)
+    write_pod(str(lost.folder), Pod("p", "u", node="n1", run=1, unreachable_since=away))
+    far.restart_hub()
+    assert far("ps", "--json").json()[-1]["status"] == "unknown"
+    asked = "lost may still be running on node n1, which nobody reaches; if it is, two agents will work on the same files"
+    no = far("restart", "--force", "lost", stdin="n\n", check=1).err
+    assert no == f"{asked}. Give it up? [y/N]: Aborted!\n"
+    yes = far("restart", "--force", "lost", stdin="y\n", check=1).err
+    assert yes.partition(" [y/N]: ")[2].startswith("hitch: no cluster is connected here; ")
+    assert far("restart", "--force", "--yes", "lost", check=1).err.startswith("hitch: no cluster is connected here; ")

@@ -7,12 +7,15 @@ import stat
 import subprocess
 import sys
 import termios
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from hitchpost.cli.remote.contexts import Choice, chosen
 from hitchpost.errors import UsageError
+from tests.cli.advice import proposed
 from tests.cli.live import live
 from tests.cli.remote.far import Far
 from tests.ground import Ground
@@ -50,12 +53,22 @@ def test_a_token_is_kept_where_only_its_owner_can_read_it(far: Far, hitch: Hitch
     assert modes == {"team.json": 0o600, "team.pem": 0o600, "other.json": 0o600, "other.pem": 0o600}
     assert stat.S_IMODE(folder().stat().st_mode) == 0o700
     (folder() / "team.json").chmod(0o640)
-    assert "others may open it (mode 0640)" in far("ps", check=4).err
+    said = far("ps", check=4).err
+    assert "others may open it (mode 0640); hitch context rm team forgets it; add it again with a new token" in said
+    listed = hitch("context", "ls", check=4)  # what is wrong with one hides no other
+    assert (listed.err, listed.out.splitlines()[1].split()) == (said, ["other", far.hub.url])
+    hitch(*proposed(said, "hitch context rm {} forgets it", 4)[1:])
+    far.add("team", far.hub.token())
 
 
 def test_a_hub_that_cannot_be_reached_or_trusted_is_not_added(far: Far, hitch: Hitch) -> None:
     assert "its certificate is not trusted" in far.add("wrong", far.hub.token(), "--ca-file", _other(far), check=1).err
-    assert "this token is not known" in far.add("wrong", "nobodys-token", check=4).err
+    assert far.add("wrong", "nobodys-token", check=4).err == (
+        "hitch: this token is not known; on the machine of the hub, hitch token create makes one\n"
+    )
+    assert far.add("wrong", "x", "--ca-file", __file__, check=2).err == (
+        f"hitch: expected certificates in {__file__}, as PEM\n"
+    )
     file = far.home.with_name("team.token")
 
     def add(url: str, check: int) -> str:
@@ -71,6 +84,42 @@ def test_a_hub_that_cannot_be_reached_or_trusted_is_not_added(far: Far, hitch: H
     )
     assert [row["name"] for row in hitch("context", "ls", "--json").json()] == ["team"]
     assert sorted(path.name for path in folder().iterdir()) == ["team.json", "team.pem"]
+
+
+class Page(BaseHTTPRequestHandler):
+    """What is no hub: a page for every path, or what a proxy says whose hub is down."""
+
+    status, text = 200, b"<html>"
+
+    def do_GET(self) -> None:
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(self.text)))
+        self.end_headers()
+        self.wfile.write(self.text)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "why"),
+    [
+        (200, b"<html>", "it does not speak as a hub does"),
+        (200, b"[]", "it does not speak as a hub does"),
+        (502, b"<html>", "what answers there is no hub (HTTP 502)"),
+    ],
+)
+def test_what_is_no_hub_is_told_as_that(ground: Ground, status: int, text: bytes, why: str) -> None:
+    page = type("Page", (Page,), {"status": status, "text": text})
+    with HTTPServer(("127.0.0.1", 0), page) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(server.serve_forever)
+        url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            said = ground.hitch("context", "add", "x", url, "--token-file", "-", stdin="token\n", check=1).err
+        finally:
+            server.shutdown()
+    hint = "nothing was added; check the URL, and that the hub listens there"
+    assert said == f"hitch: cannot reach x ({url}): {why}; {hint}\n"
 
 
 def _other(far: Far) -> str:
