@@ -63,6 +63,9 @@ def test_a_permission_is_shown_and_answered_in_the_page(
     box.fill(f"[[bash touch '{NAME}']]")
     box.press("Enter")
     bar = page.locator(".headline-bar")
+    # the agent's own report comes a moment before its hook: until then there is nothing to say yes to
+    for asked in (row.locator(".answers"), bar.locator(".answers")):
+        expect(asked).to_be_visible(timeout=LONG_MS)
     for shown in (row.locator(".headline"), bar.locator(".headline")):
         expect(shown.locator(".word")).to_have_text("Needs permission", timeout=LONG_MS)
         expect(shown.locator(".detail")).to_contain_text(f"Bash: touch '{NAME}'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ DETACH = b"\x02d"
 
 
 @pytest.fixture
-def there(far: Far, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Live]:
+def there(far: Far, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractContextManager[Live]]:
     """A command for the hub, on a terminal of the machine that is far from it."""
 
     @contextmanager
@@ -34,7 +34,7 @@ def there(far: Far, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Live]:
             with live("--context", NAME, *words, terminal=(120, 30)) as made:
                 yield made
 
-    return begin  # type: ignore[return-value]
+    return begin
 
 
 def for_team(said: str) -> str:
@@ -84,7 +84,7 @@ def test_what_is_said_of_a_hub_that_does_not_answer_can_be_followed(far: Far, gr
 
 
 def test_what_is_said_of_sessions_elsewhere_can_be_followed(
-    far: Far, ground: Ground, there: Callable[..., Live]
+    far: Far, ground: Ground, there: Callable[..., AbstractContextManager[Live]]
 ) -> None:
     with there("run", "--folder", str(ground.place), "--name", "dev", "--", "sh", "-c", "echo ready; exec cat") as made:
         assert made.code() == 0

@@ -17,6 +17,7 @@ from hitchpost.cli.remote.advice import elsewhere
 from hitchpost.cli.remote.table import ASKED, ONLY_HERE, REFUSED, answer
 from hitchpost.hub.http.permissions import NEEDS
 from hitchpost.model.pods import Pod
+from hitchpost.ops.sessions.give_up import risk
 from hitchpost.runtimes.pod_file import write_pod
 from tests.cli.remote.far import NAME, Far
 from tests.ground import Ground, Truth
@@ -136,7 +137,8 @@ def test_a_session_is_started_elsewhere_in_a_folder_there(far: Far, ground: Grou
         f"or hitch --context team cancel {dev.id} ends and archives that one\n"
     )
     ended = far("run", "--folder", place, "--name", "bad", "--", "sh", "-c", "exit 3", check=1).err
-    assert ended == "hitch: bad ended at once: command exited with code 3; hitch --context team logs bad shows what it printed\n"
+    printed = "hitch --context team logs bad shows what it printed"
+    assert ended == f"hitch: bad ended at once: command exited with code 3; {printed}\n"
     assert far("run", "--", "true", check=2).err == (
         "hitch: the current folder is on this machine, and the session will be on another; "
         "name a folder there with --folder, or a repository to clone with --repo\n"
@@ -174,7 +176,7 @@ def test_a_pod_that_nobody_reaches_is_given_up_from_afar_when_a_person_says_so(f
     write_pod(str(lost.folder), Pod("p", "u", node="n1", run=1, unreachable_since=away))
     far.restart_hub()
     assert far("ps", "--json").json()[-1]["status"] == "unknown"
-    asked = "lost may still be running on node n1, which nobody reaches; if it is, two agents will work on the same files"
+    asked = risk("lost", "n1")
     no = far("restart", "--force", "lost", stdin="n\n", check=1).err
     assert no == f"{asked}. Give it up? [y/N]: Aborted!\n"
     yes = far("restart", "--force", "lost", stdin="y\n", check=1).err

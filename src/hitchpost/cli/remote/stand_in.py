@@ -366,9 +366,8 @@ class StandIn:
             self._pass_on("terminal.resize", cols=cols, rows=rows)
         elif kind == wire.ANSWER:
             self._pass_on("terminal.answer", **_typed(payload))
-        elif kind == wire.INPUT:
-            if not self._pass_on("terminal.input", **_typed(payload)):
-                self._say(wire.EVENT, {"event": "refused"})
+        elif kind == wire.INPUT and not self._pass_on("terminal.input", **_typed(payload)):
+            self._say(wire.EVENT, {"event": "refused"})
 
     def _follow(self, offset: int) -> None:
         with self._state:

@@ -50,8 +50,9 @@ def _why(error: Exception) -> str:
 def _distrusted(context: Context) -> str:
     if context.is_new:
         return "nothing was added; name the authority that has signed it with --ca-file, if you trust it"
-    again = f"hitch context add {context.name} {context.url} --ca-file FILE adds it with the authority that has signed it"
-    return f"hitch context rm {context.name} forgets it, and then {again}"
+    name, url = context.name, context.url
+    again = f"hitch context add {name} {url} --ca-file FILE adds it with the authority that has signed it"
+    return f"hitch context rm {name} forgets it, and then {again}"
 
 
 def _unreached(context: Context) -> str:
