@@ -15,6 +15,15 @@ READER = f"""stty -echo; while read line; do
 done"""
 
 
+IS_READY = """async option => {
+    option.click();
+    const field = () => document.querySelector(".comment-box textarea");
+    for (let turn = 0; turn < 100 && !field(); turn++) await null;
+    return field() !== null && document.activeElement === field();
+}"""
+"""Whether the field for a comment has the focus as soon as it is there, however late the page is painted."""
+
+
 def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Repo, window: Window) -> None:
     repo.commit("src/shop.py", "def price():\n    return 1\n")
     dev = ground.begin_sh(READER, name="dev", place=repo.path)
@@ -38,8 +47,8 @@ def test_a_line_is_commented_on_and_the_agent_reads_it(ground: Ground, repo: Rep
     expect(page.get_by_role("dialog")).to_have_count(0)
 
     # by mouse; what is typed outlives a hub that does not answer
-    page.get_by_role("option", name="return 2").click()
     comment = page.get_by_label("Comment on src/shop.py line 2")
+    assert page.get_by_role("option", name="return 2").evaluate(IS_READY), "what is typed at once would be lost"
     expect(comment).to_be_focused()
     comment.fill("Why not 3?")
     page.route("**/diff", lambda route: route.abort())

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { PatchLine } from "../patch";
 import { commentsOf, placeOf, setComment } from "../review";
 import type { Session } from "../shapes";
@@ -7,7 +7,8 @@ import type { Session } from "../shapes";
 export function CommentBox({ session, line, onClose }: { session: Session; line: PatchLine; onClose: () => void }) {
   const field = useRef<HTMLTextAreaElement>(null);
   const before = commentsOf(session.id).find((comment) => placeOf(comment.line) === placeOf(line))?.text ?? "";
-  useEffect(() => {
+  // before anybody can type: what comes later would delete it
+  useLayoutEffect(() => {
     if (field.current) field.current.value = before;
     field.current?.focus();
   }, [line]);
