@@ -12,6 +12,7 @@ import pytest
 
 from hitchpost.cli.remote.advice import elsewhere
 from tests.cli.advice import proposed
+from tests.cli.attaching import DETACH, Terminals
 from tests.cli.live import Live, live
 from tests.cli.remote.far import NAME, Far
 from tests.cli.remote.test_attach import FarTerminals, received, tty
@@ -20,7 +21,6 @@ from tests.reaching import certificate
 from tests.support import eventually
 
 __all__ = ["tty"]
-DETACH = b"\x02d"
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_output_that_was_too_much_for_the_connection_is_in_the_log(
     go = tmp_path / "go"
     with far.through_network() as wire:
         dev = ground.hitch("run", "--json", "--name", "dev", "--", sys.executable, "-c", FLOODS, str(go)).json()["id"]
-        me = tty("attach", "dev", cols=120)
+        me = Terminals.__call__(tty, "--context", NAME, "attach", "dev", cols=120, **far.env)
         me.shows("ready")
         wire.cut()
         me.until(lambda: b"trying again" in received(me), "that it is told")

@@ -43,7 +43,7 @@ class FarTerminals(Terminals):
         self.far = far
 
     def __call__(self, *args: str, **options: Any) -> Tty:
-        return super().__call__("--context", NAME, *args, **{**self.far.env, **options})
+        return super().__call__(*args, **{**self.far.env, "HITCHPOST_CONTEXT": NAME, **options})
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_it_is_entered_from_a_tmux_of_this_machine(far: Far, ground: Ground) -> 
         press("stty size", "Enter")
         eventually(lambda: "15 70" in shown(), what="another size")
         press("C-\\", "C-\\")
-        eventually(lambda: "[detached from dev; hitch attach dev comes back]" in shown(), what="the end of the visit")
+        eventually(lambda: "hitch --context team attach dev comes back]" in shown(), what="the end of the visit")
         assert state() == "running"
     finally:
         subprocess.run([*own, "kill-server"], check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.cli.remote.contexts import Choice, chosen
+from hitchpost.cli.remote.tls import CONNECT_S
 from hitchpost.errors import UsageError
 from tests.cli.advice import proposed
 from tests.cli.live import live
@@ -197,3 +199,16 @@ def test_a_token_is_asked_for_without_echo(far: Far, monkeypatch: pytest.MonkeyP
         assert visit.code() == 0
         assert token.encode() not in visit.out()
         assert b"asked: https://127.0.0.2" in visit.out()
+
+
+def test_a_hub_that_is_busy_for_a_while_is_waited_for(far: Far, hitch: Hitch) -> None:
+    assert far.hub.process is not None
+    far.hub.process.send_signal(signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            asked = pool.submit(far, "status", "--json")
+            with pytest.raises(TimeoutError):
+                asked.result(CONNECT_S + 1)
+        finally:
+            far.hub.process.send_signal(signal.SIGCONT)
+        assert asked.result(60).json()["hub"] is not None

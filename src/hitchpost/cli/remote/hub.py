@@ -73,7 +73,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class RemoteHub:
-    def __init__(self, context: Context, *, connect_s: float = tls.CONNECT_S) -> None:
+    def __init__(self, context: Context, *, connect_s: float = tls.ANSWERS_S) -> None:
         self.context, self.connect_s = context, connect_s
         self._connection: http.client.HTTPConnection | None = None
 
@@ -125,7 +125,7 @@ class RemoteHub:
         session: Session = self.get(found.path)
         return session
 
-    def websocket(self, *, hears: bool = False) -> ClientConnection:
+    def websocket(self, *, hears: bool = False, opens_s: float = tls.ANSWERS_S) -> ClientConnection:
         """A new one; ``hears``: notifications reach a person by it. Raises ``CannotReach`` or ``HubRefused``."""
         from websockets.exceptions import InvalidStatus, WebSocketException
         from websockets.sync.client import connect
@@ -140,7 +140,7 @@ class RemoteHub:
                 additional_headers=self._signed(),
                 compression=None,
                 max_size=None,
-                open_timeout=tls.CONNECT_S,
+                open_timeout=opens_s,
                 ping_interval=PING_EVERY_S,
                 ping_timeout=PING_S,
                 proxy=None,

@@ -25,7 +25,7 @@ from hitchpost.cli.remote import copies
 from hitchpost.cli.remote.copies import GrowingCopy
 from hitchpost.cli.remote.hub import Found, RemoteHub
 from hitchpost.cli.remote.sounds import Sounds
-from hitchpost.cli.remote.tls import CannotReach
+from hitchpost.cli.remote.tls import ANSWERS_S, CannotReach
 from hitchpost.errors import FAILURES, MALFORMED, Refused
 from hitchpost.hub.client import HubRefused
 from hitchpost.model import run as runs
@@ -39,6 +39,8 @@ LARGEST_SIDE = 1000
 OPEN_S, LEAVE_S = 60.0, 5.0
 PAUSES_S = (0.1, 0.3, 1.0, 2.0)
 """Before the connection is tried again; the last one from then on."""
+AGAIN_S = 10.0
+"""What a network has swallowed never comes: a connection that is made again is soon tried once more."""
 SIZE_S = 0.5
 """Until then the hub has told of a size that was asked for, or another client has the size."""
 SEEN_S = 0.5
@@ -158,7 +160,8 @@ class StandIn:
 
     def _listened(self) -> bool:
         """Until the run is over (True), or the connection is lost. Raises what keeps it from being opened."""
-        connection = self.hub.websocket(hears=not self.is_exact)
+        patience_s = AGAIN_S if self._is_open else ANSWERS_S
+        connection = self.hub.websocket(hears=not self.is_exact, opens_s=patience_s)
         self._unsure = 0
         try:
             with self._state:

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 from hitchpost.cli.remote.contexts import Context
 from hitchpost.errors import HitchpostError
 
-CONNECT_S = 10.0
+CONNECT_S, ANSWERS_S = 10.0, 30.0
+"""Until somebody takes the connection; and until a hub that is busy has answered its first words."""
 PORTS = {"http": 80, "https": 443}
 
 
@@ -81,11 +82,12 @@ def trusting(authorities: str) -> ssl.SSLContext:
     return context
 
 
-def connect(context: Context, timeout_s: float = CONNECT_S) -> socket.socket:
+def connect(context: Context, timeout_s: float = ANSWERS_S) -> socket.socket:
     """Raises ``CannotReach``."""
     host, _, is_tls = address(context.url)
-    sock = open_plain(context, timeout_s)
+    sock = open_plain(context, min(timeout_s, CONNECT_S))
     try:
+        sock.settimeout(timeout_s)
         return trusting(context.authorities).wrap_socket(sock, server_hostname=host) if is_tls else sock
     except OSError as error:
         sock.close()
