@@ -55,8 +55,8 @@ def test_what_is_said_of_contexts_can_be_followed(far: Far, ground: Ground) -> N
     said = far.add("other", far.hub.token(), check=5).err
     ground.hitch(*proposed(said, "hitch context rm {} forgets it", 4)[1:])
     far.add("other", far.hub.token())
-    for words in (("ps", "--context", "nobody"), ("ps", "--context"), ("top", "--context", "nobody")):
-        said = ground.hitch(*words, check=False).err
+    for wrong in ("ps --context nobody", "ps --context", "top --context nobody"):
+        said = ground.hitch(*wrong.split(), check=False).err
         assert far.hub.url in ground.hitch(*proposed(said, "hitch context ls lists them", 3)[1:]).out
     said = ground.hitch("ps", check=3, env={"HITCHPOST_CONTEXT": "nobody"}).err
     assert said.startswith("hitch: no context 'nobody', which HITCHPOST_CONTEXT names; ")

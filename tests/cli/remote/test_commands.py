@@ -16,7 +16,7 @@ from hitchpost.cli.remote.acts import ACTS
 from hitchpost.cli.remote.advice import elsewhere
 from hitchpost.cli.remote.table import ASKED, ONLY_HERE, REFUSED, answer
 from hitchpost.hub.http.permissions import NEEDS
-from hitchpost.model.pods import Pod
+from hitchpost.model.facts import Pod
 from hitchpost.ops.sessions.give_up import risk
 from hitchpost.runtimes.pod_file import write_pod
 from tests.cli.remote.far import NAME, Far
