@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -75,8 +76,7 @@ def test_a_removed_socket_is_made_again_and_those_who_are_connected_stay(ground:
 
 def test_a_keeper_whose_socket_cannot_be_made_is_stopped_by_a_signal(ground: Ground) -> None:
     dev = ground.begin("sleep", "1000")
-    (dev.run() / "ctl.sock").unlink()
-    (dev.run() / "ctl.sock").mkdir()
+    eventually(partial(takes_the_place_of, dev.run() / "ctl.sock"), what="a folder in the place of the socket")
     try:
         ground.stop(dev, "--grace", "5")
     finally:
@@ -103,6 +103,16 @@ def test_stop_has_a_place_although_300_connections_say_nothing(ground: Ground) -
             eventually(partial(connected, silent, dev), 60)
         ground.stop(dev)
     assert dev.exit() == died_of(signal.SIGTERM, intent="user")
+
+
+def takes_the_place_of(path: Path) -> bool:
+    """Whether there is a folder now: the keeper makes its socket again as soon as it is gone."""
+    path.unlink(missing_ok=True)
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    return True
 
 
 def connected(end: socket.socket, dev: Truth) -> bool:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
 
 from hitchpost.errors import Refused
+from hitchpost.values import replace
 from hitchpost.workspaces.diff import File, difference
 from hitchpost.workspaces.tree import discover
 from tests.repos import Repo, change_unseen
@@ -43,7 +44,7 @@ def test_committed_uncommitted_and_untracked_work_is_in_one_difference(repo: Rep
 def test_nothing_changed_counts_as_nothing_and_a_cut_difference_is_not_counted(repo: Repo) -> None:
     assert difference(repo.tree, repo.head).counts == (0, 0, 0)
     assert difference(repo.tree, repo.head, stat=True).counts == (0, 0, 0)
-    assert replace(difference(repo.tree, repo.head), cut=True).counts is None
+    assert dataclasses.replace(difference(repo.tree, repo.head), cut=True).counts is None
 
 
 def test_a_patch_can_be_applied(repo: Repo) -> None:

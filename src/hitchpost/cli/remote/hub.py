@@ -12,6 +12,7 @@ from hitchpost.cli.remote import tls
 from hitchpost.cli.remote.advice import elsewhere, with_context
 from hitchpost.cli.remote.contexts import Context
 from hitchpost.cli.remote.tls import CannotReach, NoHubThere
+from hitchpost.cli.remote.tls_thread import ThreadedTls
 from hitchpost.errors import HitchpostError
 from hitchpost.hub.client import HubRefused, answered
 
@@ -136,7 +137,7 @@ class RemoteHub:
             return connect(
                 f"ws{self.context.url.removeprefix('http')}/ws{'?hears=terminal' if hears else ''}",
                 sock=sock,
-                ssl=tls.trusting(self.context.authorities) if is_tls else None,
+                ssl=ThreadedTls(tls.trusting(self.context.authorities)) if is_tls else None,  # type: ignore[arg-type]
                 additional_headers=self._signed(),
                 compression=None,
                 max_size=None,
