@@ -376,6 +376,7 @@ FLEET_CHECKS: dict[str, Check] = {
     "git_secret": _text,
     "profile": _text,
     "profiles": _profiles,
+    "only_pods": _truth,
     "start_minutes": _number((0.05, 1440)),
     "unreachable_minutes": _number((0, 525600)),
 }

@@ -232,8 +232,9 @@ def create_bearer(
     role: str,
     sessions: frozenset[str] | None = None,
     expires_at: datetime | None = None,
+    given: str = "",
 ) -> str:
-    """A new token for scripts. It is shown once; the file has its digest."""
-    token = secrets.token_urlsafe(32)
+    """A new token for scripts, or one that was ``given``. It is shown once; the file has its digest."""
+    token = given or secrets.token_urlsafe(32)
     TokenFile(home).add(Credential(digest(token), SCRIPT, Grant(role, sessions, expires_at), name))
     return token
