@@ -58,9 +58,7 @@ def _given(path: str) -> str:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     if not SHORTEST <= len(token) <= LONGEST or not token.isascii() or not token.isprintable() or " " in token:
-        raise UsageError(
-            f"expected a token of {SHORTEST} to {LONGEST} letters, digits and signs in one line of {path}"
-        )
+        raise UsageError(f"expected a token of {SHORTEST} to {LONGEST} letters, digits and signs in one line of {path}")
     return token
 
 
