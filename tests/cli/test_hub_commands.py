@@ -209,25 +209,6 @@ def test_prune_says_what_it_would_do_and_then_does_it(ground: Ground) -> None:
     assert not dev.folder.exists()
 
 
-def test_a_token_from_a_file_is_not_printed_and_works(ground: Ground, up: dict[str, Any]) -> None:
-    file = ground.place / "token"
-    given = "a1" * 20
-    file.write_text(f"{given}\n")
-    for _ in range(2):  # as often as a pod is started
-        assert ground.hitch("token", "create", "--name", "shared", "--token-file", str(file)).out == ""
-    with httpx2.Client(base_url=up["url"], headers={"Authorization": f"Bearer {given}"}) as client:
-        assert client.get("/api/me").json()["name"] == "shared"
-    assert [one["name"] for one in ground.hitch("token", "ls", "--json").json() if one["kind"] == "script"] == [
-        "shared"
-    ]
-    for text in ("short", "a1" * 20 + " b", "ä" * 40, ""):
-        file.write_text(text)
-        said = ground.hitch("token", "create", "--token-file", str(file), check=2).err
-        assert f"expected a token of 40 to 1000 letters, digits and signs in one line of {file}" in said
-        assert not text or text not in said
-    assert "no such file" in ground.hitch("token", "create", "--token-file", "/none", check=2).err
-
-
 @pytest.mark.ids("S1", "S15")
 def test_a_token_is_printed_once_and_has_the_role_that_was_asked_for(ground: Ground, up: dict[str, Any]) -> None:
     tokens = {role: ground.hitch("token", "create", "--role", role).out.strip() for role in ("owner", "viewer")}

@@ -9,8 +9,6 @@ from hitchpost.errors import NoSuchToken, UsageError
 from hitchpost.store.home import open_home
 from hitchpost.text import table, visible
 
-SHORTEST, LONGEST = 40, 1000
-
 
 @click.group("token")
 def command() -> None:
@@ -24,10 +22,7 @@ def command() -> None:
     "--session", "sessions", multiple=True, metavar="SESSION", help="Limit the token to this session; can be repeated."
 )
 @click.option("--for", "lasts", default="30d", show_default=True, metavar="DURATION", help="Such as 12h, 7d or never.")
-@click.option(
-    "--token-file", metavar="FILE", help="Take the token in this file, for hubs that share it; it is not printed."
-)
-def create(name: str, role: str, sessions: tuple[str, ...], lasts: str, token_file: str | None) -> None:
+def create(name: str, role: str, sessions: tuple[str, ...], lasts: str) -> None:
     """Create a token and print it. It is shown only once: Hitchpost keeps just its digest.
 
     A viewer can look but not change anything. With --session, the token is for those sessions only: lists and events
@@ -41,25 +36,7 @@ def create(name: str, role: str, sessions: tuple[str, ...], lasts: str, token_fi
     home, seconds = open_home(), _seconds(lasts)
     covered = frozenset(resolve(home, session) for session in sessions) if sessions else None
     expires_at = None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
-    given = "" if token_file is None else _given(token_file)
-    token = create_bearer(home, name, role, covered, expires_at, given)
-    if not given:
-        click.echo(token)
-
-
-def _given(path: str) -> str:
-    """What a file has, as long as a token of ours at least: nobody is to guess it."""
-    import os
-
-    from hitchpost.store import files
-
-    try:
-        token = files.read_bytes(os.path.expanduser(path), 1 << 16, follow=True).decode("utf-8", "replace").strip()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
-    if not SHORTEST <= len(token) <= LONGEST or not token.isascii() or not token.isprintable() or " " in token:
-        raise UsageError(f"expected a token of {SHORTEST} to {LONGEST} letters, digits and signs in one line of {path}")
-    return token
+    click.echo(create_bearer(home, name, role, covered, expires_at))
 
 
 def _seconds(text: str) -> float | None:

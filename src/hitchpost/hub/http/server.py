@@ -26,6 +26,7 @@ from hitchpost.hub.duties import Duties
 from hitchpost.hub.http.app import build
 from hitchpost.hub.http.connections import LocalConnection, limited
 from hitchpost.hub.http.gate import Gate, Trusted
+from hitchpost.hub.http.ownertoken import owner_token
 from hitchpost.hub.http.tls import TlsListener
 from hitchpost.hub.http.tokens import Tokens
 from hitchpost.hub.http.wsprotocol import WebSocketProtocol
@@ -108,7 +109,8 @@ async def serve(home: str, address: Address, database: str = "") -> int:
 
     ``database`` is the address of a fleet's PostgreSQL; empty on one machine.
     """
-    hub, tokens = Hub(home, _replica(home, database) if database else None), Tokens(home)
+    owner = owner_token(config.load().owner_token_file)
+    hub, tokens = Hub(home, _replica(home, database) if database else None), Tokens(home, owner=owner)
     app, sign_in = build(hub, tokens)
     gate = Gate(app, tokens)
     tcp = listen(address)
