@@ -266,7 +266,7 @@ def _problems(installed: Installed) -> list[tuple[str, str, str]]:
 
 def test_a_session_is_stopped_and_removed_through_the_service(installed: Installed, team: Team, session: str) -> None:
     """The last one: the session of the others ends."""
-    team("stop", "dev")
+    team("stop", "dev", "--now")
     assert team.row("dev")["label"] == "stopped"
     assert not installed.cluster.exists("pod", f"hitch-{session}", NAMESPACE)
     team("rm", "dev")
