@@ -29,6 +29,21 @@ from tests.reaching import certificate
 from tests.support import Answer, eventually
 
 ECHO = 'stty -echo; echo ready; while read line; do echo "<$line>"; done'
+THIEF = """
+import socket, ssl, sys
+folder = sys.argv[1]
+context = ssl.create_default_context(cafile=folder + "authority.pem")
+context.load_cert_chain(folder + "certificate.pem", folder + "key.pem")
+context.check_hostname = False
+try:
+    with context.wrap_socket(socket.create_connection(("HOST", PORT), 10)) as there:
+        print("it is", there.getpeercert()["subject"], flush=True)
+        there.settimeout(10)
+        there.sendall(b"x" * 100)
+        print("read", there.recv(100))
+except OSError as error:
+    print("refused:", error)
+"""
 SECRETS = ("hitchpost-database", "hitchpost-owner", "hitchpost-tls")
 
 
@@ -79,12 +94,13 @@ def installed() -> Iterator[Installed]:
         cert, key = certificate(folder, names=f"IP:{address},DNS:localhost")
         made = Installed(cluster, address, new_token(), cert)
         (folder / "token").write_text(f"{made.token}\n")
+        (folder / "address").write_text(f"{database}\n")
         eventually(
             lambda: not cluster.exists("namespace", NAMESPACE), what="the end of an installation before this one"
         )
         cluster.kubectl("create", "namespace", NAMESPACE)
         stack.callback(_remove, cluster)
-        made.kubectl("create", "secret", "generic", SECRETS[0], f"--from-literal=address={database}")
+        made.kubectl("create", "secret", "generic", SECRETS[0], f"--from-file=address={folder}/address")
         made.kubectl("create", "secret", "generic", SECRETS[1], f"--from-file=token={folder}/token")
         made.kubectl("create", "secret", "tls", SECRETS[2], f"--cert={cert}", f"--key={key}")
         cluster.kubectl("apply", "-k", str(overlay(folder / "overlay", address)))
@@ -190,29 +206,16 @@ def test_nothing_is_started_beside_a_hub(team: Team) -> None:
 
 
 def test_a_pod_does_not_get_into_another_ones_keeper(installed: Installed, team: Team, session: str) -> None:
-    """With its own certificate, which its agent can read. A hub of the same authority gets in all the time."""
+    """With its own certificate, which its agent can read. With a hub's, the same words get in."""
     host = installed.cluster.get("pod", f"hitch-{session}", NAMESPACE)["status"]["podIP"]
-    script = f"""
-import socket, ssl
-folder = "/run/hitchpost/identity/"
-context = ssl.create_default_context(cafile=folder + "authority.pem")
-context.load_cert_chain(folder + "certificate.pem", folder + "key.pem")
-context.check_hostname = False
-try:
-    with context.wrap_socket(socket.create_connection(("{host}", {PORT}), 10)) as there:
-        print("it is", there.getpeercert()["subject"], flush=True)
-        there.settimeout(10)
-        there.sendall(b"x" * 100)
-        print("read", there.recv(100))
-except OSError as error:
-    print("refused:", error)
-"""
-    team.run("thief", f"python -c '{script.replace(chr(39), chr(34))}'; sleep 1000")
+    tried = THIEF.replace("HOST", host).replace("PORT", str(PORT))
+    team.run("thief", f"python -c '{tried}' /run/hitchpost/identity/; sleep 1000")
     eventually(lambda: "refused:" in team.output("thief") or "read" in team.output("thief"), what="its try")
     said = team.output("thief")
     assert session in said
     assert "alert" in said
     assert "read b" not in said
+    assert "read b" in installed.in_hub("python", "-c", tried, "/home/agent/hub/identity/")
     team("stop", "thief", "--now")
     team("rm", "thief")
 

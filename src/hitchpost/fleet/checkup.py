@@ -44,7 +44,7 @@ USUAL_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def checkup() -> Iterator[Finding]:
-    yield from _database(os.environ.get(FLEET, ""))
+    yield from _database(os.environ.get(FLEET, "").strip())
     wanted = configured()
     try:
         kube = connected(wanted)
