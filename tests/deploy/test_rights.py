@@ -84,7 +84,9 @@ def test_a_whole_life_under_the_account_of_a_hub_works_and_uses_each_of_its_righ
             seen = kube.pod(session)
             assert kube.pods.explain(str(session.folder), 1)[0][1].endswith("Running")
             lost = replace(seen, node_ready=False)
-            assert kube.pods._with_node(lost).node_seen_at > datetime(2020, 1, 1, tzinfo=UTC)
+            seen_at = kube.pods._with_node(lost).node_seen_at
+            assert seen_at is not None
+            assert seen_at > datetime(2020, 1, 1, tzinfo=UTC)
             kube.stop(session)
             kube.start(session)
             kube.stop(session)
