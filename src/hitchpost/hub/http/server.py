@@ -222,7 +222,7 @@ def _load_again(address: Address, context: ssl.SSLContext | None) -> bool:
 
 async def follow_certificate(address: Address, context: ssl.SSLContext, every_s: float = LOOK_AT_CERTIFICATE_S) -> None:
     """For ever: read the certificate again when its files have changed, as those of a Secret do."""
-    known = await asyncio.to_thread(_certificate_files, address)
+    known = _certificate_files(address)
     while True:
         await asyncio.sleep(every_s)
         now = await asyncio.to_thread(_certificate_files, address)
