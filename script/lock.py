@@ -46,14 +46,16 @@ def main() -> None:
     extras = project["optional-dependencies"]
     needs = {
         "base.txt": [*project["dependencies"], *extras["mcp"], *extras["tui"]],
+        "fleet.txt": [*project["dependencies"], *extras["fleet"]],
         "dev.txt": [*project["dependencies"], *(each for name in ALL for each in extras[name])],
     }
     locks = {name: locked(ROOT / "requirements" / name) for name in needs}
     locked(ROOT / "requirements/pip.txt")
     found = complaints(needs, locks)
     found += [
-        f"base.txt: {name} {version} is {locks['dev.txt'].get(name)} in dev.txt"
-        for name, version in locks["base.txt"].items()
+        f"{lock}: {name} {version} is {locks['dev.txt'].get(name)} in dev.txt"
+        for lock in ("base.txt", "fleet.txt")
+        for name, version in locks[lock].items()
         if locks["dev.txt"].get(name) != version
     ]
     if found:

@@ -30,8 +30,8 @@ http {{
 """
 
 
-def certificate(folder: Path, name: str = "tls") -> tuple[str, str]:
-    """A certificate for loopback that signs itself, and its key."""
+def certificate(folder: Path, name: str = "tls", names: str = NAMES) -> tuple[str, str]:
+    """A certificate that signs itself, for loopback or other ``names``, and its key."""
     cert, key = folder / f"{name}.pem", folder / f"{name}.key"
     words = [
         "openssl",
@@ -43,7 +43,7 @@ def certificate(folder: Path, name: str = "tls") -> tuple[str, str]:
         "-subj",
         f"/CN={name}",
         "-addext",
-        f"subjectAltName={NAMES}",
+        f"subjectAltName={names}",
     ]
     words += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-keyout", str(key), "-out", str(cert)]
     subprocess.run(words, check=True, capture_output=True)

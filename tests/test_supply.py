@@ -129,6 +129,16 @@ def test_the_image_is_pinned():
     assert [place for place, entry in lock.items() if place and "integrity" not in entry] == []
 
 
+def test_the_image_of_a_fleet_is_the_agents_one_with_packages_that_are_locked():
+    dockerfile = (ROOT / "docker/fleet.Dockerfile").read_text()
+    assert re.findall(r"^(?:ARG|FROM) (.*)$", dockerfile, re.M) == ["AGENTS=hitchpost-agent", "${AGENTS}"]
+    installs = re.findall(r"pip --no-cache-dir install (.*?)(?: \\)?$", dockerfile, re.M)
+    assert [words.split()[0] for words in installs] == ["--require-hashes", "--require-hashes", "--no-deps"]
+    lock = locked(ROOT / "requirements/fleet.txt")
+    assert {"lightkube", "psycopg", "psycopg-binary", "uvicorn"} <= lock.keys()
+    assert lock.items() <= locked(ROOT / "requirements/dev.txt").items()
+
+
 def test_the_agents_of_the_tests_are_pinned_and_no_place_is_named():
     assert set(locked(ROOT / "requirements/agents.txt")) == {"claude-agent-sdk", "openai-codex-cli-bin"}
     assert locked(ROOT / "tests/agents/aider.txt")["aider-chat"]

@@ -57,6 +57,7 @@ class Settings:
     tls_cert: str = ""
     tls_key: str = ""
     public_urls: tuple[str, ...] = ()
+    owner_token_file: str = ""
     notify: Mapping[str, object] = NO_TABLE
     """Only what the file has: ``notify.options`` knows what holds otherwise."""
     mcp: Mapping[str, object] = NO_TABLE
@@ -376,6 +377,7 @@ FLEET_CHECKS: dict[str, Check] = {
     "git_secret": _text,
     "profile": _text,
     "profiles": _profiles,
+    "only_pods": _truth,
     "start_minutes": _number((0.05, 1440)),
     "unreachable_minutes": _number((0, 525600)),
 }
@@ -424,6 +426,7 @@ CHECKS: dict[str, Check] = {
     "tls_cert": _text,
     "tls_key": _text,
     "public_urls": _list_of("URLs"),
+    "owner_token_file": _text,
     "notify": _notify,
     "mcp": lambda value: _table(value, MCP_CHECKS),
     "fleet": lambda value: _table(value, FLEET_CHECKS),

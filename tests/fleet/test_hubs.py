@@ -250,6 +250,25 @@ def test_what_is_chosen_at_one_hub_counts_at_the_other(fleet: Fleet):
 # one machine ----------------------------------------------------------------------------------------------------------
 
 
+def test_where_sessions_run_in_pods_only_nothing_is_started_beside_a_hub(fleet: Fleet):
+    """Not even what was begun where that was allowed."""
+    session = fleet.run(fleet.first, "true", name="before")
+    fleet.both(session, label="completed")
+    fleet.ground.configure("[fleet]\nonly_pods = true\n")
+    why = "this hub starts sessions in pods only, and the runtime local is its own machine"
+    for path, body in (
+        ("/api/sessions", {"command": ["true"], "folder": str(fleet.ground.place)}),
+        (f"/api/sessions/{session.id}/restart", None),
+        (f"/api/sessions/{session.id}/fork", {}),
+        (f"/api/sessions/{session.id}/prompt", {"text": "x", "resume": True}),
+    ):
+        for hub in fleet.hubs:
+            with pytest.raises(HubRefused, match=why) as refused:
+                hub.ask("POST", path, body)
+            assert (refused.value.http_status, refused.value.code) == (409, "wrong_state")
+    assert len(fleet.first.ask("GET", "/api/sessions")) == 1
+
+
 def test_a_hub_of_one_machine_loads_nothing_of_a_fleet(ground: Ground):
     hub = HubProcess(ground)
     hub.start(warm=False)

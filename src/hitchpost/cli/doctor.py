@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict
 
 import click
@@ -16,8 +18,9 @@ from hitchpost.ops.doctor.finding import NOTE, OK, PROBLEM, Finding, ok, problem
 from hitchpost.ops.doctor.repair import Mended, mend
 from hitchpost.ops.doctor.report import checkup
 from hitchpost.ops.doctor.stored_files import StoredFile, stored_files
+from hitchpost.ops.sessions.environment import FLEET
 from hitchpost.ops.views.find import resolve
-from hitchpost.store.home import home_path, open_home
+from hitchpost.store.home import home_path, is_copy, open_home
 from hitchpost.text import painted, visible
 
 FIXED, FAILED = "fixed", "failed"
@@ -33,6 +36,9 @@ COLOUR = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
 def command(fix: bool, show: str | None, as_json: bool) -> None:
     """Check this machine, the settings, the state folder and every session. Without --fix nothing is written.
 
+    For a fleet's hub, or with HITCHPOST_FLEET set, its database and its cluster are checked too: the hub's rights, the
+    storage classes, and the images, each of which a small pod tries.
+
     The exit code is 1 if there is a problem, or if something could not be repaired. Notes are not problems.
     """
     if show is not None:
@@ -41,7 +47,7 @@ def command(fix: bool, show: str | None, as_json: bool) -> None:
         _show(show, as_json)
         return
     mended = mend(open_home(create=False)) if fix else Mended([], [])
-    findings = checkup(home_path(), _hub)
+    findings = [*checkup(home_path(), _hub), *_fleet(home_path())]
     good = not mended.failed and all(finding.level != PROBLEM for finding in findings)
     if as_json:
         told = {"ok": good, "home": home_path(), "checks": [asdict(finding) for finding in findings]}
@@ -59,6 +65,17 @@ def _hub(home: str) -> list[Finding]:
     except hub_client.NoHub:
         return []
     return [problem("hub", text) for text in health.get("problems", [])] or [ok("hub", f"pid {health['pid']}")]
+
+
+def _fleet(home: str) -> Iterable[Finding]:
+    """What a fleet needs, where this is the home of one of its hubs, or is to be."""
+    if not is_copy(home) and not os.environ.get(FLEET):
+        return []
+    try:
+        from hitchpost.fleet.checkup import checkup as checkup_of_fleet
+    except ImportError as error:
+        return [problem("fleet", f"not all that it needs is installed ({error})", "pip install 'hitchpost[fleet]'")]
+    return checkup_of_fleet()
 
 
 def _lines(findings: list[Finding], mended: Mended, *, colour: bool) -> list[str]:

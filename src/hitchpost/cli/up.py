@@ -133,7 +133,7 @@ def _address(named: tuple[str | None, int | None, str | None, str | None, tuple[
 
 def _database(home: str, named: str | None) -> str:
     """The address of the fleet's database; empty on one machine. Raises ``UsageError``."""
-    database = named or os.environ.get(environment.FLEET, "")
+    database = (named or os.environ.get(environment.FLEET, "")).strip()  # a Secret made of a file has a line's end
     if database and not database.startswith(("postgresql://", "postgres://")):
         raise UsageError("expected --fleet to be like postgresql://user@host/name")
     if not database and is_copy(home) and not hub_client.is_up(home):

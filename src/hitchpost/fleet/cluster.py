@@ -23,6 +23,7 @@ from hitchpost.fleet.kube import Claim, ClusterAway, Event, Kube, Lease, Node, O
 from hitchpost.fleet.link import OpenStream, tcp
 from hitchpost.fleet.manifests import PORT, Wanted, name_of
 from hitchpost.fleet.profiles import FleetOptions
+from hitchpost.fleet.rights import NODE_LEASES
 from hitchpost.fleet.view import View, utc_now
 from hitchpost.model import facts, pods
 from hitchpost.runspec import RunSpec
@@ -41,7 +42,6 @@ LEAVES_S = 20.0
 BEGIN_S = 60.0
 """Until a pod that runs has begun a run."""
 EXPLAIN_S = 4.0
-NODE_LEASES = "kube-node-lease"
 CLOSE_S = 10.0
 
 

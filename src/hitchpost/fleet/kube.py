@@ -176,11 +176,13 @@ class Kube:
             raise
         return True
 
-    def may(self, verb: str, resource: str, *, group: str = "", namespace: str | None = None) -> bool:
-        """Whether we have this right; ``namespace`` is empty for what belongs to no namespace."""
+    def may(self, verb: str, resource: str, *, group: str = "", namespace: str | None = None, name: str = "") -> bool:
+        """Whether we have this right, for all or for one of that ``name``; ``namespace`` is empty for what belongs to
+        no namespace."""
         where = self.namespace if namespace is None else namespace
         resource, _, below = resource.partition("/")
         wanted = {"verb": verb, "resource": resource, "subresource": below, "group": group, "namespace": where}
+        wanted |= {"name": name} if name else {}
         asked: Any = AccessReview
         review = asked({"metadata": {}, "spec": {"resourceAttributes": wanted}})
         answer = self._ask("tell our rights", lambda: self._client.create(review))

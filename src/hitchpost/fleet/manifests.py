@@ -24,6 +24,10 @@ CONTAINER, CLONE = "session", "clone"
 LEAVE_S = 30
 """Beside the agent's own grace: until the keeper has written everything down, and the hubs have it."""
 LONGEST_LABEL = 63
+TRIAL_S = 120
+SAY_VERSION = (
+    "import hitchpost.pod.first as first, hitchpost;open('/dev/termination-log', 'w').write(hitchpost.__version__)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +75,7 @@ def pod(wanted: Wanted, options: FleetOptions) -> Object:
             "nodeSelector": dict(profile.node_selector),
             "tolerations": [*map(dict, profile.tolerations), *_patience(options)],
             "imagePullSecrets": [{"name": name} for name in options.image_pull_secrets],
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": USER,
-                "runAsGroup": USER,
-                "fsGroup": USER,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            "securityContext": _user(),
             "initContainers": [_clone(wanted, options)] if wanted.repository else [],
             "containers": [_session(wanted)],
             "volumes": [
@@ -89,6 +87,38 @@ def pod(wanted: Wanted, options: FleetOptions) -> Object:
     }
     patched: Object = merged(made, profile.patch)
     return patched
+
+
+def trial(name: str, profile: Profile, options: FleetOptions) -> Object:
+    """A pod that says which hitchpost the image of a profile has, where sessions of the profile would run."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {NAME: "hitchpost", COMPONENT: "trial"}},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "activeDeadlineSeconds": TRIAL_S,
+            "nodeSelector": dict(profile.node_selector),
+            "tolerations": [*map(dict, profile.tolerations)],
+            "imagePullSecrets": [{"name": name} for name in options.image_pull_secrets],
+            "securityContext": _user(),
+            "containers": [
+                {
+                    "name": CONTAINER,
+                    "image": profile.image,
+                    "command": ["python", "-c", SAY_VERSION],
+                    "resources": {
+                        "requests": {"cpu": "50m", "memory": "64Mi"},
+                        "limits": {"cpu": "1", "memory": "128Mi"},
+                    },
+                    "securityContext": _unprivileged(),
+                    "terminationMessagePolicy": "FallbackToLogsOnError",
+                }
+            ],
+        },
+    }
 
 
 def labels(wanted: Wanted) -> dict[str, str]:
@@ -155,6 +185,16 @@ def _git_volume(wanted: Wanted, options: FleetOptions) -> list[Object]:
     if not wanted.repository or not options.git_secret:
         return []
     return [{"name": "git", "secret": {"secretName": options.git_secret, "defaultMode": 0o440}}]
+
+
+def _user() -> Object:
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "fsGroup": USER,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
 
 
 def _unprivileged() -> Object:

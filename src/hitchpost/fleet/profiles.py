@@ -36,18 +36,20 @@ class FleetOptions:
     """``namespace`` and ``context`` are empty for what the configuration of the cluster says.
 
     ``git_secret`` is the Secret that repositories are cloned with. Nobody waits longer than ``start_minutes`` for a
-    pod; a node may be silent for ``unreachable_minutes`` before Kubernetes is to give its pods up.
+    pod; a node may be silent for ``unreachable_minutes`` before Kubernetes is to give its pods up. With ``only_pods``,
+    nothing is started on the machine of a hub.
     """
 
     namespace: str = ""
     context: str = ""
-    image: str = IMAGE
+    image: str = ""
     image_pull_secrets: tuple[str, ...] = ()
     git_secret: str = ""
     profile: str = USUAL
     profiles: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     start_minutes: float = 10.0
     unreachable_minutes: float = 5.0
+    only_pods: bool = False
 
     def chosen(self, name: str) -> Profile:
         """The profile of that name, or the usual one. Raises ``UsageError``."""
@@ -56,7 +58,7 @@ class FleetOptions:
             known = sorted({USUAL, *self.profiles})
             raise UsageError(f"no profile {name!r}; choose one of: {', '.join(known)}", field="profile")
         profile = Profile(**self.profiles.get(name, {}))  # type: ignore[arg-type]
-        return replace(profile, image=profile.image or self.image, cpu_limit=profile.cpu_limit or profile.cpu)
+        return replace(profile, image=profile.image or self.image or IMAGE, cpu_limit=profile.cpu_limit or profile.cpu)
 
 
 def options(settings: Settings) -> FleetOptions:

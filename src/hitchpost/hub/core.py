@@ -22,6 +22,7 @@ from hitchpost.hub.session import HubSession
 from hitchpost.hub.streams import Keys, Viewer
 from hitchpost.hub.trees import Trees
 from hitchpost.model import run as runs
+from hitchpost.model.facts import is_elsewhere
 from hitchpost.model.status import rests
 from hitchpost.ops.sessions.cancel import cancel
 from hitchpost.ops.sessions.fork import fork
@@ -151,6 +152,7 @@ class Hub:
         return await self._pools.do(LOOKS, self._operation(session, call), *args, **named)
 
     async def _start(self, session: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        await self._check_place(self.registry.get(session).observation.record.runtime)
         operation = self._operation(session, call)
         try:
             return await self._pools.do_for(session, STARTS, operation, self.home, session, *args, **named)
@@ -214,6 +216,7 @@ class Hub:
         return self.registry.get(session)
 
     async def create(self, spec: SessionSpec, *, actor: str, until_ready: bool = True) -> tuple[HubSession, list[str]]:
+        await self._check_place(spec.runtime)
         await self._check_most()
         how: dict[str, Any] = {"actor": actor, "caller": os.environ, "until_ready": until_ready}
         if self.replica is not None:
@@ -228,6 +231,16 @@ class Hub:
         seen, notes = await self._start(session, fork, name=name, actor=actor, caller=os.environ, **made)
         await self._watch(seen.record.id)
         return await self.after(seen.record.id), notes
+
+    async def _check_place(self, runtime: str) -> None:
+        """Raises ``Refused`` where sessions run in pods only: what runs beside a hub can do all that the hub can."""
+        if self.replica is None or is_elsewhere(runtime):
+            return
+        if (await self.do(config.load)).fleet.get("only_pods"):
+            raise Refused(
+                f"this hub starts sessions in pods only, and the runtime {runtime} is its own machine",
+                "choose the runtime pod",
+            )
 
     async def _check_most(self) -> None:
         """Raises ``Refused`` when as many sessions run as the settings allow."""

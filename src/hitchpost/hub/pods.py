@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import replace
 
 import structlog
 
-from hitchpost import settings as config
 from hitchpost.errors import FAILURES
 from hitchpost.fleet.cluster import Cluster
+from hitchpost.fleet.configured import configured, connected, with_own_image
 from hitchpost.fleet.identity import Authority, is_due
-from hitchpost.fleet.kube import Kube, NoCluster
+from hitchpost.fleet.kube import NoCluster
 from hitchpost.fleet.leases import Lease, give_back, take
 from hitchpost.fleet.mirror import Mirror
 from hitchpost.fleet.pods import Pods
-from hitchpost.fleet.profiles import FleetOptions, options
+from hitchpost.fleet.profiles import FleetOptions
 from hitchpost.fleet.shared_authority import SharedAuthority
 from hitchpost.fleet.tls import CERTIFICATE, Identity
 from hitchpost.hub.registry import Registry
@@ -25,7 +24,6 @@ from hitchpost.hub.replica import Replica, is_live
 from hitchpost.hub.session import HubSession
 from hitchpost.hub.tasks import Tasks
 from hitchpost.model.facts import is_elsewhere
-from hitchpost.ops.sessions.environment import KUBE_CONTEXT
 from hitchpost.runtimes import pod as runtime
 from hitchpost.store import files
 
@@ -34,11 +32,6 @@ LOOK_AT_CERTIFICATE_S = 3600.0
 AGAIN_S = 3.0
 
 log = structlog.get_logger()
-
-
-def _options() -> FleetOptions:
-    found = options(config.load())
-    return replace(found, context=os.environ.get(KUBE_CONTEXT) or found.context)
 
 
 def has_pod(session: HubSession) -> bool:
@@ -89,7 +82,7 @@ class HubPods:
         """A cluster that cannot be used now is tried again: the hub shows what it has meanwhile."""
         while self.pods is None:
             try:
-                self.options = await asyncio.to_thread(_options)
+                self.options = await asyncio.to_thread(configured)
                 await self.open()
             except NoCluster:
                 self._why_not = ""
@@ -102,7 +95,8 @@ class HubPods:
 
     async def open(self) -> None:
         """Raises ``ClusterAway`` when nobody knows where the cluster is, and what asking it raises."""
-        kube = await asyncio.to_thread(lambda: Kube(context=self.options.context, namespace=self.options.namespace))
+        kube = await asyncio.to_thread(connected, self.options)
+        self.options = await asyncio.to_thread(with_own_image, self.options, kube)
         shared = await asyncio.to_thread(SharedAuthority, kube)
         self._authority = shared.authority
         await asyncio.to_thread(self._renew)

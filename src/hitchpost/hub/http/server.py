@@ -26,6 +26,7 @@ from hitchpost.hub.duties import Duties
 from hitchpost.hub.http.app import build
 from hitchpost.hub.http.connections import LocalConnection, limited
 from hitchpost.hub.http.gate import Gate, Trusted
+from hitchpost.hub.http.ownertoken import owner_token
 from hitchpost.hub.http.tls import TlsListener
 from hitchpost.hub.http.tokens import Tokens
 from hitchpost.hub.http.wsprotocol import WebSocketProtocol
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from hitchpost.hub.replica import Replica
 
 LEAVE_S = 5
+LOOK_AT_CERTIFICATE_S = 60.0
 BACKLOG = 128
 """Connections that wait to be accepted: one turn of the event loop accepts all of them, and others wait for it."""
 LOCAL_BACKLOG = 4096
@@ -108,7 +110,8 @@ async def serve(home: str, address: Address, database: str = "") -> int:
 
     ``database`` is the address of a fleet's PostgreSQL; empty on one machine.
     """
-    hub, tokens = Hub(home, _replica(home, database) if database else None), Tokens(home)
+    owner = owner_token(config.load().owner_token_file)
+    hub, tokens = Hub(home, _replica(home, database) if database else None), Tokens(home, owner=owner)
     app, sign_in = build(hub, tokens)
     gate = Gate(app, tokens)
     tcp = listen(address)
@@ -135,6 +138,7 @@ async def serve(home: str, address: Address, database: str = "") -> int:
         servers = [(public, [] if context else tcp), (_server(Trusted(app), LocalConnection, LOCAL_BACKLOG), [local])]
         serving = [group.create_task(server.serve(sockets=sockets)) for server, sockets in servers]
         tls = None if context is None else TlsListener(context, public)
+        following = None if context is None else group.create_task(follow_certificate(address, context))
         if tls is not None:
             tls.start(tcp)
         gc.freeze()  # do not look through what the hub is made of again: that takes tens of milliseconds
@@ -146,6 +150,8 @@ async def serve(home: str, address: Address, database: str = "") -> int:
         files.discard(os.path.join(home, SOCKET))
         await counts.close()
         await duties.close()
+        if following is not None:
+            following.cancel()
         if tls is not None:
             await tls.close()
         for server, _ in servers:
@@ -200,16 +206,37 @@ def _server(app: object, protocol: type[H11Protocol], backlog: int) -> Server:
     )
 
 
-def _load_again(address: Address, context: ssl.SSLContext | None) -> None:
+def _load_again(address: Address, context: ssl.SSLContext | None) -> bool:
     """A certificate that was renewed counts from the next handshake on; one that cannot be used changes nothing."""
     if context is None:
-        return
+        return False
     try:
         address.context()
         context.load_cert_chain(address.cert, address.key)
         log.info("the certificate was read again")
+        return True
     except HitchpostError as error:
         log.error("the certificate could not be read again", error=str(error))
+        return False
+
+
+async def follow_certificate(address: Address, context: ssl.SSLContext, every_s: float = LOOK_AT_CERTIFICATE_S) -> None:
+    """For ever: read the certificate again when its files have changed, as those of a Secret do."""
+    known = _certificate_files(address)
+    while True:
+        await asyncio.sleep(every_s)
+        now = await asyncio.to_thread(_certificate_files, address)
+        if now != known and now is not None and _load_again(address, context):
+            known = now
+
+
+def _certificate_files(address: Address) -> tuple[tuple[int, int, int], ...] | None:
+    """What changes with them; None while one is not there."""
+    try:
+        found = [os.stat(path) for path in (address.cert, address.key)]
+    except OSError:
+        return None
+    return tuple((each.st_dev, each.st_ino, each.st_mtime_ns) for each in found)
 
 
 def listen(address: Address) -> list[socket.socket]:
