@@ -177,7 +177,7 @@ def test_what_a_pod_prints_is_in_the_database_within_five_seconds_and_outlives_i
     two.first.close()
     two.second.close()
     with third(two, database) as other:
-        other.pods.have_output(session)
+        other.made.mirror.fetch_output(session, 1)
         assert other.truth(session).output() == b"".join(b"%d\r\n" % n for n in range(1, 20001)) + b"done\r\n" == whole
         assert state(other, session) == "running", "nobody has confirmed its end"
 

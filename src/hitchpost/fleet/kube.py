@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import httpx2
+import structlog
 from lightkube import AsyncClient, Client, KubeConfig
 from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, SingleConfig
 from lightkube.core.exceptions import ApiError, ConfigError
@@ -32,6 +33,8 @@ LIST_S, WATCH_S, SILENCE_S = 30.0, 60, 75.0
 BUSY = (429, 500, 502, 503, 504)
 CONFLICT, NOT_FOUND, GONE = 409, 404, 410
 CHUNK = 500
+
+log = structlog.get_logger()
 
 
 class Pod(GenericNamespacedResource):
@@ -240,6 +243,9 @@ class Kube:
                     why = "" if status == GONE else why
                 except (httpx2.HTTPError, ConfigError, OSError, LookupError, ValueError) as error:
                     why, wait_s = told(error), pause_s
+                except Exception as error:  # of a library, or of ours: all the same somebody has to follow
+                    log.error("following the cluster has failed", kind=_plural(kind), exc_info=error)
+                    why, wait_s = f"{error!r}", pause_s
                 if why:
                     failed(why)
                     pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

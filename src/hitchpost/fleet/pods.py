@@ -69,7 +69,6 @@ class Pods:
         self.links = Links(identity, self._heard)
         self.bringing = Bringing(mirror, self._refresh)
         self._loop = asyncio.get_running_loop()
-        self._have_output: set[tuple[str, int]] = set()
 
     async def run(self) -> None:
         """For ever: an error is logged, and the next turn comes all the same."""
@@ -91,7 +90,10 @@ class Pods:
         """Have a link to each pod that lives, with all that it tells where this replica watches it."""
         live = set(self.live())
         for session in live:
-            await self._follow(session)
+            try:
+                await self._follow(session)
+            except Exception as error:  # one that fails keeps no other from being followed
+                log.error("a pod could not be looked after", session_id=session, exc_info=error)
         for folder in [folder for folder in self.links.by_folder if os.path.basename(folder) not in live]:
             await self._let_go(folder)
 
@@ -146,9 +148,16 @@ class Pods:
             self._loop.run_in_executor(None, self._note_down, folder)
 
     def _note_down(self, folder: str) -> None:
-        if self.place.note_link(folder, up=False):
-            self.bringing.files_of(os.path.basename(folder))
-            self._loop.call_soon_threadsafe(self.on_change, os.path.basename(folder))
+        session = os.path.basename(folder)
+        try:
+            if not self.place.note_link(folder, up=False):
+                return
+        except FAILURES as error:  # a later look finds the link down, too
+            log.warning("that a pod is not reached could not be written down", session_id=session, error=str(error))
+            self._loop.call_soon_threadsafe(self._loop.call_later, TURN_S, self._is_down, folder)
+            return
+        self.bringing.files_of(session)
+        self._loop.call_soon_threadsafe(self.on_change, session)
 
     def changed(self, session: str) -> None:
         """The cluster has told something of the session's pod. For any thread; returns at once."""
@@ -206,23 +215,6 @@ class Pods:
     def ask(self, session_folder: str, request: dict[str, object]) -> dict[str, Any]:
         """Of the pod itself, such as what has changed in its folder. Raises ``Silent`` when it cannot be reached."""
         return self.links.ask(session_folder, request)
-
-    def have_output(self, session: str) -> None:
-        """See to it that the copy has the output of the session's runs, as far as PostgreSQL has it. That of a live one
-        comes by its link, where that is up.
-
-        Raises ``DatabaseAway``.
-        """
-        folder = session_folder(self.mirror.home, session)
-        last, is_live, _ = _known(folder)
-        link = self.links.by_folder.get(folder)
-        for run in range(1, last + 1):
-            is_over = run < last or not is_live
-            if (session, run) in self._have_output or not (is_over or link is None or link.down_since is not None):
-                continue
-            self.mirror.fetch_output(session, run)
-            if is_over:
-                self._have_output.add((session, run))
 
 
 def _known(folder: str) -> tuple[int, bool, bool]:
