@@ -77,6 +77,10 @@ class Links:
             raise
         return standin
 
+    def stands_in(self, session_folder: str, run: int) -> bool:
+        standin = self._standins.get(session_folder, {}).get(run)
+        return standin is not None and not standin.is_over
+
     async def let_go(self, session_folder: str) -> None:
         """The cluster says that the pod is gone, or the session is removed: whatever ran there does not run now."""
         for standin in self._standins.pop(session_folder, {}).values():

@@ -112,8 +112,11 @@ class Pods:
         link = self.links.open(folder, self.place.stream(session), wants=wants)
         await link.want(wants)
         if is_live and run not in link.over:
+            is_new = not self.links.stands_in(folder, run)
             try:
                 await self.links.stand_in(link, run)
+                if is_new:
+                    self.on_change(session)  # it can be watched from now on
             except FAILURES as error:
                 log.info("nobody stands in for the keeper yet", session_id=session, run=run, why=str(error))
 
