@@ -16,8 +16,13 @@ from hitchpost.workspaces.diff import Difference, File, difference
 
 NOTHING = type(None)
 KINDS: dict[str, tuple[type, ...]] = {
-    "path": (str,), "old_path": (str, NOTHING), "status": (str,),
-    "added": (int, NOTHING), "deleted": (int, NOTHING), "binary": (bool,), "untracked": (bool,),
+    "path": (str,),
+    "old_path": (str, NOTHING),
+    "status": (str,),
+    "added": (int, NOTHING),
+    "deleted": (int, NOTHING),
+    "binary": (bool,),
+    "untracked": (bool,),
 }
 
 
