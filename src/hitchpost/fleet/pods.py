@@ -22,11 +22,12 @@ from hitchpost.fleet.mirror import Mirror
 from hitchpost.fleet.news import DOWN, OUTPUT, OVER, UP, News
 from hitchpost.fleet.tls import Identity
 from hitchpost.model import run as runs
+from hitchpost.ops.sessions.lost_tail import note_lost_tail
 from hitchpost.runtimes.base import Health, Started
 from hitchpost.runtimes.pod import Order
 from hitchpost.runtimes.pod_file import read_pod
 from hitchpost.store import files
-from hitchpost.store.home import session_folder
+from hitchpost.store.home import run_folder, session_folder
 from hitchpost.store.session import read_state
 
 TURN_S = 1.0
@@ -174,6 +175,8 @@ class Pods:
             return
         pod = read_pod(folder)
         if pod is not None and pod.ended:
+            if note_lost_tail(run_folder(folder, pod.run)):
+                self.bringing.output_of(session, pod.run, now=True)
             asyncio.run_coroutine_threadsafe(self._let_go(folder), self._loop)
         self._loop.call_soon_threadsafe(self.on_change, session)
 

@@ -16,6 +16,8 @@ from hitchpost.cli.remote.hub import STARTS_S, TIMEOUT_S, Found, RemoteHub
 from hitchpost.model.facts import has_sandbox
 from hitchpost.model.limits import WAIT
 from hitchpost.model.run import RUNNING
+from hitchpost.model.status import UNKNOWN
+from hitchpost.ops.sessions.give_up import risk
 from hitchpost.ops.views.session_types import Session
 from hitchpost.text import visible
 
@@ -82,7 +84,7 @@ ACTS: dict[str, Act] = {
         "POST",
         "/restart",
         says=lambda done: words.restarted(done.session),
-        body=lambda options: {"again": options["again"], "workspace": options["workspace"]},
+        body=lambda options: {key: options[key] for key in ("again", "workspace", "force")},
         told=lambda done: [f"{done.name}: {note}" for note in done.answer["notes"]],
         waits="stopping",
         timeout_s=lambda options: STARTS_S,
@@ -161,6 +163,8 @@ def command(act: str, hub: RemoteHub, /, **options: Any) -> None:
 def _do(hub: RemoteHub, name: str, found: Found, options: Options) -> None:
     if name == "cancel" and not options["yes"]:
         click.confirm(f"end {visible(found.name)} now, and archive it?", abort=True, err=True)
+    if name == "restart" and options["force"] and not options["yes"] and found.session["status"] == UNKNOWN:
+        click.confirm(f"{visible(risk(found.name, found.session.get('node')))}. Give it up?", abort=True, err=True)
     only_edited = name == "resume" and options["when_limit"] and not options["agent"]
     if only_edited and found.session["state"] == RUNNING:
         name = "resume --when-limit"
