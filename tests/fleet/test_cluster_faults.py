@@ -13,6 +13,7 @@ from hitchpost.fleet.cluster import NotConfirmed
 from hitchpost.ops.views.explain import explain
 from hitchpost.ops.views.moments import now
 from hitchpost.store.locks import is_held
+from hitchpost.terminal import output
 from tests.fleet.kubernetes import SMALL, KubeFleet, fleet_on
 from tests.ground import Ground, Truth
 from tests.kube import images
@@ -41,6 +42,11 @@ def rule(kube: KubeFleet, session: Truth) -> str:
     return explain(kube.seen(session), now()).rule
 
 
+def told_of(kube: KubeFleet, session: Truth) -> dict[str, str]:
+    """What explain tells, by the fact."""
+    return {fact.fact: fact.value for fact in explain(kube.seen(session), now()).facts}
+
+
 def test_a_node_that_is_cut_off_is_unknown_and_when_it_is_back_the_same_run_goes_on(kube: KubeFleet) -> None:
     session = kube.sh(COUNTS)
     goes_on(session)
@@ -52,7 +58,7 @@ def test_a_node_that_is_cut_off_is_unknown_and_when_it_is_back_the_same_run_goes
     kube.until(session, f"unknown (node {pod.node} unreachable ")
     assert kube.status(session).state == "running"
     assert rule(kube, session).startswith(f"node {pod.node} unreachable, so its status is unknown")
-    told = {fact.fact: fact.value for fact in explain(kube.seen(session), now()).facts}
+    told = told_of(kube, session)
     assert told["node"].startswith(f"{pod.node}: not ready; last sign of life ")
     assert told["link"].startswith("down")
     kube.real.heal(pod.node)
@@ -73,6 +79,8 @@ def test_a_lost_node_suspends_its_sessions_and_restart_brings_them_back_on_anoth
     assert (seen.facts.state, seen.record.record) == ("failed", "suspended")
     assert seen.facts.exit is not None
     assert seen.facts.exit.error == "node lost"
+    assert told_of(kube, session)["its reason"] == "NodeLost"
+    assert output.told_end(str(session.run() / "output")) > output.bounds(str(session.run() / "output"))[1]
     assert rule(kube, session) == "the record is suspended, and the record comes first, whatever became of the run"
     began = time.monotonic()
     kube.restart(session)
@@ -125,6 +133,8 @@ def test_a_cordoned_node_is_told_and_draining_it_evicts(kube: KubeFleet) -> None
     words = ("delete", "pod", pod.name, "-n", kube.namespace, "--grace-period=1", "--wait=false")
     kube.real.kubectl(*words)
     kube.until(session, f"failed: evicted (node {pod.node} is cordoned)")
+    assert told_of(kube, session)["its reason"] == "Drained"
+    assert ", cordoned" in told_of(kube, session)["node"]
 
 
 def test_a_pod_that_has_to_make_room_is_told_as_preempted(ground: Ground, whole_cluster: Cluster) -> None:
@@ -152,6 +162,7 @@ def test_a_pod_that_has_to_make_room_is_told_as_preempted(ground: Ground, whole_
             )
             label = kube.until(session, "failed: preempted (", 120)
             assert f"Preempted by {kube.namespace}/urgent on node n1" in label
+            assert told_of(kube, session)["its reason"].startswith("Preempted: Preempted by ")
         finally:
             whole_cluster.kubectl("delete", "priorityclass", "first")
 

@@ -199,6 +199,42 @@ def test_another_hub_watches_within_three_seconds_and_nothing_is_lost_or_told_tw
     eventually(lambda: told(two.second, session) == wanted, what="the whole story")
 
 
+def test_what_came_while_nobody_watched_is_brought_by_who_watches_next(two: Two) -> None:
+    """Also where no more of it comes."""
+    session = two.begin(ECHO)
+    shows(two.second, session, b"ready")
+    runtime.connect(two.second.pods)
+    two.second.tasks[1].cancel()  # it takes nothing by itself
+    two.first.close()
+    eventually((two.second.truth(session).run() / wire.SOCKET).exists, what="somebody to stand in")
+    with Link.connect(str(two.second.truth(session).run())) as link:
+        link.send(wire.INPUT, b"unwatched\r")
+    whole = shows(two.second, session, b"<unwatched>\r\n")
+    made = two.second.made
+    assert made.mirror.output.shipped(session, 1).get(wire.segment_name(0), 0) < len(whole)
+    made.mirror.claims.turn([session])
+
+    def is_brought() -> bool:
+        return made.mirror.output.shipped(session, 1).get(wire.segment_name(0)) == len(whole)
+
+    eventually(is_brought, 5, "its output to be brought")
+
+
+def test_a_pod_that_is_stopped_while_nobody_watches_has_told_everything(two: Two, database: str) -> None:
+    session = two.begin(ECHO)
+    shows(two.second, session, b"ready")
+    runtime.connect(two.second.pods)
+    two.second.tasks[1].cancel()
+    two.first.close()
+    eventually((two.second.truth(session).run() / wire.SOCKET).exists, what="somebody to stand in")
+    stop(two.second.made.home, session, actor="test")
+    two.second.pods.tear_down(two.second.made.folder(session))
+    two.second.made.mirror.tell(session)
+    two.second.close()
+    with third(two, database) as other:
+        assert told(other, session) == ["starting", "running", "stopping", "stopped"]
+
+
 def test_a_pod_that_is_not_reached_is_not_dead(two: Two) -> None:
     session = two.begin(ECHO)
     shows(two.first, session, b"ready")

@@ -41,6 +41,8 @@ LEAVES_S = 20.0
 BEGIN_S = 60.0
 """Until a pod that runs has begun a run."""
 EXPLAIN_S = 4.0
+FIRST_LIST_S = 5.0
+NOT_YET = "it has not answered yet"
 NODE_LEASES = "kube-node-lease"
 CLOSE_S = 10.0
 
@@ -171,9 +173,10 @@ class Cluster:
     @property
     def problems(self) -> list[str]:
         """What keeps the cluster from being seen, for people."""
-        return [
-            f"the {kind} of the cluster cannot be followed: {why}" for kind, why in sorted(self.view.problems.items())
-        ]
+        problems = dict(self.view.problems)
+        if not self.view.is_listed:
+            problems.setdefault("pods", NOT_YET)
+        return [f"the {kind} of the cluster cannot be followed: {why}" for kind, why in sorted(problems.items())]
 
     # what is stored of a pod ------------------------------------------------------------------------------------
 
@@ -463,9 +466,12 @@ class Cluster:
         return self.links.ask(session_folder, request)
 
     def check(self) -> None:
+        with self.view.moved:
+            # a hub that has just begun: the first answer is a moment away
+            self.view.moved.wait_for(lambda: self.view.is_listed or "pods" in self.view.problems, FIRST_LIST_S)
         if (why := self.view.problems.get("pods")) is not None or not self.view.is_listed:
             raise RuntimeMissing(
-                f"the cluster {self.kube.server} cannot be used: {why or 'it has not answered yet'}",
+                f"the cluster {self.kube.server} cannot be used: {why or NOT_YET}",
                 "hitch doctor says what is missing",
             )
 

@@ -70,6 +70,8 @@ class Pods:
         self.links = Links(identity, self._heard)
         self.bringing = Bringing(mirror, self._refresh)
         self._loop = asyncio.get_running_loop()
+        self._watched: set[str] = set()
+        """Sessions of which everything was brought that came before they were watched here."""
 
     async def run(self) -> None:
         """For ever: an error is logged, and the next turn comes all the same."""
@@ -107,10 +109,11 @@ class Pods:
         if is_gone:
             await self._let_go(folder)
             return
-        wants = frames.ALL if self.watches(session) else frames.OUTPUT
         if not run:
             return
+        wants = self._wanted(session, folder)
         link = self.links.open(folder, self.place.stream(session), wants=wants)
+        self._begin_to_watch(session, run)
         await link.want(wants)
         if is_live and run not in link.over:
             is_new = not self.links.stands_in(folder, run)
@@ -121,8 +124,26 @@ class Pods:
             except FAILURES as error:
                 log.info("nobody stands in for the keeper yet", session_id=session, run=run, why=str(error))
 
+    def _wanted(self, session: str, folder: str) -> str:
+        """All that the pod tells, for who watches it. While PostgreSQL is away nobody knows who does: all stays as it
+        was, and who had it has it then."""
+        link = self.links.by_folder.get(folder)
+        if link is not None and self.mirror.database.away is not None:
+            return link.wants
+        return frames.ALL if self.watches(session) else frames.OUTPUT
+
+    def _begin_to_watch(self, session: str, run: int) -> None:
+        """What came before this replica watched the session is brought, too: there may be no more news of it."""
+        if not self.watches(session):
+            self._watched.discard(session)
+        elif session not in self._watched:
+            self._watched.add(session)
+            self.bringing.files_of(session)
+            self.bringing.output_of(session, run, now=True)
+
     async def _let_go(self, folder: str) -> None:
         session = os.path.basename(folder)
+        self._watched.discard(session)
         if folder in self.links.by_folder:
             await self.links.let_go(folder)
             self.on_change(session)
@@ -207,7 +228,20 @@ class Pods:
         return self.place.explain(session_folder, run)
 
     def tear_down(self, session_folder: str) -> None:
+        self._hear_the_rest(session_folder)
         self.place.tear_down(session_folder)
+
+    def _hear_the_rest(self, session_folder: str) -> None:
+        """Before the pod goes: where no replica watches it just now, this one takes what it has told last."""
+        session, link = os.path.basename(session_folder), self.links.by_folder.get(session_folder)
+        if link is None or not self.links.is_up(session_folder):
+            return
+        try:
+            if self.mirror.watch(session):
+                asyncio.run_coroutine_threadsafe(link.want(frames.ALL), self._loop).result(REACH_S)
+                self.links.ask(session_folder, {"op": "ping"}, REACH_S)  # its answer comes behind all that it has told
+        except (*FAILURES, TimeoutError) as error:
+            log.warning("what a pod has told last may not be here", session_id=session, error=str(error))
 
     def clear_away(self, session_folder: str) -> None:
         self.place.clear_away(session_folder)
