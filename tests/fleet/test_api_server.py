@@ -66,6 +66,7 @@ def test_a_slow_api_server_makes_a_slow_start_and_one_pod(kube: KubeFleet, front
 
 def test_an_answer_that_does_not_come_ends_a_start_and_leaves_nothing_running(kube: KubeFleet, front: Front) -> None:
     session = kube.create("sh", "-c", FOREVER)
+    kube.pods.kube.answers_s = 2
     front.add(Fault(503, part="/persistentvolumeclaims"))
     with pytest.raises(StartFailed, match=r"the cluster https://127.0.0.1:.* does not answer: made up by a test"):
         kube.start(session)
@@ -90,7 +91,7 @@ def test_a_watch_that_is_too_old_is_followed_by_a_list_and_nothing_is_missed(kub
 
 def test_connections_that_break_off_all_the_time_lose_nothing(kube: KubeFleet, front: Front) -> None:
     session = kube.sh(FOREVER)
-    for _ in range(10):
+    for _ in range(4):
         before = watches(front)
         front.break_off()
         eventually(lambda before=before: watches(front) > before, what="another watch")  # type: ignore[misc]

@@ -10,6 +10,7 @@ import pytest
 
 from hitchpost.errors import StartFailed
 from hitchpost.fleet.cluster import NotConfirmed
+from hitchpost.fleet.kube import ANSWERS_S
 from hitchpost.ops.views.explain import explain
 from hitchpost.ops.views.moments import now
 from hitchpost.store.locks import is_held
@@ -174,8 +175,10 @@ def test_an_api_server_that_is_away_ends_nothing(kube: KubeFleet) -> None:
     assert "cannot be followed" in kube.pods.problems[0]
     assert kube.label(session) == "running"
     goes_on(session)
+    kube.pods.kube.answers_s = 2
     with pytest.raises(StartFailed, match="does not answer"):
         kube.sh(COUNTS)
+    kube.pods.kube.answers_s = ANSWERS_S
     kube.real.begin("apiserver", "cp")
     eventually(lambda: not kube.pods.problems, 120, "it to be followed again")
     assert kube.label(session) == "running"

@@ -114,7 +114,7 @@ class Kube:
 
     def __init__(self, *, context: str = "", namespace: str = "") -> None:
         """Raises ``ClusterAway`` when nobody knows where the cluster is."""
-        self.config = configuration(context)
+        self.config, self.answers_s = configuration(context), ANSWERS_S
         self.namespace = namespace or self.config.namespace
         self.server = self.config.cluster.server
         try:
@@ -129,7 +129,7 @@ class Kube:
 
     # asking -----------------------------------------------------------------------------------------------------
 
-    def get(self, kind: type, name: str, namespace: str | None = None, *, within_s: float = ANSWERS_S) -> Object | None:
+    def get(self, kind: type, name: str, namespace: str | None = None, *, within_s: float = 0) -> Object | None:
         """None when there is no such thing."""
         where = {"namespace": namespace} if namespace else {}
         try:
@@ -140,7 +140,7 @@ class Kube:
             raise
 
     def list(
-        self, kind: type, *, labels: str = "", fields: Mapping[str, str] | None = None, within_s: float = ANSWERS_S
+        self, kind: type, *, labels: str = "", fields: Mapping[str, str] | None = None, within_s: float = 0
     ) -> Objects:
         def found() -> Objects:
             wanted: Any = dict(fields or {})
@@ -184,12 +184,12 @@ class Kube:
         answer = self._ask("tell our rights", lambda: self._client.create(review))
         return bool(answer["status"].get("allowed"))
 
-    def _ask(self, what: str, call: Callable[[], T], within_s: float = ANSWERS_S) -> T:
-        """Until the cluster answers. One that is busy may say when to ask again.
+    def _ask(self, what: str, call: Callable[[], T], within_s: float = 0) -> T:
+        """Until the cluster answers, or ``within_s`` are over. One that is busy may say when to ask again.
 
         Raises ``ClusterAway`` or ``ClusterRefused``.
         """
-        deadline = time.monotonic() + within_s
+        deadline = time.monotonic() + (within_s or self.answers_s)
         pause_s = FIRST_PAUSE_S
         while True:
             try:

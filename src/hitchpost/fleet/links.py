@@ -138,7 +138,7 @@ class Links:
         except FAILURES as error:
             return Started(None, str(error), kept=False, field=getattr(error, "field", ""))
         while True:
-            while not self.is_up(session_folder) and time.monotonic() < deadline:
+            while not self.is_up(session_folder) and not link.is_closed and time.monotonic() < deadline:
                 if why := given_up():
                     self._wait(_end(standin), ASK_S)
                     return Started(None, why, kept=False)
