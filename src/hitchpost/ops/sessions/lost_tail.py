@@ -22,5 +22,17 @@ def note_lost_tail(run_folder: str) -> bool:
     if output.told_end(folder) > end:
         return False
     lost = wire.time_record(wire.AT_OFFSET, time.time_ns() // 1000, end + wire.UNCOUNTED)
-    files.append_bytes(os.path.join(folder, wire.TIMES), lost, durable=False)
+    _append(os.path.join(folder, wire.TIMES), lost)
     return True
+
+
+def _append(path: str, record: bytes) -> None:
+    """Behind the last whole record: a part of one may have come before its pod went."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        whole = os.fstat(fd).st_size // wire.TIME_RECORD_BYTES * wire.TIME_RECORD_BYTES
+        os.ftruncate(fd, whole)
+        os.lseek(fd, whole, os.SEEK_SET)
+        files.write_all(fd, record)
+    finally:
+        os.close(fd)
