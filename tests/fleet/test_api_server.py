@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Iterator
 
@@ -64,6 +66,7 @@ def test_a_slow_api_server_makes_a_slow_start_and_one_pod(kube: KubeFleet, front
 
 def test_an_answer_that_does_not_come_ends_a_start_and_leaves_nothing_running(kube: KubeFleet, front: Front) -> None:
     session = kube.create("sh", "-c", FOREVER)
+    kube.pods.kube.answers_s = 2
     front.add(Fault(503, part="/persistentvolumeclaims"))
     with pytest.raises(StartFailed, match=r"the cluster https://127.0.0.1:.* does not answer: made up by a test"):
         kube.start(session)
@@ -88,7 +91,7 @@ def test_a_watch_that_is_too_old_is_followed_by_a_list_and_nothing_is_missed(kub
 
 def test_connections_that_break_off_all_the_time_lose_nothing(kube: KubeFleet, front: Front) -> None:
     session = kube.sh(FOREVER)
-    for _ in range(10):
+    for _ in range(4):
         before = watches(front)
         front.break_off()
         eventually(lambda before=before: watches(front) > before, what="another watch")  # type: ignore[misc]
@@ -96,6 +99,50 @@ def test_connections_that_break_off_all_the_time_lose_nothing(kube: KubeFleet, f
     kube.stop(session)
     assert kube.label(session) == "stopped"
     assert kube.pods.kube.list(Pod) == []
+
+
+def test_a_slow_api_server_keeps_word_of_no_link_waiting(kube: KubeFleet, front: Front) -> None:
+    """A pod that is not among those that are followed is asked for. Meanwhile another one's link goes down."""
+    asked, other = kube.sh(FOREVER), kube.sh(FOREVER)
+    kube.pods.view._pods.pop(asked.id)
+    slow = front.add(Fault(slow_s=8, methods=("GET",), part=f"/pods/{kube.name(asked)}"))
+    asking = threading.Thread(target=kube.pods.refresh, args=(str(asked.folder),))
+    asking.start()
+    try:
+        eventually(lambda: any(slow.part in request for request in front.requests), what="the question")
+        began = time.monotonic()
+        assert kube.pods.note_link(str(other.folder), up=False)
+        assert time.monotonic() - began < 3
+        assert kube.label(other).startswith("unknown (pod on n")
+        assert asking.is_alive()
+    finally:
+        front.mend()
+        asking.join()
+    assert kube.label(asked) == "running"
+
+
+def test_following_goes_on_whatever_goes_wrong(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(front.kubeconfig))
+    asked = Kube(namespace="default")
+    problems: list[str] = []
+    failures = [RuntimeError("a bug"), TypeError("another"), AttributeError("a third")]
+
+    def listed(found: object, before: object) -> None:
+        if failures:
+            raise failures.pop()
+
+    async def follow() -> None:
+        following = asked.follow(Pod, listed=listed, changed=lambda what, item: None, failed=problems.append)
+        task = asyncio.create_task(following)
+        await asyncio.to_thread(eventually, lambda: problems[-1:] == [""], what="it to be followed")
+        task.cancel()
+        await asyncio.wait([task])
+
+    try:
+        asyncio.run(follow())
+    finally:
+        asked.close()
+    assert problems == ["AttributeError('a third')", "TypeError('another')", "RuntimeError('a bug')", ""]
 
 
 def test_a_silent_api_server_keeps_nobody_waiting(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:

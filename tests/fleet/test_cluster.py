@@ -12,6 +12,7 @@ from hitchpost.fleet.kube import Claim, Pod, Secret
 from hitchpost.ops.sessions.remove import remove
 from hitchpost.ops.views.explain import explain
 from hitchpost.ops.views.moments import now
+from hitchpost.terminal.recording import MARK, events
 from tests.fleet.kubernetes import SMALL, KubeFleet, fleet_on
 from tests.ground import Ground, Truth
 from tests.kube.cluster import NEVER, Cluster
@@ -158,6 +159,7 @@ def test_a_repository_is_cloned_with_credentials_that_are_nowhere_else(
         session = kube.sh(script, repository=url, branch="fix-auth")
         eventually(lambda: b"fix-auth" in session.output(), what="the branch")
         assert b"first" in session.output()
+        assert kube.seen(session).record.repository == url, "what the next pod clones is nothing that this one says"
         name = kube.name(session)
         everything = cluster.kubectl("get", "pod", name, "-n", kube.namespace, "-o", "yaml")
         everything += cluster.kubectl("logs", name, "-n", kube.namespace, "-c", "clone")
@@ -204,6 +206,8 @@ def test_an_image_that_is_nowhere_fails_the_start_by_its_name(ground: Ground, cl
         with pytest.raises(StartFailed, match=r"image not found: hitchpost\.test/nothing:1"):
             kube.start(session)
         assert kube.label(session) == "failed: image not found: hitchpost.test/nothing:1"
+        told = [value for value, _ in facts_of(kube, session).values()]
+        assert any("image not found: hitchpost.test/nothing:1" in value for value in told), told
 
 
 def test_an_image_that_cannot_be_pulled_is_waited_for(ground: Ground, cluster: Cluster) -> None:
@@ -264,6 +268,9 @@ def test_a_pod_that_is_gone_at_once_is_told_as_deleted(kube: KubeFleet) -> None:
     evidence = next(line["evidence"] for line in reversed(session.story()) if line.get("to") == "failed")
     assert evidence["pod"]["uid"] == uid
     assert evidence["pod"]["reason"] == "Deleted"
+    assert facts_of(kube, session)["its reason"][0] == "Deleted"
+    gaps = [event.data for event in events(str(session.run() / "output")) if event.code == MARK]
+    assert gaps == ["some output is missing here (amount unknown)"], "nobody saw the end"
 
 
 def test_a_pod_that_uses_more_than_its_disk_is_evicted(ground: Ground, cluster: Cluster) -> None:
@@ -283,6 +290,10 @@ def test_a_pod_that_uses_more_than_its_disk_is_evicted(ground: Ground, cluster: 
         assert "exceeds the limit" in kube.pod(session).message
         label = kube.label(session)
         assert label.startswith(("failed: evicted (", "stopped"))
+        told = facts_of(kube, session)
+        assert ", ended: evicted (" in told["pod"][0]
+        assert told["its reason"][0].startswith("Evicted: ")
+        assert told["its reason"][1] == "the pod's status"
 
 
 def test_an_agent_that_uses_more_memory_than_its_pod_has_is_told_so(kube: KubeFleet) -> None:
@@ -299,6 +310,7 @@ def test_a_pod_whose_first_process_runs_out_of_memory_is_told_so(ground: Ground,
         with pytest.raises(StartFailed, match="out of memory"):
             kube.start(session)
         kube.until(session, "failed: out of memory")
+        assert facts_of(kube, session)["its reason"] == ("OOMKilled", "container session")
 
 
 def test_certificates_of_a_session_are_its_own(kube: KubeFleet) -> None:

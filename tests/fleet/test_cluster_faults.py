@@ -12,10 +12,12 @@ from click.testing import CliRunner
 from hitchpost.cli.restart import command as restart
 from hitchpost.errors import StartFailed
 from hitchpost.fleet.cluster import NotConfirmed
+from hitchpost.fleet.kube import ANSWERS_S
 from hitchpost.ops.sessions.stop import Unreached
 from hitchpost.ops.views.explain import explain
 from hitchpost.ops.views.moments import now
 from hitchpost.store.locks import is_held
+from hitchpost.terminal import output
 from tests.cli.advice import proposed
 from tests.fleet.kubernetes import SMALL, KubeFleet, fleet_on
 from tests.ground import Ground, Truth
@@ -45,6 +47,11 @@ def rule(kube: KubeFleet, session: Truth) -> str:
     return explain(kube.seen(session), now()).rule
 
 
+def told_of(kube: KubeFleet, session: Truth) -> dict[str, str]:
+    """What explain tells, by the fact."""
+    return {fact.fact: fact.value for fact in explain(kube.seen(session), now()).facts}
+
+
 def test_a_node_that_is_cut_off_is_unknown_and_when_it_is_back_the_same_run_goes_on(kube: KubeFleet) -> None:
     session = kube.sh(COUNTS)
     goes_on(session)
@@ -56,7 +63,7 @@ def test_a_node_that_is_cut_off_is_unknown_and_when_it_is_back_the_same_run_goes
     kube.until(session, f"unknown (node {pod.node} unreachable ")
     assert kube.status(session).state == "running"
     assert rule(kube, session).startswith(f"node {pod.node} unreachable, so its status is unknown")
-    told = {fact.fact: fact.value for fact in explain(kube.seen(session), now()).facts}
+    told = told_of(kube, session)
     assert told["node"].startswith(f"{pod.node}: not ready; last sign of life ")
     assert told["link"].startswith("down")
     kube.real.heal(pod.node)
@@ -77,6 +84,8 @@ def test_a_lost_node_suspends_its_sessions_and_restart_brings_them_back_on_anoth
     assert (seen.facts.state, seen.record.record) == ("failed", "suspended")
     assert seen.facts.exit is not None
     assert seen.facts.exit.error == "node lost"
+    assert told_of(kube, session)["its reason"] == "NodeLost"
+    assert output.told_end(str(session.run() / "output")) > output.bounds(str(session.run() / "output"))[1]
     assert rule(kube, session) == "the record is suspended, and the record comes first, whatever became of the run"
     began = time.monotonic()
     kube.restart(session)
@@ -145,6 +154,8 @@ def test_a_cordoned_node_is_told_and_draining_it_evicts(kube: KubeFleet) -> None
     words = ("delete", "pod", pod.name, "-n", kube.namespace, "--grace-period=1", "--wait=false")
     kube.real.kubectl(*words)
     kube.until(session, f"failed: evicted (node {pod.node} is cordoned)")
+    assert told_of(kube, session)["its reason"] == "Drained"
+    assert ", cordoned" in told_of(kube, session)["node"]
 
 
 def test_a_pod_that_has_to_make_room_is_told_as_preempted(ground: Ground, whole_cluster: Cluster) -> None:
@@ -172,6 +183,7 @@ def test_a_pod_that_has_to_make_room_is_told_as_preempted(ground: Ground, whole_
             )
             label = kube.until(session, "failed: preempted (", 120)
             assert f"Preempted by {kube.namespace}/urgent on node n1" in label
+            assert told_of(kube, session)["its reason"].startswith("Preempted: Preempted by ")
         finally:
             whole_cluster.kubectl("delete", "priorityclass", "first")
 
@@ -183,8 +195,10 @@ def test_an_api_server_that_is_away_ends_nothing(kube: KubeFleet) -> None:
     assert "cannot be followed" in kube.pods.problems[0]
     assert kube.label(session) == "running"
     goes_on(session)
+    kube.pods.kube.answers_s = 2
     with pytest.raises(StartFailed, match="does not answer"):
         kube.sh(COUNTS)
+    kube.pods.kube.answers_s = ANSWERS_S
     kube.real.begin("apiserver", "cp")
     eventually(lambda: not kube.pods.problems, 120, "it to be followed again")
     assert kube.label(session) == "running"

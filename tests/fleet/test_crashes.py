@@ -172,7 +172,11 @@ def contents(made: Replica) -> dict[str, bytes]:
 
 
 # not made smaller where it fails: each try takes a second
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.reuse, Phase.generate])
+@settings(
+    max_examples=400 if "LONG" in os.environ else 15,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.reuse, Phase.generate],
+)
 @given(turns=turns)
 def test_nothing_acknowledged_is_lost_and_nothing_is_doubled(turns: list[tuple[Deed | None, Deed | None]]):
     server = the_server()

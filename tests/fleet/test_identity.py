@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 import stat
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +17,9 @@ import pytest
 from hitchpost.fleet import frames
 from hitchpost.fleet.identity import LIFE, Authority, NoAuthority, expires_at, is_due
 from hitchpost.fleet.link import Refusing, tcp
-from hitchpost.fleet.pipe import Pipe
+from hitchpost.fleet.pipe import HANDSHAKE_S, Pipe
 from hitchpost.fleet.tls import KEY, Identity, NotTrusted, name_of_session
+from hitchpost.pod.server import MOST_STRANGERS
 from tests.fleet.processes import Fleet, Pod
 from tests.fleet.test_life import ASLEEP, shows
 from tests.ground import Ground
@@ -118,6 +121,19 @@ def test_a_port_that_is_only_looked_at_is_no_news(pod: Pod):
     for _ in range(5):
         asyncio.run(look())
     assert pod.log() == before
+
+
+def test_who_keeps_the_door_busy_keeps_no_hub_out(ground: Ground, pod: Pod, authority: Authority):
+    """Other pods can connect where no policy keeps them away. They show nobody who they are, and hold on."""
+    folder = folder_with(ground, authority.for_hub())
+    busy = [socket.create_connection(("127.0.0.1", pod.address())) for _ in range(3 * MOST_STRANGERS)]
+    try:
+        began = time.monotonic()
+        assert talk(pod, folder)[0][0] == frames.WELCOME
+        assert time.monotonic() - began < HANDSHAKE_S
+    finally:
+        for peer in busy:
+            peer.close()
 
 
 def test_a_hub_accepts_the_pod_of_that_very_session_only(ground: Ground, pod: Pod, authority: Authority):

@@ -177,7 +177,7 @@ def test_what_a_pod_prints_is_in_the_database_within_five_seconds_and_outlives_i
     two.first.close()
     two.second.close()
     with third(two, database) as other:
-        other.pods.have_output(session)
+        other.made.mirror.fetch_output(session, 1)
         assert other.truth(session).output() == b"".join(b"%d\r\n" % n for n in range(1, 20001)) + b"done\r\n" == whole
         assert state(other, session) == "running", "nobody has confirmed its end"
 
@@ -197,6 +197,42 @@ def test_another_hub_watches_within_three_seconds_and_nothing_is_lost_or_told_tw
     assert state(two.second, session) == "stopped"
     wanted = ["starting", "running", "stopping", "stopped"]
     eventually(lambda: told(two.second, session) == wanted, what="the whole story")
+
+
+def test_what_came_while_nobody_watched_is_brought_by_who_watches_next(two: Two) -> None:
+    """Also where no more of it comes."""
+    session = two.begin(ECHO)
+    shows(two.second, session, b"ready")
+    runtime.connect(two.second.pods)
+    two.second.tasks[1].cancel()  # it takes nothing by itself
+    two.first.close()
+    eventually((two.second.truth(session).run() / wire.SOCKET).exists, what="somebody to stand in")
+    with Link.connect(str(two.second.truth(session).run())) as link:
+        link.send(wire.INPUT, b"unwatched\r")
+    whole = shows(two.second, session, b"<unwatched>\r\n")
+    made = two.second.made
+    assert made.mirror.output.shipped(session, 1).get(wire.segment_name(0), 0) < len(whole)
+    made.mirror.claims.turn([session])
+
+    def is_brought() -> bool:
+        return made.mirror.output.shipped(session, 1).get(wire.segment_name(0)) == len(whole)
+
+    eventually(is_brought, 5, "its output to be brought")
+
+
+def test_a_pod_that_is_stopped_while_nobody_watches_has_told_everything(two: Two, database: str) -> None:
+    session = two.begin(ECHO)
+    shows(two.second, session, b"ready")
+    runtime.connect(two.second.pods)
+    two.second.tasks[1].cancel()
+    two.first.close()
+    eventually((two.second.truth(session).run() / wire.SOCKET).exists, what="somebody to stand in")
+    stop(two.second.made.home, session, actor="test")
+    two.second.pods.tear_down(two.second.made.folder(session))
+    two.second.made.mirror.tell(session)
+    two.second.close()
+    with third(two, database) as other:
+        assert told(other, session) == ["starting", "running", "stopping", "stopped"]
 
 
 def test_a_pod_that_is_not_reached_is_not_dead(two: Two) -> None:

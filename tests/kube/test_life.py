@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from tests.support import Process, eventually
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(why_not()), reason=f"no cluster: {why_not()}")]
 
+only_long = pytest.mark.skipif("LONG" not in os.environ, reason="a cluster of its own: script/faults --long")
+"""Each takes a cluster's time. What users have depends on none of it."""
 WITH_A_POD = """
 import signal
 from tests.kube.cluster import Cluster
@@ -45,6 +48,7 @@ def settings() -> dict[str, str]:
     return {path.name: path.read_text() for path in paths if path.exists()}
 
 
+@only_long
 def test_a_cluster_leaves_nothing_when_it_is_closed(cluster: Cluster) -> None:
     """Beside another one, which does not notice."""
     before = settings()
@@ -71,6 +75,7 @@ def test_a_cluster_whose_owner_was_killed_is_reaped_with_its_pods() -> None:
     eventually(lambda: not left_of(mark), what=f"the end of {mark}")
 
 
+@only_long
 def test_what_an_owner_and_its_guard_have_left_is_removed_by_the_next(cluster: Cluster) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", WITH_A_POD], cwd=ROOT, env=machines.clean(), stdout=subprocess.PIPE, text=True

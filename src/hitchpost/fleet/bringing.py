@@ -10,11 +10,12 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import structlog
 
 from hitchpost import wire
-from hitchpost.errors import FAILURES, DatabaseAway
+from hitchpost.errors import FAILURES, DatabaseAway, NoSuchSession
 from hitchpost.fleet.mirror import Mirror
 from hitchpost.store import locks
 from hitchpost.store.home import run_folder, session_folder
@@ -23,10 +24,13 @@ TOGETHER_S = 1.0
 """Output that comes within so long is one part."""
 AGAIN_S = 1.0
 PART_BYTES = 1 << 20
+MOST_AT_ONCE = 4 << 20
+"""Of one run: a session that floods its terminal keeps no other waiting for long."""
 LEAVE_S = 5.0
 
 log = structlog.get_logger()
 Run = tuple[str, int]
+T = TypeVar("T")
 
 
 class Bringing:
@@ -37,12 +41,13 @@ class Bringing:
 
     def __init__(self, mirror: Mirror, refresh: Callable[[str], None]) -> None:
         self.mirror, self.refresh = mirror, refresh
-        self._sessions: dict[str, None] = {}
+        self._sessions: dict[str, float] = {}
         self._runs: dict[Run, float] = {}
         self._ends: dict[Run, dict[str, int]] = {}
         self._moved = threading.Condition()
         self._is_leaving = False
-        self._threads = [threading.Thread(target=turn, daemon=True) for turn in (self._bring_files, self._bring_output)]
+        turns = self._bring_files, self._bring_output
+        self._threads = [threading.Thread(target=turn, daemon=True) for turn in turns]
 
     def open(self) -> None:
         for thread in self._threads:
@@ -57,14 +62,15 @@ class Bringing:
             thread.join(LEAVE_S)
 
     def files_of(self, session: str) -> None:
-        with self._moved:
-            self._sessions[session] = None
-            self._moved.notify_all()
+        self._is_due(self._sessions, session, 0)
 
     def output_of(self, session: str, run: int, *, now: bool = False) -> None:
+        self._is_due(self._runs, (session, run), 0 if now else TOGETHER_S)
+
+    def _is_due(self, waiting: dict[T, float], what: T, in_s: float) -> None:
         with self._moved:
-            at = time.monotonic() + (0 if now else TOGETHER_S)
-            self._runs[session, run] = min(at, self._runs.get((session, run), at))
+            at = time.monotonic() + in_s
+            waiting[what] = min(at, waiting.get(what, at))
             self._moved.notify_all()
 
     @property
@@ -73,56 +79,49 @@ class Bringing:
         with self._moved:
             return len(self._sessions) + len(self._runs)
 
-    # files ----------------------------------------------------------------------------------------------------------
+    def _next(self, waiting: dict[T, float]) -> T | None:
+        """What has been due for longest, once something is; None when this hub leaves."""
+        with self._moved:
+            while not self._is_leaving:
+                due = min(waiting, key=waiting.__getitem__, default=None)
+                left_s = None if due is None else waiting[due] - time.monotonic()
+                if due is not None and left_s is not None and left_s <= 0:
+                    del waiting[due]
+                    return due
+                self._moved.wait(left_s)
+            return None
 
     def _bring_files(self) -> None:
-        while (session := self._next_session()) is not None:
+        while (session := self._next(self._sessions)) is not None:
             try:
                 self.refresh(session)
                 self.mirror.tell(session)
-            except locks.Removed:
+            except (locks.Removed, NoSuchSession):
                 continue
-            except FAILURES as error:
+            except Exception as error:
                 self._again("files", session, error)
-                self.files_of(session)
-
-    def _next_session(self) -> str | None:
-        with self._moved:
-            self._moved.wait_for(lambda: self._sessions or self._is_leaving)
-            if self._is_leaving:
-                return None
-            session = next(iter(self._sessions))
-            del self._sessions[session]
-            return session
-
-    # output ---------------------------------------------------------------------------------------------------------
+                self._is_due(self._sessions, session, AGAIN_S)
 
     def _bring_output(self) -> None:
-        while (due := self._next_run()) is not None:
+        while (due := self._next(self._runs)) is not None:
             session, run = due
             try:
-                self.bring(session, run)
-            except FAILURES as error:
+                is_all = self.bring(session, run, MOST_AT_ONCE)
+            except NoSuchSession:
+                continue
+            except Exception as error:
                 self._ends.pop(due, None)
                 self._again("output", session, error)
-                self.output_of(session, run)
+                self._is_due(self._runs, due, AGAIN_S)
+            else:
+                if not is_all:  # others have their turn first
+                    self._is_due(self._runs, due, 0)
 
-    def _next_run(self) -> Run | None:
-        with self._moved:
-            while not self._is_leaving:
-                if self._runs:
-                    due = min(self._runs, key=self._runs.__getitem__)
-                    left_s = self._runs[due] - time.monotonic()
-                    if left_s <= 0:
-                        del self._runs[due]
-                        return due
-                    self._moved.wait(left_s)
-                else:
-                    self._moved.wait()
-            return None
+    def bring(self, session: str, run: int, most_bytes: int | None = None) -> bool:
+        """What the copy has of a run's output and PostgreSQL has not, ``most_bytes`` of it; whether that is all.
 
-    def bring(self, session: str, run: int) -> None:
-        """All that the copy has of a run's output and PostgreSQL has not. Raises ``DatabaseAway`` or ``OSError``."""
+        Raises ``DatabaseAway`` or ``OSError``.
+        """
         folder = os.path.join(run_folder(session_folder(self.mirror.home, session), run), wire.OUTPUT)
         ends = self._ends.get((session, run))
         if ends is None:
@@ -130,27 +129,45 @@ class Bringing:
         try:
             names = sorted(os.listdir(folder))
         except FileNotFoundError:
-            return
+            return True
+        left = most_bytes
         for name in names:
             if name == wire.TIMES or wire.segment_offset(name) is not None:
-                self._bring_file(session, run, os.path.join(folder, name), name, ends)
+                brought = self._bring_file(session, run, os.path.join(folder, name), name, ends, left)
+                left = None if left is None else left - brought
+                if left is not None and left <= 0:
+                    return False
+        return True
 
-    def _bring_file(self, session: str, run: int, path: str, name: str, ends: dict[str, int]) -> None:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size < ends.get(name, 0):
-                ends[name] = 0  # the index of times is rewritten now and then
-            file.seek(ends.get(name, 0))
-            while part := file.read(PART_BYTES):
-                self.mirror.ship(session, run, name, file.tell() - len(part), part)
-                ends[name] = file.tell()
+    def _bring_file(
+        self, session: str, run: int, path: str, name: str, ends: dict[str, int], most_bytes: int | None
+    ) -> int:
+        """How many bytes there were. A part of the log that was dropped meanwhile is gone."""
+        brought = 0
+        try:
+            with open(path, "rb") as file:
+                if os.fstat(file.fileno()).st_size < ends.get(name, 0):
+                    ends[name] = 0  # the index of times is rewritten now and then
+                file.seek(ends.get(name, 0))
+                while (most_bytes is None or brought < most_bytes) and (part := file.read(PART_BYTES)):
+                    self.mirror.ship(session, run, name, file.tell() - len(part), part)
+                    ends[name] = file.tell()
+                    brought += len(part)
+        except FileNotFoundError:
+            return brought
+        return brought
 
     def forget(self, session: str) -> None:
         """It is gone, or another replica watches it."""
         for run in [run for run in self._ends if run[0] == session]:
             self._ends.pop(run, None)
 
-    def _again(self, what: str, session: str, error: BaseException) -> None:
-        if not isinstance(error, DatabaseAway):  # that is told elsewhere, once
+    def _again(self, what: str, session: str, error: Exception) -> None:
+        """One session that fails keeps no other waiting; a database that is away does."""
+        if isinstance(error, DatabaseAway):  # that is told elsewhere, once
+            with self._moved:
+                self._moved.wait_for(lambda: self._is_leaving, AGAIN_S)
+        elif isinstance(error, FAILURES):
             log.warning("cannot be brought into PostgreSQL yet", what=what, session_id=session, error=str(error))
-        with self._moved:
-            self._moved.wait_for(lambda: self._is_leaving, AGAIN_S)
+        else:
+            log.error("cannot be brought into PostgreSQL", what=what, session_id=session, exc_info=error)

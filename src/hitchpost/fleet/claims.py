@@ -8,6 +8,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
+import structlog
+
 from hitchpost.errors import DatabaseAway
 from hitchpost.fleet.connections import Connection, Row
 from hitchpost.fleet.database import Database
@@ -19,6 +21,8 @@ IDLE_S = 10
 """A replica that stands still for so long has given everything up: the server closes its connection. ``turn`` is a
 sign of life."""
 IDLE_TIMEOUT_SINCE = 140000
+
+log = structlog.get_logger()
 
 
 class Claims:
@@ -68,7 +72,13 @@ class Claims:
             self._take(others)
 
     def close(self) -> None:
+        """Give everything back, so that others have it at once, and not when the server finds the connection closed."""
         with self._lock:
+            if self._connection is not None:
+                try:
+                    self._execute("select pg_advisory_unlock_all()", ())
+                except DatabaseAway:
+                    log.info("claims end with their connection")
             self._forget()
 
     def _take(self, sessions: list[str]) -> None:

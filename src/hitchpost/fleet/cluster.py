@@ -42,6 +42,8 @@ LEAVES_S = 20.0
 BEGIN_S = 60.0
 """Until a pod that runs has begun a run."""
 EXPLAIN_S = 4.0
+FIRST_LIST_S = 5.0
+NOT_YET = "it has not answered yet"
 CLOSE_S = 10.0
 
 
@@ -171,9 +173,10 @@ class Cluster:
     @property
     def problems(self) -> list[str]:
         """What keeps the cluster from being seen, for people."""
-        return [
-            f"the {kind} of the cluster cannot be followed: {why}" for kind, why in sorted(self.view.problems.items())
-        ]
+        problems = dict(self.view.problems)
+        if not self.view.is_listed:
+            problems.setdefault("pods", NOT_YET)
+        return [f"the {kind} of the cluster cannot be followed: {why}" for kind, why in sorted(problems.items())]
 
     # what is stored of a pod ------------------------------------------------------------------------------------
 
@@ -184,22 +187,33 @@ class Cluster:
         The caller works on the session, and is no thread of the links'. Raises ``ClusterAway`` when the cluster has to
         be asked and does not answer.
         """
-        session = os.path.basename(session_folder)
-        with self._writing:
+        if not self.view.is_listed:
+            return False
+        while True:
+            # the cluster may be slow: nobody else waits for it, and what others write meanwhile counts
             stored = read_pod(session_folder)
-            if not self.view.is_listed:
+            now = self._now(stored, session_folder)
+            if now is None:
                 return False
-            now = self.view.pod(session) if stored is None else self.view.join(stored, session)
-            if now is None and stored is not None:
-                now = self._asked_for(stored, session)
-            if now is None or now == stored or self._still_speaks(session_folder, now):
-                return False
-            now = self._with_node(now)
-            write_pod(session_folder, now)
+            with self._writing:
+                if read_pod(session_folder) == stored:
+                    write_pod(session_folder, now)
+                    break
         if now.ended:
             self.leases.give_back(now.name, now.uid)
             self.links.forget(session_folder)
         return True
+
+    def _now(self, stored: facts.Pod | None, session_folder: str) -> facts.Pod | None:
+        """The session's pod as the cluster tells it; None when that is nothing new."""
+        session = os.path.basename(session_folder)
+        now = self.view.pod(session) if stored is None else self.view.join(stored, session)
+        if now is None and stored is not None:
+            now = self._asked_for(stored, session)
+        if now is None or now == stored or self._still_speaks(session_folder, now):
+            return None
+        now = self._with_node(now)
+        return None if now == stored else now
 
     def _still_speaks(self, session_folder: str, pod: facts.Pod) -> bool:
         """Whether a pod that the cluster has given up at once has not ended yet: what its keeper says counts more.
@@ -452,9 +466,12 @@ class Cluster:
         return self.links.ask(session_folder, request)
 
     def check(self) -> None:
+        with self.view.moved:
+            # a hub that has just begun: the first answer is a moment away
+            self.view.moved.wait_for(lambda: self.view.is_listed or "pods" in self.view.problems, FIRST_LIST_S)
         if (why := self.view.problems.get("pods")) is not None or not self.view.is_listed:
             raise RuntimeMissing(
-                f"the cluster {self.kube.server} cannot be used: {why or 'it has not answered yet'}",
+                f"the cluster {self.kube.server} cannot be used: {why or NOT_YET}",
                 "check that the cluster answers, and the hub's access to it",
             )
 

@@ -109,6 +109,47 @@ def object_of(payload: bytes) -> dict[str, Any]:
     return found
 
 
+EVENT_FIELDS: dict[str, dict[str, type]] = {
+    "exit": {"state": str, "reason": str, "end": int, "exit": dict},
+    "resize": {"cols": int, "rows": int, "offset": int},
+    "state": {"state": str, "reason": str},
+    "attention": {"report": dict},
+}
+"""What a hub's readers take from the events of a keeper."""
+FURTHEST = 1 << 62
+"""No log reaches further."""
+OF_KEEPER = (wire.WELCOME, wire.POKE, wire.EVENT, wire.REPLY)
+
+
+def of_keeper(frame: bytes) -> bytes:
+    """``frame``, if it is one that a keeper says to a client: whole, and with what readers expect in it.
+
+    Raises ``BadFrame``. A keeper in a pod is believed what it says of its run, and not how it says it.
+    """
+    kind, size = frame[4:5], int.from_bytes(frame[:4], "big")
+    if len(frame) != HEADER_BYTES + size or kind not in OF_KEEPER:
+        raise BadFrame(f"expected a frame of a keeper, but got {frame[:16]!r}")
+    if kind == wire.POKE and size != 8:
+        raise BadFrame("expected an offset of 8 bytes")
+    if kind in (wire.POKE, wire.WELCOME):
+        return frame
+    told = object_of(frame[HEADER_BYTES:])
+    if kind == wire.EVENT:
+        _check_event(told)
+    return frame
+
+
+def _check_event(told: dict[str, Any]) -> None:
+    name = told.get("event")
+    if not isinstance(name, str):
+        raise BadFrame(f"expected the name of an event, but got {name!r:.40}")
+    for field, expected in EVENT_FIELDS.get(name, {}).items():
+        item = told.get(field)
+        is_nothing = item is None and expected is dict
+        if (type(item) is not expected and not is_nothing) or (isinstance(item, int) and not 0 <= item < FURTHEST):
+            raise BadFrame(f"expected {field} of the event {name} to be {expected.__name__}, but got {item!r:.40}")
+
+
 def is_exit(keeper_frame: bytes) -> int | None:
     """Of a frame of the keeper: how far the log must be known before it may be told; None: no matter."""
     if keeper_frame[4:5] != wire.EVENT or b'"exit"' not in keeper_frame[:64]:

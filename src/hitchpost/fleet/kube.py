@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import httpx2
+import structlog
 from lightkube import AsyncClient, Client, KubeConfig
 from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, SingleConfig
 from lightkube.core.exceptions import ApiError, ConfigError
@@ -32,6 +33,8 @@ LIST_S, WATCH_S, SILENCE_S = 30.0, 60, 75.0
 BUSY = (429, 500, 502, 503, 504)
 CONFLICT, NOT_FOUND, GONE = 409, 404, 410
 CHUNK = 500
+
+log = structlog.get_logger()
 
 
 class Pod(GenericNamespacedResource):
@@ -116,7 +119,7 @@ class Kube:
 
     def __init__(self, *, context: str = "", namespace: str = "") -> None:
         """Raises ``ClusterAway`` when nobody knows where the cluster is."""
-        self.config = configuration(context)
+        self.config, self.answers_s = configuration(context), ANSWERS_S
         self.namespace = namespace or self.config.namespace
         self.server = self.config.cluster.server
         try:
@@ -131,7 +134,7 @@ class Kube:
 
     # asking -----------------------------------------------------------------------------------------------------
 
-    def get(self, kind: type, name: str, namespace: str | None = None, *, within_s: float = ANSWERS_S) -> Object | None:
+    def get(self, kind: type, name: str, namespace: str | None = None, *, within_s: float = 0) -> Object | None:
         """None when there is no such thing."""
         where = {"namespace": namespace} if namespace else {}
         try:
@@ -142,7 +145,7 @@ class Kube:
             raise
 
     def list(
-        self, kind: type, *, labels: str = "", fields: Mapping[str, str] | None = None, within_s: float = ANSWERS_S
+        self, kind: type, *, labels: str = "", fields: Mapping[str, str] | None = None, within_s: float = 0
     ) -> Objects:
         def found() -> Objects:
             wanted: Any = dict(fields or {})
@@ -188,12 +191,12 @@ class Kube:
         answer = self._ask("tell our rights", lambda: self._client.create(review))
         return bool(answer["status"].get("allowed"))
 
-    def _ask(self, what: str, call: Callable[[], T], within_s: float = ANSWERS_S) -> T:
-        """Until the cluster answers. One that is busy may say when to ask again.
+    def _ask(self, what: str, call: Callable[[], T], within_s: float = 0) -> T:
+        """Until the cluster answers, or ``within_s`` are over. One that is busy may say when to ask again.
 
         Raises ``ClusterAway`` or ``ClusterRefused``.
         """
-        deadline = time.monotonic() + within_s
+        deadline = time.monotonic() + (within_s or self.answers_s)
         pause_s = FIRST_PAUSE_S
         while True:
             try:
@@ -247,6 +250,9 @@ class Kube:
                     why = "" if status == GONE else why
                 except (httpx2.HTTPError, ConfigError, OSError, LookupError, ValueError) as error:
                     why, wait_s = told(error), pause_s
+                except Exception as error:  # of a library, or of ours: all the same somebody has to follow
+                    log.error("following the cluster has failed", kind=_plural(kind), exc_info=error)
+                    why, wait_s = f"{error!r}", pause_s
                 if why:
                     failed(why)
                     pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

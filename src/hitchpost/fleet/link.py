@@ -9,13 +9,13 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
 
 from hitchpost import wire
-from hitchpost.errors import FAILURES, HitchpostError
+from hitchpost.errors import FAILURES, MALFORMED, HitchpostError
 from hitchpost.fleet import frames
 from hitchpost.fleet.news import DOWN, KEPT, OVER, UP, News, OnNews
 from hitchpost.fleet.pipe import Pipe
@@ -105,12 +105,24 @@ class PodLink:
         self._replies: dict[int, bytearray] = {}
         self._requests = 0
         self._moved = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
         """Connect, from now on."""
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._keep())
+        if not self._tasks:
+            self.start(self._keep())
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Work that ends with the link. An error in it is told, and ends nothing else."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("the work of a link has failed", session_id=self.session, exc_info=error)
 
     async def want(self, wants: str) -> None:
         """From now on."""
@@ -123,9 +135,10 @@ class PodLink:
     async def close(self) -> None:
         """What waits for the pod then is told that it is silent."""
         self.is_closed = True
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        for task in self._tasks:
+            task.cancel()
+        if others := self._tasks - {asyncio.current_task()}:
+            await asyncio.wait(others)
         await self._in_thread(self.copy.close)
 
     async def _in_thread(self, call: Callable[..., Any], *args: object) -> Any:
@@ -134,20 +147,34 @@ class PodLink:
     # the connection -----------------------------------------------------------------------------------------------
 
     async def _keep(self) -> None:
+        """For ever. An agent can write what a pod sends: whatever that is, the link is made again, a pause later."""
         pause_s = FIRST_PAUSE_S
         while True:
             try:
                 self._pipe = await self._connected()
-                pause_s = FIRST_PAUSE_S
                 await self._listen(self._pipe)
                 error = self._pipe.error or ConnectionResetError("the pod has closed the connection")
+                if not isinstance(error, HitchpostError):
+                    pause_s = FIRST_PAUSE_S
             except FAILURES as failure:
+                error = failure
+            except MALFORMED as failure:
+                error = wire.BadFrame(f"the pod sent what nobody understands: {failure!r}")
+            except Exception as failure:
+                log.error("a link has failed", session_id=self.session, exc_info=failure)
                 error = failure
             finally:
                 self._cut()
-            await self._is_down(error)
+            await self._tell_down(error)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def _tell_down(self, error: Exception) -> None:
+        """Who is told may fail, too: that ends no link."""
+        try:
+            await self._is_down(error)
+        except Exception as failure:
+            log.error("nobody could be told of a cut", session_id=self.session, exc_info=failure)
 
     async def _connected(self) -> Pipe:
         context = await self._in_thread(self.identity.context)
@@ -195,7 +222,7 @@ class PodLink:
     async def _on_frame(self, kind: bytes, payload: bytes) -> None:
         if kind == frames.CHANNEL:
             if (client := self._clients.get(int.from_bytes(payload[:4], "big"))) is not None:
-                client.on_frame(payload[4:])
+                client.on_frame(frames.of_keeper(payload[4:]))
         elif kind == frames.TAKEN:
             if (client := self._clients.get(int.from_bytes(payload[:4], "big"))) is not None:
                 client.on_taken(int.from_bytes(payload[4:8], "big"))
@@ -211,12 +238,17 @@ class PodLink:
             await self._in_thread(self.on_news, News(KEPT, self.kept))
             self._open_channels()
         elif kind == frames.OVER:
-            await self._is_over(int(frames.object_of(payload)["run"]))
+            run = int(frames.object_of(payload)["run"])
+            await self._in_thread(self.copy.check_run, run)
+            await self._is_over(run)
         elif kind == frames.REFUSED:
             raise Refusing(f"the pod refuses the link: {frames.object_of(payload).get('why')}")
 
     def _on_reply(self, payload: bytes) -> None:
         number, flag = int.from_bytes(payload[:4], "big"), payload[4]
+        if number not in self._asked:
+            self._replies.pop(number, None)  # nobody waits for it any more, or ever did
+            return
         text = self._replies.setdefault(number, bytearray())
         text += payload[5:]
         if len(text) > LONGEST_REPLY_BYTES:
@@ -293,6 +325,7 @@ class PodLink:
                     return answer
                 finally:
                     self._asked.pop(number, None)
+                    self._replies.pop(number, None)
         except TimeoutError:
             raise Silent(self.silence()) from None
 

@@ -28,7 +28,10 @@ START_S = 60.0
 ASK_S = 10.0
 LOOK_S = 0.01
 THREADS = 4
-OF_PLACE = ("folder", "branch", "base", "repository")
+OF_PLACE = ("folder", "branch", "base")
+"""What a pod may say of where it works. Which repository that is a clone of is not its to say: the next pod clones what
+stands in the record, with the team's credentials."""
+LONGEST_WORDS = 4096
 
 
 class Links:
@@ -73,6 +76,10 @@ class Links:
             standin.end()
             raise
         return standin
+
+    def stands_in(self, session_folder: str, run: int) -> bool:
+        standin = self._standins.get(session_folder, {}).get(run)
+        return standin is not None and not standin.is_over
 
     async def let_go(self, session_folder: str) -> None:
         """The cluster says that the pod is gone, or the session is removed: whatever ran there does not run now."""
@@ -131,7 +138,7 @@ class Links:
         except FAILURES as error:
             return Started(None, str(error), kept=False, field=getattr(error, "field", ""))
         while True:
-            while not self.is_up(session_folder) and time.monotonic() < deadline:
+            while not self.is_up(session_folder) and not link.is_closed and time.monotonic() < deadline:
                 if why := given_up():
                     self._wait(_end(standin), ASK_S)
                     return Started(None, why, kept=False)
@@ -144,8 +151,9 @@ class Links:
                     return self._unanswered(link, standin, str(error))
         if answer.get("ok") is True:
             _note_place(session_folder, answer.get("place"))
-            return Started(int(answer.get("pid") or 0))
-        why, kept = str(answer.get("error")), answer.get("kept") is not False
+            pid = answer.get("pid")
+            return Started(pid if isinstance(pid, int) else 0)
+        why, kept = str(answer.get("error"))[:LONGEST_WORDS], answer.get("kept") is not False
         if not kept:
             self._wait(_end(standin), ASK_S)
         return Started(None, why, kept=kept, field=str(answer.get("field") or ""))
@@ -166,12 +174,18 @@ def _note_place(session_folder: str, told: object) -> None:
     """Where the session works in its pod, for those who show it."""
     if not isinstance(told, dict):
         return
-    found = {name: told[name] for name in OF_PLACE if isinstance(told.get(name), str)}
+    found = {name: told[name] for name in OF_PLACE if _is_word(told.get(name))}
+    if not str(found.get("folder", "/")).startswith("/"):
+        return
     stored = Session(session_folder, actor="pod")
     with stored.lock():
         record = stored.record()
         if any(getattr(record, name) != text for name, text in found.items()):
             stored.save(replace(record, **found))
+
+
+def _is_word(told: object) -> bool:
+    return isinstance(told, str) and 0 < len(told) <= LONGEST_WORDS and "\0" not in told
 
 
 async def _end(standin: StandIn) -> None:

@@ -35,7 +35,7 @@ class Output:
                 raise NoSuchSession(session)
             if name == wire.TIMES and offset == 0:
                 _delete(held, session, run, name)
-            end = _ends(held, session, run).get(name, offset)
+            end = _end(held, session, run, name, offset)
             data = data[max(0, end - offset) :]
             if not data:
                 return
@@ -91,6 +91,15 @@ def _ends(asking: Connection, session: str, run: int) -> dict[str, int]:
         "select name, max(start + size) from segments where session = %s and run = %s group by name", (session, run)
     )
     return {name: int(end) for name, end in rows}
+
+
+def _end(asking: Connection, session: str, run: int, name: str, nothing: int) -> int:
+    """How far a file is there; ``nothing`` where none of it is. One row is looked at, however many there are."""
+    row = asking.execute(
+        "select start + size from segments where session = %s and run = %s and name = %s order by start desc limit 1",
+        (session, run, name),
+    ).fetchone()
+    return nothing if row is None else int(row[0])
 
 
 def _delete(held: Connection, session: str, run: int, name: str) -> None:

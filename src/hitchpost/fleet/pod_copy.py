@@ -14,23 +14,24 @@ from hitchpost.agents.prepare import is_conversation_id
 from hitchpost.errors import MALFORMED, HitchpostError
 from hitchpost.fleet import frames, shipped
 from hitchpost.fleet.news import FILE, OUTPUT, News
-from hitchpost.lightjson import loads
+from hitchpost.lightjson import dumps, loads
 from hitchpost.model import run as runs
 from hitchpost.store import files, locks, records
 from hitchpost.store.home import make_run_folder, run_folder
 from hitchpost.store.session import Session, State
 from hitchpost.terminal import output
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 FROM_POD = "from_pod.json"
 """How much of the pod's own lines was taken, by file."""
 TAIL_BYTES = 256 * 1024
 """Lines that were taken just before a hub was killed are looked for so far back."""
+POD_EVENTS = ("state", "attention", "conversation", "keeper", "repaired")
+"""What a pod may tell in the story: what becomes of its run. What people did there, only hubs tell."""
+POD_ACTORS = ("keeper", "recovery", "pod")
 FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 LONGEST_LOG_BYTES = 1 << 30
+MOST_SEGMENTS = 128
+"""Of a run's output. A keeper has half as many."""
 
 
 class NotFitting(HitchpostError):
@@ -41,10 +42,17 @@ class NotFitting(HitchpostError):
 
 
 class Copy:
-    """``ends`` is how far the log of each run reaches here, for readers. ``most_log_bytes`` are kept of each."""
+    """``ends`` is how far the log of each run reaches here, for readers. ``most_log_bytes`` are kept of each, and at
+    most as many more of its newest segment. ``most_line_bytes`` is how long a story or a chat can become by what its
+    pod says: what comes then is not kept."""
 
-    def __init__(self, session_folder: str, most_log_bytes: int = LONGEST_LOG_BYTES) -> None:
-        self.folder, self.most_log_bytes = session_folder, most_log_bytes
+    def __init__(
+        self,
+        session_folder: str,
+        most_log_bytes: int = LONGEST_LOG_BYTES,
+        most_line_bytes: int = shipped.MOST_LINE_BYTES,
+    ) -> None:
+        self.folder, self.most_log_bytes, self.most_line_bytes = session_folder, most_log_bytes, most_line_bytes
         self.ends: dict[int, int] = {}
         self._stored = Session(session_folder, actor="pod")
         self._part = bytearray()
@@ -126,15 +134,23 @@ class Copy:
             if kind == frames.PART:
                 at, us = (int.from_bytes(payload[start + i : start + i + 8], "big") for i in (0, 8))
                 return self._take_part(run, name, at, us, payload[start + 16 :])
+            most = shipped.MOST_GROWN_BYTES if name in shipped.GROWN else shipped.MOST_WHOLE_BYTES
+            if len(self._part) + len(payload) - start > most:
+                self._part.clear()
+                raise NotFitting(f"a file {name!r} of more than {most} bytes is none of a pod's")
             self._part += payload[start:]
-            if len(self._part) > shipped.MOST_GROWN_BYTES:
-                raise NotFitting(f"a file {name!r} of more than {shipped.MOST_GROWN_BYTES} bytes is none of a pod's")
             if flag == frames.MORE:
                 return None
             data, self._part = bytes(self._part), bytearray()
             return self._take_whole(run, name, data)
         except MALFORMED as error:
             raise NotFitting(f"a pod sent what nobody understands: {error}") from None
+
+    def check_run(self, run: int) -> None:
+        """Raises ``NotFitting`` for a run that there is not, as far as is known here."""
+        last = self.state().run
+        if not 0 < run <= last:
+            raise NotFitting(f"expected a run from 1 to {last}, but the pod speaks of run {run}")
 
     def _take_whole(self, run: int, name: str, data: bytes) -> News | None:
         if name in shipped.STATES:
@@ -199,10 +215,14 @@ class Copy:
             if at not in (0, taken.get(name, 0)):
                 raise NotFitting(f"{name} goes on at {taken.get(name, 0)}, but the pod sends it from {at}")
             end, path = at + len(data), os.path.join(self.folder, name)
+            if name == files.STORY:
+                data = _of_pod(data)
             if name in self._doubted:
                 self._doubted.discard(name)
                 known = set(_tail(path).splitlines())
                 data = b"".join(line for line in data.splitlines(keepends=True) if line.rstrip(b"\n") not in known)
+            if _size(path) + len(data) > self.most_line_bytes:
+                data = b""
             if data and name == files.STORY:
                 self._stored.take_lines(data)
             elif data:
@@ -216,9 +236,11 @@ class Copy:
     def _append_output(self, run: int, start: int, at: int, us: int, data: bytes) -> None:
         if self._fd < 0 or self._segment != (run, start):
             self._open_segment(run, start)
-        if start + self._size != at or at >= 1 << 62:
+        if start + self._size != at or at >= frames.FURTHEST:
             self.close()
             raise NotFitting(f"the output of run {run} goes on at {start + self._size}, but the pod sends it from {at}")
+        if self._size + len(data) > self.most_log_bytes:
+            raise NotFitting(f"a part of the output of run {run} has more than {self.most_log_bytes} bytes")
         files.write_all(self._fd, data)
         self._size += len(data)
         if us:
@@ -235,6 +257,9 @@ class Copy:
         self._make_room(run)
 
     def _reached(self, run: int, end: int) -> None:
+        self.check_run(run)
+        if end >= frames.FURTHEST:
+            raise NotFitting(f"the output of run {run} cannot reach to {end}")
         self.ends[run] = max(self.ends.get(run, 0), end)
 
     def _drop_before(self, run: int, first: int) -> None:
@@ -246,11 +271,36 @@ class Copy:
     def _make_room(self, run: int) -> None:
         """A log that grows beyond what it may is cut here, whatever its pod does."""
         starts = output.segments(self._output(run))
-        while len(starts) > 1 and self._end_of_bytes(run) - starts[0] > self.most_log_bytes:
+        end = self._end_of_bytes(run)
+        while len(starts) > 1 and (end - starts[0] > self.most_log_bytes or len(starts) > MOST_SEGMENTS):
             self._drop(run, starts.pop(0))
 
     def _drop(self, run: int, start: int) -> None:
         files.discard(os.path.join(self._output(run), wire.segment_name(start)))
+
+
+def _of_pod(lines: bytes) -> bytes:
+    """Lines of the story that a pod may tell, in the name of those who are there. Others are left out."""
+    return b"".join(map(_told_by_pod, lines.splitlines(keepends=True)))
+
+
+def _told_by_pod(line: bytes) -> bytes:
+    try:
+        told = loads(line)
+    except ValueError:
+        return b""
+    if not isinstance(told, dict) or told.get("event") not in POD_EVENTS:
+        return b""
+    if told.get("actor") in POD_ACTORS:
+        return line if line.endswith(b"\n") else line + b"\n"
+    return dumps({**told, "actor": POD_ACTORS[-1]}).encode() + b"\n"
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path, follow_symlinks=False).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _checksum(path: str) -> tuple[int, int] | None:

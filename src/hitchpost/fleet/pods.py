@@ -22,11 +22,12 @@ from hitchpost.fleet.mirror import Mirror
 from hitchpost.fleet.news import DOWN, OUTPUT, OVER, UP, News
 from hitchpost.fleet.tls import Identity
 from hitchpost.model import run as runs
+from hitchpost.ops.sessions.lost_tail import note_lost_tail
 from hitchpost.runtimes.base import Health, Started
 from hitchpost.runtimes.pod import Order
 from hitchpost.runtimes.pod_file import read_pod
 from hitchpost.store import files
-from hitchpost.store.home import session_folder
+from hitchpost.store.home import run_folder, session_folder
 from hitchpost.store.session import read_state
 
 TURN_S = 1.0
@@ -69,7 +70,8 @@ class Pods:
         self.links = Links(identity, self._heard)
         self.bringing = Bringing(mirror, self._refresh)
         self._loop = asyncio.get_running_loop()
-        self._have_output: set[tuple[str, int]] = set()
+        self._watched: set[str] = set()
+        """Sessions of which everything was brought that came before they were watched here."""
 
     async def run(self) -> None:
         """For ever: an error is logged, and the next turn comes all the same."""
@@ -91,7 +93,10 @@ class Pods:
         """Have a link to each pod that lives, with all that it tells where this replica watches it."""
         live = set(self.live())
         for session in live:
-            await self._follow(session)
+            try:
+                await self._follow(session)
+            except Exception as error:  # one that fails keeps no other from being followed
+                log.error("a pod could not be looked after", session_id=session, exc_info=error)
         for folder in [folder for folder in self.links.by_folder if os.path.basename(folder) not in live]:
             await self._let_go(folder)
 
@@ -104,19 +109,41 @@ class Pods:
         if is_gone:
             await self._let_go(folder)
             return
-        wants = frames.ALL if self.watches(session) else frames.OUTPUT
         if not run:
             return
+        wants = self._wanted(session, folder)
         link = self.links.open(folder, self.place.stream(session), wants=wants)
+        self._begin_to_watch(session, run)
         await link.want(wants)
         if is_live and run not in link.over:
+            is_new = not self.links.stands_in(folder, run)
             try:
                 await self.links.stand_in(link, run)
+                if is_new:
+                    self.on_change(session)  # it can be watched from now on
             except FAILURES as error:
                 log.info("nobody stands in for the keeper yet", session_id=session, run=run, why=str(error))
 
+    def _wanted(self, session: str, folder: str) -> str:
+        """All that the pod tells, for who watches it. While PostgreSQL is away nobody knows who does: all stays as it
+        was, and who had it has it then."""
+        link = self.links.by_folder.get(folder)
+        if link is not None and self.mirror.database.away is not None:
+            return link.wants
+        return frames.ALL if self.watches(session) else frames.OUTPUT
+
+    def _begin_to_watch(self, session: str, run: int) -> None:
+        """What came before this replica watched the session is brought, too: there may be no more news of it."""
+        if not self.watches(session):
+            self._watched.discard(session)
+        elif session not in self._watched:
+            self._watched.add(session)
+            self.bringing.files_of(session)
+            self.bringing.output_of(session, run, now=True)
+
     async def _let_go(self, folder: str) -> None:
         session = os.path.basename(folder)
+        self._watched.discard(session)
         if folder in self.links.by_folder:
             await self.links.let_go(folder)
             self.on_change(session)
@@ -146,9 +173,16 @@ class Pods:
             self._loop.run_in_executor(None, self._note_down, folder)
 
     def _note_down(self, folder: str) -> None:
-        if self.place.note_link(folder, up=False):
-            self.bringing.files_of(os.path.basename(folder))
-            self._loop.call_soon_threadsafe(self.on_change, os.path.basename(folder))
+        session = os.path.basename(folder)
+        try:
+            if not self.place.note_link(folder, up=False):
+                return
+        except FAILURES as error:  # a later look finds the link down, too
+            log.warning("that a pod is not reached could not be written down", session_id=session, error=str(error))
+            self._loop.call_soon_threadsafe(self._loop.call_later, TURN_S, self._is_down, folder)
+            return
+        self.bringing.files_of(session)
+        self._loop.call_soon_threadsafe(self.on_change, session)
 
     def changed(self, session: str) -> None:
         """The cluster has told something of the session's pod. For any thread; returns at once."""
@@ -162,6 +196,8 @@ class Pods:
             return
         pod = read_pod(folder)
         if pod is not None and pod.ended:
+            if note_lost_tail(run_folder(folder, pod.run)):
+                self.bringing.output_of(session, pod.run, now=True)
             asyncio.run_coroutine_threadsafe(self._let_go(folder), self._loop)
         self._loop.call_soon_threadsafe(self.on_change, session)
 
@@ -192,7 +228,20 @@ class Pods:
         return self.place.explain(session_folder, run)
 
     def tear_down(self, session_folder: str) -> None:
+        self._hear_the_rest(session_folder)
         self.place.tear_down(session_folder)
+
+    def _hear_the_rest(self, session_folder: str) -> None:
+        """Before the pod goes: where no replica watches it just now, this one takes what it has told last."""
+        session, link = os.path.basename(session_folder), self.links.by_folder.get(session_folder)
+        if link is None or not self.links.is_up(session_folder):
+            return
+        try:
+            if self.mirror.watch(session):
+                asyncio.run_coroutine_threadsafe(link.want(frames.ALL), self._loop).result(REACH_S)
+                self.links.ask(session_folder, {"op": "ping"}, REACH_S)  # its answer comes behind all that it has told
+        except (*FAILURES, TimeoutError) as error:
+            log.warning("what a pod has told last may not be here", session_id=session, error=str(error))
 
     def clear_away(self, session_folder: str) -> None:
         self.place.clear_away(session_folder)
@@ -206,23 +255,6 @@ class Pods:
     def ask(self, session_folder: str, request: dict[str, object]) -> dict[str, Any]:
         """Of the pod itself, such as what has changed in its folder. Raises ``Silent`` when it cannot be reached."""
         return self.links.ask(session_folder, request)
-
-    def have_output(self, session: str) -> None:
-        """See to it that the copy has the output of the session's runs, as far as PostgreSQL has it. That of a live one
-        comes by its link, where that is up.
-
-        Raises ``DatabaseAway``.
-        """
-        folder = session_folder(self.mirror.home, session)
-        last, is_live, _ = _known(folder)
-        link = self.links.by_folder.get(folder)
-        for run in range(1, last + 1):
-            is_over = run < last or not is_live
-            if (session, run) in self._have_output or not (is_over or link is None or link.down_since is not None):
-                continue
-            self.mirror.fetch_output(session, run)
-            if is_over:
-                self._have_output.add((session, run))
 
 
 def _known(folder: str) -> tuple[int, bool, bool]:

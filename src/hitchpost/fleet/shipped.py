@@ -23,6 +23,8 @@ FOR_WATCHER = (wire.KEEPER_LOG, *LINES)
 OF_SESSION, OF_RUN = (*LINES, *STATES), (*GROWN, *WHOLE)
 MOST_WHOLE_BYTES = 16 << 20
 MOST_GROWN_BYTES = 64 << 20
+MOST_LINE_BYTES = 32 << 20
+"""Of a file of lines, in a copy. It is half of what every hub can read, so hubs can always add theirs."""
 
 
 def segment(start: int) -> str:

@@ -96,7 +96,7 @@ class StandIn:
             if self._server is not None:
                 self._server.close()
             self._timer.cancel()
-            self._again = asyncio.get_running_loop().create_task(self._listen_again())
+            self.link.start(self._listen_again())
 
     async def _listen_again(self) -> None:
         try:
@@ -202,7 +202,7 @@ class LocalClient(asyncio.Protocol):
         while self._unsaid and self.channel and self._sending is None:
             frame = self._unsaid[0]
             if names := _images_of(frame) - self._sent:
-                self._sending = asyncio.get_running_loop().create_task(self._send_images(names))
+                self._sending = self.link.start(self._send_images(names))
                 return
             self._say(self._unsaid.pop(0))
 
@@ -285,8 +285,7 @@ class LocalClient(asyncio.Protocol):
             assert isinstance(told, dict)
             size = int(told["cols"]), int(told["rows"])
         except (*MALFORMED, AssertionError):
-            self._transport.abort()
-            return
+            raise wire.BadFrame(f"expected the welcome of a keeper, but got {payload[:40]!r}") from None
         end = self.standin.end_of_log
         if not self._welcomed:
             self._welcomed = True

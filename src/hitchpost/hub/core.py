@@ -21,6 +21,7 @@ from hitchpost.hub.screens import Screens
 from hitchpost.hub.session import HubSession
 from hitchpost.hub.streams import Keys, Viewer
 from hitchpost.hub.trees import Trees
+from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
 from hitchpost.model.facts import is_elsewhere
 from hitchpost.model.status import rests
@@ -52,6 +53,7 @@ ACTOR = "hub"
 """Who did it, in the story of a session, when the hub acted by itself."""
 SPARE_DESCRIPTORS = 32
 WARM_UP_AFTER_S = 0.3
+REACH_S, WATCH_LOOK_S = 3.0, 0.05
 MOST_SCREENS, MOST_REPLAYS = 16, 4
 
 
@@ -366,7 +368,31 @@ class Hub:
         seen = viewed.observation
         if seen.facts.state == runs.CREATED:
             raise Refused(f"{seen.record.name} has not been started")
-        return Viewer(viewed.watch, seen.run_folder, self.screens, cols, rows, picture=picture)
+        in_pod = self.pods is not None and is_elsewhere(seen.record.runtime)
+        following = partial(self._next_watch, viewed, seen.facts.run) if in_pod else None
+        return Viewer(viewed.watch, seen.run_folder, self.screens, cols, rows, picture=picture, next_watch=following)
+
+    async def _next_watch(self, session: HubSession, run: int) -> Watch | None:
+        """Of a run in a pod: this hub may not be linked to it yet, or may have lost the link. None: the run is over."""
+        while session.lives and session.observation.facts.run == run:
+            watch = session.watch
+            if watch is not None and watch.run == run and not watch.over:
+                return watch
+            await asyncio.sleep(WATCH_LOOK_S)
+        return None
+
+    async def reach(self, session: HubSession) -> None:
+        """In a fleet: have a link to the pod of a session that lives, before somebody looks at it or types into it.
+
+        What cannot be reached soon is shown as far as it is here.
+        """
+        if self.pods is None or not session.lives or not is_elsewhere(session.observation.record.runtime):
+            return
+        try:
+            async with asyncio.timeout(REACH_S):
+                await self._next_watch(session, session.observation.facts.run)
+        except TimeoutError:
+            log.info("no link to a pod yet", session_id=session.id)
 
     def keys(self, session: str) -> Keys:
         """Where viewers of the session's current run type."""

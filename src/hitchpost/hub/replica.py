@@ -45,6 +45,7 @@ IN_PODS = "pod"
 
 log = structlog.get_logger()
 T = TypeVar("T")
+Ends = dict[str, int]
 
 
 class Replica:
@@ -74,8 +75,8 @@ class Replica:
         self._changed = asyncio.Event()
         self._news: dict[str, None] = {}
         self._is_telling: set[str] = set()
-        self._brought: dict[tuple[str, int], None] = {}
-        """Runs that are over, whose output is here."""
+        self._brought: dict[tuple[str, int], Ends] = {}
+        """How much of the output of runs was brought from PostgreSQL."""
         self._tasks = Tasks("replica")
         self._threads = ThreadPoolExecutor(TELLERS + 2, "fleet")
 
@@ -320,20 +321,24 @@ class Replica:
     async def bring_output(self, seen: Observation, run: int) -> None:
         """Have the output of a run in the copy, as far as PostgreSQL has it. What is written here already stays so."""
         key = seen.record.id, run
-        if key in self._brought:
-            return
         try:
-            await self._do(self._bring_output, seen, run)
+            found = await self._do(self._bring_output, seen, run, self._brought.get(key))
         except DatabaseAway:
             return  # what is here is shown
-        if run < seen.facts.run or seen.facts.state in runs.TERMINAL:
-            self._brought[key] = None
+        if found is not None:
+            self._brought[key] = found
             if len(self._brought) > MOST_BROUGHT:
                 del self._brought[next(iter(self._brought))]
 
-    def _bring_output(self, seen: Observation, run: int) -> None:
-        if not self.is_told(seen.folder, run):
+    def _bring_output(self, seen: Observation, run: int, had: Ends | None) -> Ends | None:
+        """How far it is there now. Its last part may come long after the end of the run is known: while PostgreSQL was
+        away, or nobody reached the pod."""
+        if self.is_told(seen.folder, run):
+            return None
+        there = self.mirror.output.shipped(seen.record.id, run)
+        if there != had:
             self.mirror.fetch_output(seen.record.id, run)
+        return there
 
     # looking ------------------------------------------------------------------------------------------------------
 

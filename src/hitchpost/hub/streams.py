@@ -23,6 +23,8 @@ SNAPSHOT, OUTPUT, GAP = 0, 1, 2
 TURN_BYTES = 32 * 1024
 MOST_BEHIND_BYTES = 16 << 20
 LOOK_EVERY_BYTES = 256 * 1024
+LATE_S, LATE_LOOK_S = 3.0, 0.02
+"""A log that comes from elsewhere may be so much later here than at another hub."""
 NO_DESCRIPTOR_PAUSE_S = 0.1
 PICTURE_EVERY_S = 0.25
 
@@ -107,13 +109,28 @@ def _ignore(kind: bytes, payload: bytes) -> None:
     """The run's watch gets the same frames."""
 
 
+NextWatch = Callable[[], Awaitable[Watch | None]]
+
+
 class Viewer:
-    """A client's view of a run. A ``picture`` has no history, and is sent what is new a few times a second."""
+    """A client's view of a run. A ``picture`` has no history, and is sent what is new a few times a second.
+
+    ``next_watch`` is there for a run elsewhere, which may live although nobody here watches it yet, or any more, and
+    whose log may be further at another hub: it waits for the next watch; None: the run is over.
+    """
 
     def __init__(
-        self, watch: Watch | None, run_folder: str, screens: Screens, cols: int, rows: int, *, picture: bool = False
+        self,
+        watch: Watch | None,
+        run_folder: str,
+        screens: Screens,
+        cols: int,
+        rows: int,
+        *,
+        picture: bool = False,
+        next_watch: NextWatch | None = None,
     ) -> None:
-        self.watch, self.screens, self.picture = watch, screens, picture
+        self.watch, self.screens, self.picture, self.next_watch = watch, screens, picture, next_watch
         self.folder = os.path.join(run_folder, wire.OUTPUT)
         self.cols, self.rows = cols, rows
         self._reading: asyncio.Future[output.Chunk] | None = None
@@ -152,6 +169,8 @@ class Viewer:
 
         try:
             first, end = await self._bounds()
+            if offset is not None and offset > end and self.next_watch is not None:
+                first, end = await self._reached(offset)
             if offset is None or not first <= offset <= end:
                 offset = await self._screen(send)
             self._sent = reader.offset = look_at = offset
@@ -197,9 +216,27 @@ class Viewer:
 
     async def _more(self, offset: int) -> bool:
         """Wait for output beyond ``offset``; False when there will be none."""
-        if self.watch is not None and await self.watch.beyond(offset):
-            return True
-        return await self.end() > offset
+        while True:
+            if self.watch is not None and await self.watch.beyond(offset):
+                return True
+            if await self.end() > offset:
+                return True
+            watch = None if self.next_watch is None else await self.next_watch()
+            if watch is None:
+                return await self.end() > offset
+            self.watch = watch
+
+    async def _reached(self, offset: int) -> tuple[int, int]:
+        """The bounds of the log, once it reaches as far as a client has it from another hub; or when it does not."""
+        first, end = await self._bounds()
+        try:
+            async with asyncio.timeout(LATE_S):
+                while end < offset:
+                    await asyncio.sleep(LATE_LOOK_S)
+                    first, end = await self._bounds()
+        except TimeoutError:
+            return first, end
+        return first, end
 
     async def _screen(self, send: Send) -> int:
         _, end = await self._bounds()

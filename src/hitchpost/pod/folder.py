@@ -33,7 +33,7 @@ class Folder:
 
     def runs(self) -> list[int]:
         try:
-            return sorted(int(name) for name in os.listdir(f"{self.path}/runs") if name.isdecimal())
+            return sorted(int(name) for name in os.listdir(f"{self.path}/runs") if _is_run(name))
         except FileNotFoundError:
             return []
 
@@ -70,6 +70,11 @@ class Folder:
         """Of the session and its newest run."""
         found = [(0, name) for name in reversed(shipped.OF_SESSION) if _signature(self.file(0, name)) is not None]
         return found + (self.all_of(self.run) if self.run else [])
+
+
+def _is_run(name: str) -> bool:
+    """An agent can make folders of any name there; no session has as many runs as some of them say."""
+    return name.isascii() and name.isdecimal() and len(name) < 8 and not name.startswith("0")
 
 
 def _signature(path: str) -> tuple[int, int, int] | None:

@@ -64,7 +64,7 @@ def begin(home: str, session: str, order: dict[str, Any]) -> dict[str, object]:
         start_keeper(home, record, _settings(order), claimed, program, PtySource(), (cols, rows))
     except StartFailed as error:
         return {"ok": False, "error": error.why, "field": error.field}
-    here = {name: getattr(record, name) for name in ("folder", "branch", "base", "repository")}
+    here = {name: getattr(record, name) for name in ("folder", "branch", "base")}
     return {"ok": True, "pid": _agent(where), "place": here}
 
 

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST_HUBS = 32
-MOST_STRANGERS = 16
-"""Connections that have not shown yet who they are."""
+MOST_STRANGERS = 64
+"""Connections that have not shown yet who they are. The oldest goes when more come: a hub says at once who it is, and
+who keeps the door busy does not."""
 LEAVE_S = 3.0
 """So long a server that leaves waits for hubs to take the rest."""
 AGAIN_S = 0.05
@@ -49,7 +50,7 @@ class Server:
         """The run that a keeper has; 0: none."""
         self.leaving = False
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._strangers = 0
+        self._strangers: dict[Pipe, None] = {}
         self._keeper: KeeperClient | None = None
         self._keeper_fd = -1
         self._late: asyncio.TimerHandle | None = None
@@ -90,24 +91,25 @@ class Server:
             try:
                 peer, address = await loop.sock_accept(listening)
             except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED):
-                    raise
+                # of one who came and is gone, of a network that is away, or of too many open files: it passes
+                if error.errno != errno.ECONNABORTED:
+                    note(f"nobody can come now: {error}")
                 await asyncio.sleep(AGAIN_S)
-                continue
-            if self._strangers >= MOST_STRANGERS:
-                peer.close()
                 continue
             self.start(self._meet(peer, str(address[0])))
 
     async def _meet(self, peer: socket.socket, address: str) -> None:
         """Find out who it is. Only a hub of this installation gets any further."""
-        self._strangers += 1
         link: HubLink | None = None
         try:
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             pipe = Pipe(self.identity.context(), None, beat_s=frames.POD_BEAT_S, cut_s=frames.POD_CUT_S)
             await asyncio.get_running_loop().connect_accepted_socket(lambda: pipe, peer)
-            await pipe.ready()
+            self._make_room_for(pipe)
+            try:
+                await pipe.ready()
+            finally:
+                self._strangers.pop(pipe, None)
             if why := why_not_a_hub(pipe.tls):
                 pipe.send(frames.json_frame(frames.REFUSED, {"why": why}))
                 pipe.close()
@@ -120,14 +122,19 @@ class Server:
             note(f"refused {address}: {error}")
         except OSError:
             peer.close()  # somebody who has only looked whether the port is open
-        finally:
-            self._strangers -= 1
         if link is not None:
             self.hubs.add(link)
             try:
                 await link.serve()
             finally:
                 self.hubs.discard(link)
+
+    def _make_room_for(self, pipe: Pipe) -> None:
+        if len(self._strangers) >= MOST_STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.abort()
+        self._strangers[pipe] = None
 
     # what changes -------------------------------------------------------------------------------------------------
 

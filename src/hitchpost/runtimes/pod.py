@@ -84,15 +84,35 @@ def connected() -> Cluster:
     return _connected[0]
 
 
+LONGEST_WORDS = 4096
+
+
 class RefusedThere(HitchpostError):
-    """Raised when a pod refuses what it was asked for: it is the error that was raised there."""
+    """Raised when a pod refuses what it was asked for: it is the error that was raised there.
+
+    An agent can write a pod's answers: an error it stays, whatever the numbers in it say.
+    """
 
     def __init__(self, answer: dict[str, Any]) -> None:
-        super().__init__(str(answer.get("message") or answer.get("error")), str(answer.get("hint") or ""))
-        self.field, self.code = str(answer.get("field") or ""), str(answer.get("code") or self.code)
-        for name in ("http_status", "exit_code"):
-            if isinstance(number := answer.get(name), int):
+        super().__init__(_words(answer.get("message") or answer.get("error")), _words(answer.get("hint")))
+        self.field, self.code = _words(answer.get("field")), _words(answer.get("code")) or self.code
+        for name, numbers in (("http_status", range(400, 600)), ("exit_code", range(1, 126))):
+            if isinstance(number := answer.get(name), int) and number in numbers:
                 setattr(self, name, number)
+
+
+def _words(told: object) -> str:
+    return str(told or "")[:LONGEST_WORDS]
+
+
+class NoAnswer(HitchpostError):
+    """Raised when what a pod answers makes no sense."""
+
+    http_status = 502
+    code = "bad_answer"
+
+    def __init__(self, op: str, why: BaseException) -> None:
+        super().__init__(f"the pod's answer to {op} makes no sense: {why!r}")
 
 
 def ask(session_folder: str, op: str, **request: object) -> dict[str, Any]:

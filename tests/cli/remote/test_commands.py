@@ -16,9 +16,15 @@ from hitchpost.cli.remote.acts import ACTS
 from hitchpost.cli.remote.advice import elsewhere
 from hitchpost.cli.remote.table import ASKED, ONLY_HERE, REFUSED, answer
 from hitchpost.hub.http.permissions import NEEDS
+from hitchpost.model import run as runs
 from hitchpost.model.facts import Pod
+from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.give_up import risk
+from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.runtimes.pod_file import write_pod
+from hitchpost.settings import Settings
+from hitchpost.store.session import Session
+from hitchpost.values import replace
 from tests.cli.remote.far import NAME, Far
 from tests.ground import Ground, Truth
 from tests.support import Answer, eventually
@@ -119,6 +125,29 @@ def test_a_session_lives_the_same_life_from_afar(pair: Pair) -> None:
     assert pair.same("rm", "-f", "SESSION", "nobody") == (
         3, "here: removed\n", "hitch: no session 'nobody'; hitch ps --all lists them\n",
     )  # fmt: skip
+
+
+def test_giving_a_pod_up_names_the_risk_and_asks_here_and_from_afar(far: Far, ground: Ground) -> None:
+    spec = SessionSpec(str(ground.place), command=("sleep", "1000"), name="dev")
+    session = Truth(ground.home, create(str(ground.home), spec, Settings(), actor="test").id)
+    stored = Session(str(session.folder), actor="test")
+    with stored.lock():
+        stored.save(replace(stored.record(), runtime="pod"))
+    for state in (runs.STARTING, runs.RUNNING):
+        stored.transition(state, run=1)
+    pod = Pod("hitch-dev", "uid", 1, "Running", node="n2", node_ready=False, unreachable_since=datetime.now(UTC))
+    write_pod(str(session.folder), pod)
+    risk = "dev may still be running on node n2, which nobody reaches; if it is, two agents will work on the same files"
+    for call in (ground.hitch, far):
+        eventually(lambda call=call: "unknown (node n2 unreachable" in call("ps").out, what="its doubt")  # type: ignore[misc]
+        asked = call("restart", "--force", "dev", stdin="n\n", check=False)
+        assert (asked.code, f"{risk}. Give it up? [y/N]" in asked.err) == (1, True)
+        assert session.state == "running"
+        given = call("restart", "--force", "--yes", "dev", check=False)
+        assert risk not in given.err
+        assert "no cluster is connected here" in given.err, "it was not given up"
+        refused = call("restart", "dev", check=False)
+        assert "hitch restart --force dev" in refused.err
 
 
 def test_a_session_is_started_elsewhere_in_a_folder_there(far: Far, ground: Ground) -> None:

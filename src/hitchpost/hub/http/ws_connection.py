@@ -254,6 +254,7 @@ class Connection:
         if full := self.full():
             raise Refused(full)
         await self.hub.bring_output(self.hub.registry.get(session_id))
+        await self.hub.reach(self.hub.registry.get(session_id))
         viewer = self.hub.viewer(session_id, message.cols, message.rows, picture=message.picture)
         run = self.hub.registry.get(session_id).shape["run"]
         read_only = message.readOnly or message.picture or self.grant.role != OWNER

@@ -14,6 +14,7 @@ from hitchpost.model import run as runs
 from hitchpost.model.facts import Exit
 from hitchpost.model.record import ACTIVE, SUSPENDED
 from hitchpost.model.status import lives_on, settle
+from hitchpost.ops.sessions.lost_tail import note_lost_tail
 from hitchpost.ops.views.moments import now, rfc3339
 from hitchpost.ops.views.observe import Observation, left_behind, observe, read_intent
 from hitchpost.runtimes.kept import is_kept, lock_path
@@ -113,6 +114,7 @@ def _settle(seen: Observation, actor: str) -> None:
     if facts.pod is not None:
         pod = asdict(facts.pod)
         evidence["pod"] = {name: pod[name] for name in ("name", "uid", "phase", "reason", "message", "source", "node")}
+        note_lost_tail(where)
     stored = Session(seen.folder, actor=actor)
     since = rfc3339(settled.state_changed_at)
     end = Exit(error=runs.UNSEEN) if end is None else end

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 
-from hitchpost.errors import Refused
+from hitchpost.errors import MALFORMED, Refused
 from hitchpost.model.facts import is_elsewhere
 from hitchpost.ops.views.workplace import tree_of, workspace_of
 from hitchpost.runtimes import pod
@@ -13,6 +13,17 @@ from hitchpost.store.home import session_folder
 from hitchpost.store.records import Record
 from hitchpost.text import readable
 from hitchpost.workspaces.diff import Difference, File, difference
+
+NOTHING = type(None)
+KINDS: dict[str, tuple[type, ...]] = {
+    "path": (str,),
+    "old_path": (str, NOTHING),
+    "status": (str,),
+    "added": (int, NOTHING),
+    "deleted": (int, NOTHING),
+    "binary": (bool,),
+    "untracked": (bool,),
+}
 
 
 def changed(home: str, record: Record, *, stat: bool = False) -> Difference:
@@ -33,9 +44,22 @@ def changed(home: str, record: Record, *, stat: bool = False) -> Difference:
 def _changed_there(folder: str, stat: bool) -> Difference:
     """As its pod sees it."""
     found = pod.ask(folder, "diff", stat=stat)
-    patch, stat_text = (str(found[name]).encode("utf-8", "surrogateescape") for name in ("patch", "stat"))
-    files = tuple(File(**file) for file in found["files"])
-    return Difference(found["base"], found["head"], found["branch"], files, patch, stat_text, found["cut"] is True)
+    try:
+        patch, stat_text = (str(found[name]).encode("utf-8", "surrogateescape") for name in ("patch", "stat"))
+        files = tuple(_file(file) for file in found["files"])
+        base, head, branch = (None if found[name] is None else str(found[name]) for name in ("base", "head", "branch"))
+    except MALFORMED as error:
+        raise pod.NoAnswer("diff", error) from None
+    return Difference(base, head, branch, files, patch, stat_text, found.get("cut") is True)
+
+
+def _file(told: dict[str, object]) -> File:
+    """Raises ``TypeError`` when a field is of another kind than a file's."""
+    file = File(**told)  # type: ignore[arg-type]
+    for name, kinds in KINDS.items():
+        if not isinstance(getattr(file, name), kinds):
+            raise TypeError(f"expected {name} of a file to be of another kind than {type(getattr(file, name))}")
+    return file
 
 
 def diff_shape(difference: Difference) -> dict[str, object]:
