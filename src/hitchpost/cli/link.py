@@ -40,8 +40,8 @@ LONGEST_S = 86400.0
 def command(lasts: str, user: str | None, role: str, sessions: tuple[str, ...], qr: bool | None, as_json: bool) -> None:
     """Print a link that signs one browser in, also as a QR code for a phone's camera.
 
-    It works once. A viewer can look but not change anything. With --user, it is for what that person may do. The hub has to be reachable from where the link is opened:
-    docs/remote.md has recipes for SSH, Tailscale and nginx.
+    It works once. A viewer can look but not change anything. With --user, it is for what that person may do.
+    The hub has to be reachable from where the link is opened: docs/remote.md has recipes for SSH, Tailscale and nginx.
     """
     from hitchpost.ops.views.find import resolve
 

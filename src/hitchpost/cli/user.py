@@ -33,8 +33,8 @@ def command() -> None:
     """The people who share a hub. Without any, there is one owner: you.
 
     An owner may do everything. A member sees and drives sessions of their own. A viewer looks at all sessions and
-    changes nothing. They sign in with a link (`hitch link --user NAME`), with tokens (`hitch token create --user NAME`),
-    or through an authenticating proxy (docs/people.md).
+    changes nothing. They sign in with a link (`hitch link --user NAME`), with tokens (`hitch token create --user
+    NAME`), or through an authenticating proxy (docs/people.md).
     """
 
 

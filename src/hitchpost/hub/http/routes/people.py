@@ -90,7 +90,7 @@ class MadeToken(BaseModel):
     token: str
 
 
-class Ended(BaseModel):
+class UserRemoved(BaseModel):
     """How many tokens and sign-ins have ended with the person."""
 
     ended: int
@@ -112,7 +112,7 @@ async def change_user(people: ThePeople, user: PathUser, body: UserChanges) -> d
     return (await people.change(user.lower(), body.role, body.quota.model_dump(exclude_unset=True))).shape()
 
 
-@router.delete(f"{USERS}/{{user}}", response_model=Ended)
+@router.delete(f"{USERS}/{{user}}", response_model=UserRemoved)
 async def remove_user(people: ThePeople, user: PathUser) -> dict[str, Any]:
     """With every token and sign-in. The person's sessions stay: owners see them."""
     return {"ended": len(await people.remove(user.lower()))}
