@@ -189,6 +189,40 @@ def test_what_pods_ask_for_is_counted_and_a_volume_until_its_session_is_removed(
         assert pods_of(two, "anna")
 
 
+def test_who_counts_waits_until_another_has_told_what_it_begins(database: str) -> None:
+    with replica(database) as one, replica(database) as two, ThreadPoolExecutor(2) as threads:
+        counted, told = threading.Event(), threading.Event()
+        calls: list[int] = []
+
+        def slowly() -> FleetOptions:
+            """The second time, it has counted and has not told yet."""
+            calls.append(1)
+            if len(calls) == 2:
+                counted.set()
+                told.wait(60)
+            return FleetOptions()
+
+        for each in (one, two):
+            each.mirror.quotas.quota_of = lambda name: NO_QUOTA.changed({"sessions": 1})
+        one.mirror.quotas.options = slowly
+        first = threads.submit(pods_of, one, "anna")
+        assert counted.wait(60)
+        second = threads.submit(pods_of, two, "anna")
+
+        def is_waiting() -> bool:
+            with one.database.connections.connection() as asking:
+                row = asking.execute("select count(*) from pg_locks where not granted").fetchone()
+            return second.done() or (row is not None and row[0] > 0)
+
+        try:
+            eventually(is_waiting, what="the second to wait for the first")
+        finally:
+            told.set()
+        assert first.result(60)
+        with pytest.raises(QuotaReached):
+            second.result(60)
+
+
 def test_commands_in_a_hubs_copy_ask_the_hub_and_mcp_is_refused_there(fleet: Fleet) -> None:
     home = {"HITCHPOST_HOME": fleet.first.home}
     hitch = fleet.ground.hitch
