@@ -373,10 +373,10 @@ export interface LeaveChat {
 
 /** What somebody may use at once: sessions that run, and what their pods ask for, such as 2 or `500m` processors */
 export interface Limits {
-  sessions?: number | number | string | null;
-  cpu?: number | number | string | null;
-  memory?: number | number | string | null;
-  storage?: number | number | string | null;
+  sessions?: number | string | null;
+  cpu?: number | string | null;
+  memory?: number | string | null;
+  storage?: number | string | null;
 }
 
 /** What was deleted with a session and is nowhere else, in words. */

@@ -145,13 +145,21 @@ def shown(kind: str, value: float) -> int | float | str:
     return f"{value:.0f}"
 
 
+def _natural(number: float) -> float:
+    if not 0 <= number < float("inf"):
+        raise ValueError(number)
+    return number
+
+
 def _limit(kind: str, text: object) -> float | int | None:
     if text is None or text == "none":
         return None
     try:
         if isinstance(text, bool):
             raise ValueError
-        return int(str(text)) if kind == "sessions" else amount(str(text))
+        if kind == "sessions":
+            return _natural(int(str(text)))
+        return _natural(float(text)) if isinstance(text, (int, float)) else amount(str(text))
     except ValueError:
         expected = "a whole number, such as 5" if kind == "sessions" else "an amount, such as 2, 500m or 4Gi"
         raise UsageError(f"expected {kind} to be {expected}, or none, but got {str(text)[:40]!r}", field=kind) from None

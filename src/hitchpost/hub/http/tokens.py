@@ -16,7 +16,7 @@ from datetime import datetime
 
 import structlog
 
-from hitchpost.errors import FAILURES, UsageError
+from hitchpost.errors import FAILURES, Refused
 from hitchpost.hub.http.grants import MEMBER, OWNER, Grant
 from hitchpost.hub.http.in_progress import Live
 from hitchpost.hub.http.proof import SECRET_BYTES, Hello, Verifier, browser_secret, encoded
@@ -266,7 +266,7 @@ def create_bearer(
 def add_bearer(file: TokenFile, name: str, grant: Grant) -> tuple[str, Credential]:
     """The same, into a file. Raises ``NoSuchUser`` when the person whose it is to be is not there."""
     if grant.role == MEMBER and not grant.user:
-        raise UsageError("a member is somebody: say who", field="user", cli_hint="--user NAME says who")
+        raise Refused("a member is somebody: say who", cli_hint="--user NAME says who")
     token = secrets.token_urlsafe(32)
     made = Credential(digest(token), SCRIPT, grant, name)
     file.add(made)

@@ -12,26 +12,28 @@ from hitchpost.hub.http.depends import TheHub, ThePeople
 from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.permissions import TOKENS, USERS
 from hitchpost.hub.http.schemas import Strict
-from hitchpost.model.people import checked_name
 from hitchpost.settings import YEAR_S
 from hitchpost.text import readable
 
 router = APIRouter()
-UserName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+UserName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}$")]
 PathUser = Annotated[str, Path(max_length=100)]
 TokenId = Annotated[str, Path(max_length=64, description="How its key begins, as the list has it.")]
 Role = Literal["owner", "member", "viewer"]
-Limit = Annotated[int | float | Annotated[str, StringConstraints(max_length=40)] | None, Field(examples=["4Gi"])]
+Number = Annotated[float, Field(ge=0, le=1 << 60, allow_inf_nan=False)]
+Words = Annotated[str, StringConstraints(pattern=r"^(none|\d{1,15}(\.\d{1,3})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?)$")]
+Amount = Annotated[Number | Words | None, Field(examples=["4Gi"])]
+Count = Annotated[int, Field(ge=0, le=1 << 30)] | Annotated[str, StringConstraints(pattern=r"^(none|\d{1,9})$")] | None
 
 
 class Limits(Strict):
     """What somebody may use at once: sessions that run, and what their pods ask for, such as 2 or ``500m`` processors
     and ``4Gi``. ``none`` is no limit."""
 
-    sessions: Limit = None
-    cpu: Limit = None
-    memory: Limit = None
-    storage: Limit = None
+    sessions: Count = None
+    cpu: Amount = None
+    memory: Amount = None
+    storage: Amount = None
 
 
 class NewUser(Strict):
@@ -130,7 +132,7 @@ async def create_token(hub: TheHub, people: ThePeople, body: NewToken) -> dict[s
     if body.sessions is not None:
         sessions = frozenset([(await hub.find(name)).id for name in body.sessions])
     ends = None if body.lasts_s is None else datetime.now(UTC) + timedelta(seconds=body.lasts_s)
-    user = "" if body.user is None else checked_name(body.user)
+    user = (body.user or "").lower()
     token, made = await people.new_token(body.name, Grant(body.role, sessions, ends, user))
     return {"id": made.id, "token": token}
 

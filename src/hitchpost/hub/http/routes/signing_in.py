@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field, StringConstraints
 from starlette.exceptions import HTTPException
 
-from hitchpost.errors import UsageError
+from hitchpost.errors import Refused
 from hitchpost.hub.http.depends import CallersGrant
 from hitchpost.hub.http.gate import CHALLENGE, SIGN_IN_PATH, Refusal
 from hitchpost.hub.http.grants import MEMBER, OWNER, VIEWER, Forbidden, Grant
@@ -18,7 +18,6 @@ from hitchpost.hub.http.schemas import Strict
 from hitchpost.hub.http.signin import SignIn
 from hitchpost.hub.http.tokenfile import BROWSER, PROXY, NoSuchUser
 from hitchpost.hub.http.tokens import CODE_S, LONGEST_CODE_S
-from hitchpost.model.people import checked_name
 from hitchpost.ops.views.moments import rfc3339
 from hitchpost.text import readable
 
@@ -156,11 +155,11 @@ async def who_am_i(request: Request, grant: CallersGrant) -> dict[str, Any]:
 @router.post("/api/launch-code", response_model=Code)
 async def new_launch_code(sign_in: TheSignIn, body: LaunchWish | None = None) -> dict[str, str]:
     wish = body or LaunchWish()
-    user = "" if wish.user is None else checked_name(wish.user)
+    user = (wish.user or "").lower()
     if user and await asyncio.to_thread(sign_in.tokens.file.person, user) is None:
         raise NoSuchUser(user)
     if wish.role == MEMBER and not user:
-        raise UsageError("a member is somebody: say who", field="user", cli_hint="--user NAME says who")
+        raise Refused("a member is somebody: say who", cli_hint="--user NAME says who")
     grant = Grant(wish.role, None if wish.sessions is None else frozenset(wish.sessions), user=user)
     return {"url": sign_in.url, "launch_url": sign_in.launch_url(grant, wish.lasts_s)}
 
