@@ -36,7 +36,7 @@ def test_a_member_sees_and_drives_nothing_of_anothers_session_on_any_route(peopl
     hub = people.hub
     for name in ("anna", "bert"):
         people.add(name)
-    wish = {"folder": str(repo.path), "description": "words-canary"}
+    wish: dict[str, Any] = {"folder": str(repo.path), "description": "words-canary"}
     mine = people.start("anna", name=MINE, branch=MINE, folder=str(repo.path))
     theirs = people.start("bert", name=THEIRS, branch=THEIRS, **wish)
     signed = people.signed("anna")
@@ -71,8 +71,8 @@ def test_a_member_sees_and_drives_nothing_of_anothers_session_on_any_route(peopl
             answer = walk(hub, way, signed)
             assert answer.status in (403, 404, 422), (way, answer)
             assert not [secret for secret in secrets if secret in answer.text.replace(wanted, "")], way
-        for wish in ("stop", "restart", "resume", "cancel", "archive", "interrupt", "fork", "restore"):
-            assert people.ask("anna", "POST", f"/api/sessions/{wanted}/{wish}", {}).status == 404, wish
+        for deed in ("stop", "restart", "resume", "cancel", "archive", "interrupt", "fork", "restore"):
+            assert people.ask("anna", "POST", f"/api/sessions/{wanted}/{deed}", {}).status == 404, deed
         assert people.ask("anna", "PATCH", f"/api/sessions/{wanted}", {"name": "evil"}).status == 404
         assert people.ask("anna", "POST", f"/api/sessions/{wanted}/prompt", {"text": "evil"}).status == 404
         assert people.ask("anna", "DELETE", f"/api/sessions/{wanted}?force=true").status == 404
