@@ -64,6 +64,8 @@ class Settings:
     """The same; ``mcp.limits`` knows."""
     fleet: Mapping[str, object] = NO_TABLE
     """The same; ``fleet.profiles`` knows."""
+    people: Mapping[str, object] = NO_TABLE
+    """The same; ``hub.http.proxy`` knows."""
 
 
 YEAR_S, MANY = 366 * 86400, 1 << 30
@@ -384,6 +386,27 @@ FLEET_CHECKS: dict[str, Check] = {
 """The same for the table ``fleet``."""
 
 
+def _header(value: object) -> object:
+    """Headers that a proxy sets, and no client: with others, anybody could say who they are."""
+    if not isinstance(value, str) or value.lower() not in PROXY_HEADERS:
+        raise _Unexpected(f"one of {', '.join(PROXY_HEADERS.values())}")
+    return value
+
+
+PROXY_HEADERS = {
+    f"{start}-{end}".lower(): f"{start}-{end}"
+    for start in ("X-Forwarded", "X-Auth-Request")
+    for end in ("User", "Email", "Preferred-Username")
+}
+PEOPLE_CHECKS: dict[str, Check] = {
+    "proxy_secret_file": _text,
+    "proxy_header": _header,
+    "proxy_role": _choice("", "member", "viewer"),
+    "member_runtimes": _words("pod", "docker", "tmux", "local"),
+}
+"""The same for the table ``people``."""
+
+
 def _table(value: object, checks: Mapping[str, Check]) -> dict[str, object]:
     if not isinstance(value, dict):
         raise _Unexpected("a table")
@@ -430,6 +453,7 @@ CHECKS: dict[str, Check] = {
     "notify": _notify,
     "mcp": lambda value: _table(value, MCP_CHECKS),
     "fleet": lambda value: _table(value, FLEET_CHECKS),
+    "people": lambda value: _table(value, PEOPLE_CHECKS),
 }
 """For every key of the file: what it has to be."""
 

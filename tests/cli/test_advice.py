@@ -648,6 +648,15 @@ def unknown_token(stage: Stage) -> str:
     return stage.err("token", "rm", "nobody")
 
 
+def unknown_user(stage: Stage) -> str:
+    return stage.err("user", "rm", "nobody")
+
+
+def user_twice(stage: Stage) -> str:
+    stage.ground.hitch("user", "add", "anna")
+    return stage.err("user", "add", "anna", "--role", "owner")
+
+
 # What is said anywhere ------------------------------------------------------------------------------------------
 
 
@@ -782,6 +791,8 @@ ROWS = (
     Row("cli/top.py", "hitch ps", 2, no_dashboard, shows="dev", then=("stop", "dev")),
     Row("errors.py", "hitch workspace ls --all lists them", 4, unknown_workspace),
     Row("errors.py", "hitch token ls lists them", 3, unknown_token),
+    Row("hub/http/tokenfile.py", "hitch user ls lists them", 3, unknown_user, shows="NAME"),
+    Row("hub/http/tokenfile.py", "hitch user set {} changes the role and the limits", 4, user_twice, shows="anna: mem"),
     Row("cli/status.py", "hitch up starts it", 2, no_hub, shows="the hub is up"),
     Row("hub/client.py", "hitch up starts it", 2, nobody_answers, shows="the hub is up"),
     Row("cli/run.py", "hitch up", 2, nobody_waits_for_a_limit, shows="the hub is up"),

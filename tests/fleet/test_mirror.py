@@ -753,11 +753,12 @@ def test_what_hubs_share_is_the_same_everywhere(pair: tuple[Replica, Replica]):
         os.makedirs(os.path.join(first.home, "usage"))
         files.append_line(os.path.join(first.home, "usage", "2026-11-18.jsonl"), "{}")
         files.write_object(os.path.join(first.home, "tokens.json"), {"schema": 1})
+        files.write_object(os.path.join(first.home, "numbers.json"), {"schema": 1})
     assert second.mirror.catch_up() == [HOME]
-    for name in ("notify/log.jsonl", "retention.json", "usage/2026-11-18.jsonl"):
+    for name in ("notify/log.jsonl", "retention.json", "tokens.json", "usage/2026-11-18.jsonl"):
         with open(os.path.join(first.home, name)) as ours, open(os.path.join(second.home, name)) as theirs:
             assert ours.read() == theirs.read()
-    assert not os.path.exists(os.path.join(second.home, "tokens.json"))
+    assert not os.path.exists(os.path.join(second.home, "numbers.json"))
     with second.mirror.working(HOME):
         Journal(second.home).write([{"what": "down"}])
     first.mirror.catch_up()

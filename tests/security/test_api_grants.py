@@ -29,6 +29,7 @@ from tests.support import Hitch, eventually
 MINE, THEIRS = "mine-canary", "theirs-canary"
 WITHOUT_SESSION = [("GET", "/api/catalog"), ("GET", "/api/folders")]
 WITHOUT_SESSION += [("GET", "/api/notifications"), ("GET", "/api/notifications/log")]
+WITHOUT_SESSION += [("GET", "/api/users"), ("GET", "/api/tokens")]
 
 
 @pytest.mark.ids("S1")
@@ -47,7 +48,7 @@ def test_every_route_and_every_message_declares_what_it_needs(ground: Ground) ->
         about_one = ("{session}" in path or "{agent}" in path) and not beyond
         assert (NEEDS[method, path] in (Need.LOOK, Need.CHANGE)) == about_one, path
         if method not in ("GET", "WS") and "sign-" not in path and path not in ("/api/ws-ticket", "/api/launch-code"):
-            assert NEEDS[method, path] in (Need.CHANGE, Need.CHANGE_ALL), path
+            assert NEEDS[method, path] in (Need.CHANGE, Need.CREATE, Need.CHANGE_ALL), path
     assert {kind: need for kind, (_, need, _) in MESSAGES.items() if need is not Need.LOOK} == {
         "terminal.input": Need.CHANGE,
         "session.resume": Need.CHANGE,

@@ -80,9 +80,10 @@ function tick(): void {
 async function enter(): Promise<void> {
   clearTimeout(retry);
   try {
-    const { role } = await entered();
+    const { role, may } = await entered();
     if (!store.role.value) store.keepTabs();
     store.role.value = role;
+    store.may.value = may;
     connection.open();
     return;
   } catch (error) {

@@ -44,9 +44,9 @@ test("seen is what is open, for its owner, in a window that somebody looks at, o
   store.open("dev");
   expect(said).toEqual([]);
   store.link.value = "open";
-  store.role.value = "viewer";
+  store.may.value = [];
   expect(said).toEqual([]);
-  store.role.value = "owner";
+  store.may.value = ["change"];
   expect(said).toEqual(["dev"]);
   store.applyAll([{ type: "session.updated", sessionId: "dev", session: { ...dev, seen_at: "2026-05-04T12:00:01Z" } }]);
   expect(said).toEqual(["dev"]);

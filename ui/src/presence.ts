@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import { needYou } from "./rail";
 import type { Seen } from "./shapes";
-import { grid, link, owner, shown } from "./store";
+import { grid, link, mayChange, shown } from "./store";
 
 const NAME = "Hitchpost";
 const MOST = 99;
@@ -22,7 +22,7 @@ export function connectPresence(sender: (message: Seen) => boolean): void {
   effect(() => {
     const session = shown.value;
     const since =
-      session && !grid.value && looked.value && link.value === "open" && owner.value ? session.since : undefined;
+      session && !grid.value && looked.value && link.value === "open" && mayChange.value ? session.since : undefined;
     const now = session && since !== undefined ? `${session.id} ${since}` : "";
     if (session && now && now !== last) markSeen(session.id);
     last = now;

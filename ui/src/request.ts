@@ -23,12 +23,19 @@ export const reasonOf = (error: unknown): string => {
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** The hub's answer when it is no error. Cookies are neither sent nor taken. */
+let credentials: RequestCredentials = "omit";
+
+/** Whether cookies go with requests: those of a proxy in front of the hub. */
+export function sendCookies(are: boolean): void {
+  credentials = are ? "same-origin" : "omit";
+}
+
+/** The hub's answer when it is no error. Cookies are neither sent nor taken, unless a proxy has signed this page in. */
 export async function request(method: Method, path: string, body?: unknown, token = ""): Promise<Response> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (token) headers["authorization"] = `Bearer ${token}`;
   if (method !== "GET") headers["content-type"] = "application/json";
-  const wanted: RequestInit = { method, headers, credentials: "omit", cache: "no-store", redirect: "error" };
+  const wanted: RequestInit = { method, headers, credentials, cache: "no-store", redirect: "error" };
   if (body !== undefined) wanted.body = JSON.stringify(body);
   let answer: Response;
   try {

@@ -6,6 +6,7 @@ export const session = (fields: Partial<Session>): Session => ({
   id: "k3v9q0x2m7ab",
   index: 1,
   name: "dev",
+  owner: null,
   description: "",
   agent: "claude",
   runtime: "local",

@@ -358,9 +358,10 @@ export interface Input {
   encoding?: "utf-8" | "base64";
 }
 
-/** Whom a launch code is to sign in. */
+/** Whom a launch code is to sign in: a person, with no more than `role`, or the hub's own user. */
 export interface LaunchWish {
   role?: string;
+  user?: string | null;
   sessions?: string[] | null;
   lasts_s?: number;
 }
@@ -368,6 +369,14 @@ export interface LaunchWish {
 export interface LeaveChat {
   sessionId: string;
   type: "chat.leave";
+}
+
+/** What somebody may use at once: sessions that run, and what their pods ask for, such as 2 or `500m` processors */
+export interface Limits {
+  sessions?: number | string | null;
+  cpu?: number | string | null;
+  memory?: number | string | null;
+  storage?: number | string | null;
 }
 
 /** What was deleted with a session and is nowhere else, in words. */
@@ -380,10 +389,18 @@ export interface Made {
   notes: string[];
 }
 
+/** `token` is shown this once. */
+export interface MadeToken {
+  id: string;
+  token: string;
+}
+
 /** `name` is whose sign-in it is, or what a token was made for; empty for the hub's own user. `sessions` are the */
 export interface Me {
   name: string;
+  user: string | null;
   role: string;
+  may: string[];
   sessions: string[] | null;
   expires_at: string | null;
 }
@@ -428,6 +445,21 @@ export interface NewSession {
 export interface NewSubscription {
   endpoint: string;
   keys: SubscriptionKeys;
+}
+
+/** `user` is whose token it is: it may do what that person may, and no more than `role`. Without one, it is a */
+export interface NewToken {
+  name?: string;
+  user?: string | null;
+  role?: "owner" | "member" | "viewer";
+  sessions?: string[] | null;
+  lasts_s?: number | null;
+}
+
+export interface NewUser {
+  name: string;
+  role?: "owner" | "member" | "viewer";
+  quota?: Limits;
 }
 
 /** A worktree on a branch, new or there already, of the repository that `folder` is in. */
@@ -677,6 +709,7 @@ export interface Session {
   id: string;
   index: number;
   name: string;
+  owner: string | null;
   description: string;
   agent: string;
   runtime: string;
@@ -732,10 +765,12 @@ export interface SessionWithNotes {
   notes?: string[];
 }
 
-/** `token` is for `Authorization: Bearer` and dies with the hub; `ticket` is for the first WebSocket. */
+/** `token` is for `Authorization: Bearer` and dies with the hub; `ticket` is for the first WebSocket. Who */
 export interface SignedIn {
   name: string;
+  user: string | null;
   role: string;
+  may: string[];
   sessions: string[] | null;
   expires_at: string | null;
   id: string;
@@ -802,6 +837,18 @@ export interface Ticket {
   ticket: string;
 }
 
+export interface TokenView {
+  id: string;
+  kind: string;
+  name: string;
+  role: string;
+  user: string | null;
+  sessions: string[] | null;
+  created_at: string;
+  expires_at: string;
+  used_at: string;
+}
+
 export interface TokensUsed {
   input: number;
   cached: number;
@@ -846,6 +893,33 @@ export interface UsageSum {
   output: number;
   cost_usd: number | null;
   total: number;
+}
+
+export interface User {
+  name: string;
+  role: string;
+  quota: Record<string, number | number | string>;
+  created_at: string;
+}
+
+/** Only what is given changes. */
+export interface UserChanges {
+  role?: "owner" | "member" | "viewer" | null;
+  quota?: Limits;
+}
+
+/** `used` is what counts against the quota now. */
+export interface UserInUse {
+  name: string;
+  role: string;
+  quota: Record<string, number | number | string>;
+  created_at: string;
+  used: Record<string, number | number | string>;
+}
+
+/** How many tokens and sign-ins have ended with the person. */
+export interface UserRemoved {
+  ended: number;
 }
 
 /** `session` is the one that became what was waited for, or whose run has ended. It is null when time was up, and */

@@ -1,10 +1,11 @@
 /**
  * Signing in: by the code of a link, once; after that by a secret that this browser keeps for this very address, port
- * included. The hub proves itself before it is told anything, each time that the connection is made anew.
+ * included. The hub proves itself before it is told anything, each time that the connection is made anew. Without a
+ * secret, an authenticating proxy in front of the hub may have signed this browser in.
  */
 
 import { browserSecret, decoded, type Exchange, encoded, isTheHub, newNonce, pageProof } from "./proof";
-import { ApiError, request, requestJson } from "./request";
+import { ApiError, request, requestJson, sendCookies } from "./request";
 import type { HubProof, SignedIn, Ticket } from "./shapes";
 
 const KEPT = "sign-in";
@@ -63,8 +64,19 @@ async function enter(): Promise<SignedIn> {
     }
   }
   const known = kept();
-  if (!known) throw SIGNED_OUT;
+  if (!known) return await byProxy();
   return (await proved(known.id, decoded(known.secret))).answer;
+}
+
+/** The proxy knows this browser by a cookie, which goes with this and all that follows; the hub has set none. */
+async function byProxy(): Promise<SignedIn> {
+  try {
+    sendCookies(true);
+    return await requestJson<SignedIn>("POST", "/api/sign-in/proxy");
+  } catch (error) {
+    sendCookies(false);
+    throw error instanceof ApiError && error.status === 401 ? SIGNED_OUT : error;
+  }
 }
 
 async function byCode({ id, secret }: Kept): Promise<SignedIn> {

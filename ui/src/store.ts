@@ -23,6 +23,7 @@ export const sessions = signal<ReadonlyMap<string, Session>>(new Map());
 export const known = signal(false);
 export const link = signal<Link>("connecting");
 export const role = signal<string | null | undefined>(undefined);
+export const may = signal<readonly string[]>([]);
 
 // the page's
 export const tabs = signal<readonly string[]>(restored());
@@ -49,7 +50,9 @@ export const now = signal(Date.now());
 /** The same, for what counts no seconds: most of a long list is then left alone. */
 export const minute = signal(Date.now());
 
-export const owner = computed(() => role.value === "owner");
+/** What the hub lets this page do. It says so, and refuses all else. */
+export const mayChange = computed(() => may.value.includes("change"));
+export const mayManage = computed(() => may.value.includes("manage"));
 export const count = computed(() => [...sessions.value.values()].filter(isListed).length);
 export const shown = computed(() => (current.value === null ? undefined : sessions.value.get(current.value)));
 

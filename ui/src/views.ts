@@ -5,7 +5,7 @@ import type { Terminal } from "@xterm/xterm";
 import { type Frame, frameOf, gapText } from "./frames";
 import { redrawLess } from "./redraw";
 import type { Attached, ClientMessage, Size } from "./shapes";
-import { link, owner, sessions, tabs } from "./store";
+import { link, mayChange, sessions, tabs } from "./store";
 import { type Effect, Stream } from "./stream";
 import { SessionTerminal } from "./terminal";
 import { onTheme, terminalTheme } from "./themes";
@@ -71,7 +71,7 @@ class View implements Follower {
 
   type(data: string): void {
     const session = sessions.value.get(this.id);
-    if (this.asked && session && takesInput(session) && owner.value)
+    if (this.asked && session && takesInput(session) && mayChange.value)
       send({ type: "terminal.input", sessionId: this.id, data });
   }
 
@@ -231,7 +231,7 @@ export function connectViews(sender: (message: ClientMessage) => boolean): void 
     }
   });
   effect(() => {
-    const [all, mayType] = [sessions.value, owner.value];
+    const [all, mayType] = [sessions.value, mayChange.value];
     for (const [id, view] of views) {
       const session = all.get(id);
       view.terminal.allowInput(session !== undefined && takesInput(session) && mayType);
@@ -251,7 +251,7 @@ export function viewOf(id: string): View {
     views.set(id, view);
     follow(id, view);
     const session = sessions.value.get(id);
-    view.terminal.allowInput(session !== undefined && takesInput(session) && owner.value);
+    view.terminal.allowInput(session !== undefined && takesInput(session) && mayChange.value);
     view.notice(view.live);
   }
   return view;

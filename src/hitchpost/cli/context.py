@@ -49,8 +49,8 @@ def command() -> None:
 def add(name: str, url: str, token_file: str | None, ca_file: str | None) -> None:
     """Add the hub at URL, after asking it who you are there. Without --token-file, the token is asked for.
 
-    On the machine of the hub, `hitch user token NAME` makes a token for a person, and `hitch token create` one for
-    a script. It is kept in a file that only you can read.
+    On the machine of the hub, `hitch token create` makes one, for a person with --user NAME. It is kept in a file that
+    only you can read.
     """
     origin = origin_of(url, "URL")
     authorities = b"" if ca_file is None else _authorities(ca_file)

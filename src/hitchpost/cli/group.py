@@ -60,6 +60,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "services": "Show each session's container, and whether its agent is alive.",
         "notify": "Show and test how you are told that a session needs you, and what was told.",
         "token": "Create, list and revoke tokens for scripts and browser sign-ins.",
+        "user": "Add, list and remove the people who share a hub, with their roles and limits.",
         "mcp": "Let an agent start, prompt, wait for and stop sessions, over MCP.",
     },
     "Elsewhere": {

@@ -6,6 +6,7 @@ import click
 
 from hitchpost.cli import links
 from hitchpost.cli.common import json_option, print_json, say
+from hitchpost.cli.people import complete_users
 from hitchpost.errors import UsageError
 from hitchpost.hub import client as hub_client
 from hitchpost.model.durations import duration, seconds_of
@@ -19,7 +20,14 @@ LONGEST_S = 86400.0
 @click.option(
     "--for", "lasts", default="10m", show_default=True, metavar="DURATION", help="How long the link can be used."
 )
-@click.option("--role", type=click.Choice(["owner", "viewer"]), default="owner", show_default=True)
+@click.option("--user", default=None, metavar="NAME", shell_complete=complete_users, help="Whom it signs in.")
+@click.option(
+    "--role",
+    type=click.Choice(["owner", "member", "viewer"]),
+    default="owner",
+    help="What it allows at most.",
+    show_default=True,
+)
 @click.option(
     "--session", "sessions", multiple=True, metavar="SESSION", help="Limit it to this session; can be repeated."
 )
@@ -29,11 +37,11 @@ LONGEST_S = 86400.0
     help="Print a QR code. By default: in a terminal, if other machines can open the link.",
 )
 @json_option
-def command(lasts: str, role: str, sessions: tuple[str, ...], qr: bool | None, as_json: bool) -> None:
+def command(lasts: str, user: str | None, role: str, sessions: tuple[str, ...], qr: bool | None, as_json: bool) -> None:
     """Print a link that signs one browser in, also as a QR code for a phone's camera.
 
-    It works once. A viewer can look but not change anything. The hub has to be reachable from where the link is opened:
-    docs/remote.md has recipes for SSH, Tailscale and nginx.
+    It works once. A viewer can look but not change anything. With --user, it is for what that person may do.
+    The hub has to be reachable from where the link is opened: docs/remote.md has recipes for SSH, Tailscale and nginx.
     """
     from hitchpost.ops.views.find import resolve
 
@@ -42,7 +50,12 @@ def command(lasts: str, role: str, sessions: tuple[str, ...], qr: bool | None, a
         got = visible(lasts[:80])
         raise UsageError(f"expected --for to be a duration of at most a day, such as 10m or 2h, but got {got!r}")
     home = open_home()
-    wish = {"role": role, "sessions": [resolve(home, name) for name in sessions] or None, "lasts_s": seconds}
+    wish = {
+        "user": user,
+        "role": role,
+        "sessions": [resolve(home, name) for name in sessions] or None,
+        "lasts_s": seconds,
+    }
     answer = hub_client.ask(home, "POST", "/api/launch-code", wish, timeout_s=hub_client.ANSWERS_S)
     if as_json:
         print_json(answer)

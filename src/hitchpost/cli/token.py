@@ -5,9 +5,11 @@ from __future__ import annotations
 import click
 
 from hitchpost.cli.common import json_option, print_json
-from hitchpost.errors import NoSuchToken, UsageError
-from hitchpost.store.home import open_home
+from hitchpost.cli.people import People, complete_users, people
+from hitchpost.errors import UsageError
 from hitchpost.text import table, visible
+
+TIMES = ("CREATED", "EXPIRES", "LAST USED")
 
 
 @click.group("token")
@@ -17,26 +19,31 @@ def command() -> None:
 
 @command.command("create")
 @click.option("--name", default="", help="What it is for.")
-@click.option("--role", type=click.Choice(["owner", "viewer"]), default="owner", show_default=True)
+@click.option("--user", default=None, metavar="NAME", shell_complete=complete_users, help="Whose token it is.")
+@click.option(
+    "--role",
+    type=click.Choice(["owner", "member", "viewer"]),
+    default="owner",
+    help="What it may do at most.",
+    show_default=True,
+)
 @click.option(
     "--session", "sessions", multiple=True, metavar="SESSION", help="Limit the token to this session; can be repeated."
 )
 @click.option("--for", "lasts", default="30d", show_default=True, metavar="DURATION", help="Such as 12h, 7d or never.")
-def create(name: str, role: str, sessions: tuple[str, ...], lasts: str) -> None:
+def create(name: str, user: str | None, role: str, sessions: tuple[str, ...], lasts: str) -> None:
     """Create a token and print it. It is shown only once: Hitchpost keeps just its digest.
 
-    A viewer can look but not change anything. With --session, the token is for those sessions only: lists and events
-    show it no others, and it cannot create sessions.
+    A viewer can look but not change anything. With --user, the token is for what that person may do, and ends with
+    them. With --session, it is for those sessions only: lists and events show it no others, and it cannot create
+    sessions.
     """
-    from datetime import UTC, datetime, timedelta
+    do_create(people(), name, user, role, sessions, lasts)
 
-    from hitchpost.hub.http.tokens import create_bearer
-    from hitchpost.ops.views.find import resolve
 
-    home, seconds = open_home(), _seconds(lasts)
-    covered = frozenset(resolve(home, session) for session in sessions) if sessions else None
-    expires_at = None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
-    click.echo(create_bearer(home, name, role, covered, expires_at))
+def do_create(people: People, name: str, user: str | None, role: str, sessions: tuple[str, ...], lasts: str) -> None:
+    limits = {"sessions": list(sessions) or None, "lasts_s": _seconds(lasts)}
+    click.echo(people.new_token({"name": name, "user": user, "role": role, **limits}))
 
 
 def _seconds(text: str) -> float | None:
@@ -59,27 +66,23 @@ def _seconds(text: str) -> float | None:
 @json_option
 def ls(as_json: bool) -> None:
     """List tokens and signed-in browsers. The last use is accurate to ten minutes."""
-    from hitchpost.hub.http.tokenfile import TokenFile
+    do_ls(people(), as_json)
 
-    found = TokenFile(open_home()).all()
+
+def do_ls(people: People, as_json: bool) -> None:
+    found = people.tokens()
     if as_json:
-        print_json([credential.shape() for credential in found])
+        print_json(found)
         return
-    rows = [("ID", "KIND", "NAME", "ROLE", "SESSIONS", "CREATED", "EXPIRES", "LAST USED")]
-    for credential in found:
-        sessions = "all" if credential.grant.sessions is None else ",".join(sorted(credential.grant.sessions))
-        ends, used = credential.expires_at[:19] or "never", credential.used_at[:19] or "never"
+    has_users = any(token["user"] for token in found)
+    rows = [("ID", "KIND", "NAME", *(["USER"] if has_users else []), "ROLE", "SESSIONS", *TIMES)]
+    for token in found:
+        sessions = "all" if token["sessions"] is None else ",".join(token["sessions"])
+        ends, used = token["expires_at"][:19] or "never", token["used_at"][:19] or "never"
+        whose = [token["user"] or ""] if has_users else []
+        name = visible(token["name"])
         rows.append(
-            (
-                credential.id,
-                credential.kind,
-                visible(credential.name),
-                credential.grant.role,
-                sessions,
-                credential.created_at[:19],
-                ends,
-                used,
-            )
+            (token["id"], token["kind"], name, *whose, token["role"], sessions, token["created_at"][:19], ends, used)
         )
     click.echo("\n".join(table(rows)))
 
@@ -88,10 +91,9 @@ def ls(as_json: bool) -> None:
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 def rm(ids: tuple[str, ...]) -> None:
     """Revoke tokens, or sign browsers out."""
-    from hitchpost.hub.http.tokenfile import TokenFile
+    do_rm(people(), ids)
 
-    kept = TokenFile(open_home())
+
+def do_rm(people: People, ids: tuple[str, ...]) -> None:
     for credential_id in ids:
-        if credential_id not in {credential.id for credential in kept.all()}:
-            raise NoSuchToken(credential_id)
-        kept.remove(credential_id)
+        people.remove_token(credential_id)

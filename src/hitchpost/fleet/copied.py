@@ -25,7 +25,7 @@ PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
 NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 OF_MACHINE = (wire.BOX, wire.FROZEN)
 """They speak of something on the machine of one hub."""
-OF_HOME = ("retention.json",)
+OF_HOME = ("retention.json", "tokens.json")
 TICK_NS = 50_000_000
 """What changed so shortly before a look could change again without a trace: file systems count time in ticks."""
 MOST_BYTES = 64 << 20

@@ -25,6 +25,7 @@ from hitchpost.fleet.connections import Connection
 from hitchpost.fleet.copied import HOME, Copy
 from hitchpost.fleet.database import Database, newest
 from hitchpost.fleet.output import Output
+from hitchpost.fleet.quotas import Quotas
 from hitchpost.fleet.stored import Change, Head, StoredFile
 from hitchpost.ops.sessions.create import NEW, REMOVED
 from hitchpost.store import files, locks, records
@@ -58,7 +59,7 @@ class Mirror:
 
     def __init__(self, home: str, database: Database) -> None:
         self.home, self.database = home, database
-        self.claims, self.output = Claims(database), Output(database)
+        self.claims, self.output, self.quotas = Claims(database), Output(database), Quotas()
         self._copies: dict[str, Copy] = {}
         self._scopes: dict[str, Scope] = {}
         self._seen = -1
@@ -91,8 +92,8 @@ class Mirror:
         """The session's lock in the fleet; its files are as PostgreSQL has them, and what has changed is there at the
         end. Nobody else can change it meanwhile: do not wait for anything in here.
 
-        Raises ``DatabaseAway``, ``locks.LockTimeout`` and ``locks.Removed``; at the end also ``NameTaken``. What was
-        changed is undone then.
+        Raises ``DatabaseAway``, ``locks.LockTimeout`` and ``locks.Removed``; at the end also ``NameTaken`` and
+        ``QuotaReached``. What was changed is undone then.
         """
         if session != HOME:
             with locks.SessionLock(session_folder(self.home, session)):
@@ -154,6 +155,7 @@ class Mirror:
                 yield lambda names: stored.claim(held, session, names)
                 copy = Copy(session, folder)
                 found = changes(copy)
+                self.quotas.admit(held, session, folder, found)
                 head = stored.write(held, session, 0, found, about(copy))
         except BaseException:
             self._take_away(folder)
@@ -231,6 +233,7 @@ class Mirror:
                         head = stored.remove(scope.held, copy.name, copy.version)
                     else:
                         if found:
+                            self.quotas.admit(scope.held, copy.name, copy.folder, found)
                             head = stored.write(scope.held, copy.name, copy.version, found, about(copy))
             except BaseException:
                 scope.before.restore()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,7 @@ from hitchpost.hub.trees import Trees
 from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
 from hitchpost.model.facts import is_elsewhere
+from hitchpost.model.people import NO_QUOTA, Amounts, Quota
 from hitchpost.model.status import rests
 from hitchpost.ops.sessions.cancel import cancel
 from hitchpost.ops.sessions.fork import fork
@@ -38,6 +40,7 @@ from hitchpost.ops.sessions.start import Begun
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.find import output_of
 from hitchpost.store.home import session_folder
+from hitchpost.store.index import owner_of
 from hitchpost.store.session import Session
 from hitchpost.terminal.emulators import Emulators
 from hitchpost.terminal.screen import Losses
@@ -96,6 +99,12 @@ class Hub:
         self.began = time.monotonic()
         self.failing: dict[str, str] = {}
         """Regular jobs that could not be done the last time, and why."""
+        self.quota_of: Callable[[str], Quota] = lambda person: NO_QUOTA
+        """What a person may use; asked in threads."""
+        if replica is not None:
+            replica.quota_of = lambda person: self.quota_of(person)
+        self._beginning: dict[str, asyncio.Lock] = {}
+        """Of people with a quota: held while a run of theirs begins."""
         self._keys: dict[tuple[str, int], Keys] = {}
         self._pools = Pools()
         self._warm_up: asyncio.TimerHandle | None = None
@@ -154,6 +163,12 @@ class Hub:
         return await self._pools.do(LOOKS, self._operation(session, call), *args, **named)
 
     async def _start(self, session: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        """What begins a run, or may. Raises ``QuotaReached``."""
+        known = self.registry.get(session)
+        async with self._room(known.observation.record.owner, is_running=known.lives):
+            return await self._begin(session, call, *args, **named)
+
+    async def _begin(self, session: str, call: Callable[..., T], *args: Any, **named: Any) -> T:
         await self._check_place(self.registry.get(session).observation.record.runtime)
         operation = self._operation(session, call)
         try:
@@ -208,9 +223,13 @@ class Hub:
         try:
             return self.registry.find(name)
         except NoSuchSession:
-            if self.replica is None or not await self.replica.caught_up():
+            if not await self.is_caught_up():
                 raise
         return self.registry.find(name)
+
+    async def is_caught_up(self) -> bool:
+        """In a fleet: look for what was made at other hubs. False where there are none, or when that cannot be done."""
+        return self.replica is not None and await self.replica.caught_up()
 
     async def after(self, session: str) -> HubSession:
         """The session as it is at this moment, after an operation or before it. Raises ``NoSuchSession``."""
@@ -223,16 +242,44 @@ class Hub:
         how: dict[str, Any] = {"actor": actor, "caller": os.environ, "until_ready": until_ready}
         if self.replica is not None:
             how["making"] = self.replica.making
-        seen, notes = await self._pools.do(STARTS, launch, self.home, spec, **how)
-        await self._watch(seen.record.id)
-        return await self.after(seen.record.id), notes
+        async with self._room(spec.owner):
+            seen, notes = await self._pools.do(STARTS, launch, self.home, spec, **how)
+            await self._watch(seen.record.id)
+            return await self.after(seen.record.id), notes
 
     async def fork(self, session: str, *, name: str | None, actor: str) -> tuple[HubSession, list[str]]:
         await self._check_most()
         made: dict[str, Any] = {} if self.replica is None else {"making": self.replica.making}
-        seen, notes = await self._start(session, fork, name=name, actor=actor, caller=os.environ, **made)
-        await self._watch(seen.record.id)
-        return await self.after(seen.record.id), notes
+        async with self._room(self.registry.get(session).observation.record.owner):
+            seen, notes = await self._begin(session, fork, name=name, actor=actor, caller=os.environ, **made)
+            await self._watch(seen.record.id)
+            return await self.after(seen.record.id), notes
+
+    @asynccontextmanager
+    async def _room(self, owner: str, *, is_running: bool = False) -> AsyncIterator[None]:
+        """While a run of the owner's begins. Those of one person begin one after the other, where they are counted.
+
+        Raises ``QuotaReached``. In a fleet, PostgreSQL counts, when the start is told to all.
+        """
+        quota = await self.do(self.quota_of, owner) if owner and not is_running and self.replica is None else NO_QUOTA
+        if not quota.is_any:
+            yield
+            return
+        async with self._beginning.setdefault(owner, asyncio.Lock()):
+            quota.check(owner, self._used_here(owner), Amounts(sessions=1))
+            yield
+
+    def _used_here(self, owner: str) -> Amounts:
+        """On one machine: sessions that run. What else is counted, pods have."""
+        sessions = self.registry.by_id.values()
+        return Amounts(sessions=sum(session.lives for session in sessions if owner_of(session.line) == owner))
+
+    async def used_by(self, people: list[str]) -> dict[str, Amounts]:
+        """What counts against the quota of each person now."""
+        if self.replica is not None:
+            return await self.do(self.replica.used_by, people)
+        await self.registry.refresh()
+        return {person: self._used_here(person) for person in people}
 
     async def _check_place(self, runtime: str) -> None:
         """Raises ``Refused`` where sessions run in pods only: what runs beside a hub can do all that the hub can."""

@@ -29,6 +29,7 @@ from hitchpost.hub.session import HubSession
 from hitchpost.hub.tasks import Tasks
 from hitchpost.model import run as runs
 from hitchpost.model.facts import KEPT_BY_ANOTHER_HUB
+from hitchpost.model.people import NO_QUOTA, Amounts, Quota
 from hitchpost.ops.views.observe import Observation, observe
 from hitchpost.runtimes.kept import is_copied, lock_path
 from hitchpost.store import locks
@@ -60,6 +61,8 @@ class Replica:
         self.on_unwatch: Callable[[str], None] = lambda session_id: None
         self.on_lead: Callable[[bool], None] = lambda leads: None
         self.on_shared: Callable[[], None] = lambda: None
+        self.quota_of: Callable[[str], Quota] = lambda person: NO_QUOTA
+        self.mirror.quotas.quota_of = lambda person: self.quota_of(person)
         self.reach: Callable[[str], None] = lambda session_id: None
         """Called in the thread of an operation, before it: whoever keeps the session's run can be spoken to then."""
         self.is_told: Callable[[str, int], bool] = is_kept_here
@@ -198,6 +201,16 @@ class Replica:
             return call(*args, **named)
         finally:
             self._tell(session_id)
+
+    def shared(self) -> AbstractContextManager[None]:
+        """Around a change of what all hubs share beside sessions: it is the newest there is, and is told to all at the
+        end. Raises ``DatabaseAway``."""
+        return self.mirror.working(HOME)
+
+    def used_by(self, people: list[str]) -> dict[str, Amounts]:
+        """What each person uses. Raises ``DatabaseAway``."""
+        with self.database.connections.connection() as asking:
+            return self.mirror.quotas.used(asking, people)
 
     def check(self) -> None:
         """Raises ``DatabaseAway`` when nothing can be changed now."""

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 INDEX = "index.tsv"
 MAGIC = b"hitchpost index"
 TICK_NS = 2_000_000_000
-VERSION = 12
+VERSION = 13
 """Another one whenever the fields of a line or of a shape are others: what an older version stored is not used."""
 NO_STAMP = "0"
 MOST_BYTES = 256 << 20
 
 # the fields of a line; one that has ended has also: since, total, colour, agent_state, description, agent, node, place,
 # label
-ID, STAMP, RECORD, NUMBER, NAME = range(5)
-AGENT_STATE = 8
-FEW_FIELDS, ALL_FIELDS = 5, 14
+ID, STAMP, RECORD, NUMBER, NAME, OWNER = range(6)
+AGENT_STATE = 9
+FEW_FIELDS, ALL_FIELDS = 6, 15
 
 
 class Index:
@@ -241,6 +241,12 @@ def _head(lines: bytes, texts: bytes) -> bytes:
 HEAD_BYTES = len(_head(b"", b""))
 
 
+def owner_of(line: str) -> str:
+    """Whose session it is; empty when it is nobody's in particular, or not known."""
+    fields = line.split("\t", OWNER + 1)
+    return text_of(fields[OWNER]) if len(fields) > OWNER else ""
+
+
 def agent_state_of(line: str) -> str:
     """The word of ``/api/agents``, of a line with all its fields."""
     return line.split("\t", AGENT_STATE + 1)[AGENT_STATE]
@@ -255,7 +261,7 @@ def _by_number(item: tuple[str, str]) -> int:
 
 
 def few(session: str, record: Record) -> str:
-    return "\t".join((session, NO_STAMP, record.record, str(record.index), _field(record.name)))
+    return "\t".join((session, NO_STAMP, record.record, str(record.index), _field(record.name), _field(record.owner)))
 
 
 def total_field(total_s: float, now_s: float, *, grows: bool) -> str:
@@ -272,7 +278,8 @@ def line_of(
     """A session's line, without a stamp."""
     node = str(shape["node"] or "")
     texts = map(_field, (str(shape["description"]), str(shape["agent"]), node, workspace, str(shape["label"])))
-    first = (str(shape["id"]), NO_STAMP, str(shape["record"]), str(shape["index"]), _field(str(shape["name"])))
+    whose = map(_field, (str(shape["name"]), str(shape["owner"] or "")))
+    first = (str(shape["id"]), NO_STAMP, str(shape["record"]), str(shape["index"]), *whose)
     return "\t".join((*first, f"{since_s:.1f}", total, colour, agent_state, *texts))
 
 

@@ -24,7 +24,7 @@ def session(
     **told: Any,
 ) -> str:
     shape = {"id": "k3v9q0x2m7ab", "index": number, "name": "dev", "description": "", "agent": "claude", "node": None}
-    shape |= {"record": "active", "label": "running", **told}
+    shape |= {"owner": None, "record": "active", "label": "running", **told}
     return line_of(shape, NOW_S - since_s, total, colour, "running", place)
 
 
@@ -35,7 +35,7 @@ def lines(*sessions: str, colour: bool = False, width: int = 0) -> list[str]:
 
 
 def test_without_sessions_there_is_the_header() -> None:
-    assert lines() == lines(colour=True) == ["  ".join(word for word in HEADER if word != "NODE")]
+    assert lines() == lines(colour=True) == ["  ".join(word for word in HEADER if word not in ("NODE", "OWNER"))]
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
@@ -52,6 +52,15 @@ def test_there_is_a_column_for_nodes_where_there_are_any() -> None:
         "1        dev                claude  n2    shop       running  5s         1h 1m",
         "20       dev                claude        shop       running  5s         1h 1m",
     ]
+
+
+def test_there_is_a_column_for_owners_where_there_are_several() -> None:
+    assert lines(session(owner="anna"), session(20)) == [
+        "SESSION  NAME  OWNER  DESCRIPTION  AGENT   WORKSPACE  STATUS   IN STATUS  TOTAL TIME",
+        "1        dev   anna                claude  shop       running  5s         1h 1m",
+        "20       dev                       claude  shop       running  5s         1h 1m",
+    ]
+    assert lines(session(owner="anna"), session(20, owner="anna"))[0] == lines(session())[0]
 
 
 @pytest.mark.ids("A31-14")

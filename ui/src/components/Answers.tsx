@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { answer, answered, type Request, requestOf } from "../answers";
 import type { Session } from "../shapes";
-import { owner } from "../store";
+import { mayChange } from "../store";
 
 /** Who clicks sooner has aimed at what was here before. */
 const AIM_MS = 400;
@@ -11,7 +11,7 @@ const LONGEST = 1000;
 /** Buttons for what the agent asks, and a field where it takes text, for those who may answer; a refusal can say why. */
 export function Answers({ session, remark = false }: { session: Session; remark?: boolean }) {
   const asked = requestOf(session);
-  if (!asked || !owner.value) return null;
+  if (!asked || !mayChange.value) return null;
   return (
     <Buttons
       key={asked.key}

@@ -5,7 +5,7 @@ import type { Part, Prompt, Tool } from "../chat";
 import type { Followed } from "../following";
 import { handBack } from "../handed";
 import type { Session } from "../shapes";
-import { owner } from "../store";
+import { mayChange } from "../store";
 import { Markdown } from "./Markdown";
 import { Picture } from "./Picture";
 
@@ -80,7 +80,7 @@ function Waiting({ prompt, session }: { prompt: Prompt; session: Session }) {
       <Said prompt={prompt} session={session.id} />
       <p class="fate">
         Queued
-        {owner.value ? (
+        {mayChange.value ? (
           <button type="button" onClick={() => void onClick()}>
             Take back
           </button>
@@ -96,7 +96,7 @@ function Unsent({ prompt, session }: { prompt: Prompt; session: string }) {
       <Said prompt={prompt} session={session} />
       <p class="fate">
         Not sent
-        {owner.value ? (
+        {mayChange.value ? (
           <button type="button" onClick={() => handBack(session, prompt)}>
             Edit
           </button>

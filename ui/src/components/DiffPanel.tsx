@@ -3,7 +3,7 @@ import { useDifference } from "../changes";
 import { filesOf, hunksOf, type PatchFile, type PatchLine } from "../patch";
 import { commentsOf, setViewed, viewed, viewKey } from "../review";
 import type { ChangedFile, Session } from "../shapes";
-import { owner } from "../store";
+import { mayChange, mayManage } from "../store";
 import { loadSyntax } from "../syntax";
 import { CommentBox } from "./CommentBox";
 import { DiffFile } from "./DiffFile";
@@ -41,7 +41,7 @@ export function DiffPanel({ session }: { session: Session }) {
         <p class="quiet">
           {files.filter(isViewed).length} of {files.length} viewed.{" "}
           <span class="by-keys">n and p go to the next and the previous file. </span>
-          {owner.value ? (
+          {mayChange.value ? (
             <>
               Click a line<span class="by-keys">, or press Enter on it,</span> to comment.
             </>
@@ -59,7 +59,7 @@ export function DiffPanel({ session }: { session: Session }) {
             viewed={isViewed(file)}
             onViewed={(is) => setViewed(viewKey(session.id, file), is)}
             chosen={chosen}
-            onChoose={owner.value ? setChosen : undefined}
+            onChoose={mayChange.value ? setChosen : undefined}
           />
         ))}
       </div>
@@ -83,7 +83,7 @@ export function DiffPanel({ session }: { session: Session }) {
 }
 
 function FinishButton({ session, onClick }: { session: Session; onClick: () => void }) {
-  if (!owner.value || session.workspace.id === null) return null;
+  if (!mayManage.value || session.workspace.id === null) return null;
   return (
     <button type="button" class="finish" onClick={onClick}>
       Finish…

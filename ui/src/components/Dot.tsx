@@ -1,5 +1,5 @@
 import { NEWS, type Session } from "../shapes";
-import { labelOf, owner } from "../store";
+import { labelOf, mayChange } from "../store";
 import { resume } from "../views";
 import { CRASHED, canBegin, hasCrashed } from "../words";
 
@@ -20,7 +20,7 @@ export function Dot({ session, sign = false }: { session: Session; sign?: boolea
   const turns = session.glyph === WORKS && session.colour === "green";
   const kind = `dot ${session.colour}${isNews ? " sign" : ""}${turns ? " turning" : ""}`;
   const glyph = isNews ? <Glyph of={session.glyph} /> : null;
-  if (hasCrashed(session) && canBegin(session) && owner.value) {
+  if (hasCrashed(session) && canBegin(session) && mayChange.value) {
     return (
       <button
         type="button"

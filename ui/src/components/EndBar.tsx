@@ -1,7 +1,7 @@
 import { act, teardown } from "../actions";
 import { offersOf } from "../offers";
 import type { Session } from "../shapes";
-import { owner } from "../store";
+import { mayChange } from "../store";
 import { resume } from "../views";
 import { ARCHIVED, canBegin, ending, FRESH, hasCrashed, isForeign, MAY_BE_RESUMABLE, SAME } from "../words";
 
@@ -20,12 +20,12 @@ export function EndBar({ session }: { session: Session }) {
     return (
       <div class="end-bar yellow">
         <span>{session.label}</span>
-        {owner.value && session.actions.includes("restart-in-container") ? (
+        {mayChange.value && session.actions.includes("restart-in-container") ? (
           <button type="button" onClick={() => void act(session, "restart")}>
             Restart session
           </button>
         ) : null}
-        {owner.value && session.actions.includes("stop") ? (
+        {mayChange.value && session.actions.includes("stop") ? (
           <button type="button" onClick={() => teardown(session)}>
             Teardown
           </button>
@@ -39,7 +39,7 @@ export function EndBar({ session }: { session: Session }) {
         <span>
           Suspended: <span>{MAY_BE_RESUMABLE}</span>
         </span>
-        {owner.value && canBegin(session) ? (
+        {mayChange.value && canBegin(session) ? (
           <button type="button" title={session.supports_resume ? SAME : FRESH} onClick={() => resume(session.id)}>
             Resume
           </button>
@@ -49,7 +49,7 @@ export function EndBar({ session }: { session: Session }) {
   }
   if (session.live || session.state === "created") return null;
   const kind = hasCrashed(session) || session.status === "orphaned" ? "end-bar red" : "end-bar";
-  if (!owner.value) return <p class={kind}>{ending(session)}</p>;
+  if (!mayChange.value) return <p class={kind}>{ending(session)}</p>;
   if (!canBegin(session)) {
     return (
       <div class={kind}>

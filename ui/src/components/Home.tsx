@@ -4,7 +4,7 @@ import { offersOf } from "../offers";
 import { needYou, projects, usual, working } from "../rail";
 import { byState, FINISHED, inOrder, NEEDS_YOU } from "../sections";
 import type { Session } from "../shapes";
-import { count, creating, known, open, owner } from "../store";
+import { count, creating, known, mayChange, mayManage, open } from "../store";
 import { MOST_PROJECTS } from "../wish";
 import { whereabouts } from "../words";
 import { Answers } from "./Answers";
@@ -34,7 +34,7 @@ function Empty() {
   return (
     <div class="home empty">
       <p>There are no sessions yet.</p>
-      {owner.value ? (
+      {mayManage.value ? (
         <button type="button" class="primary" onClick={() => (creating.value = true)}>
           New session
         </button>
@@ -65,7 +65,7 @@ function Needing() {
 }
 
 function Card({ session }: { session: Session }) {
-  const first = owner.value ? offersOf(session)[0] : undefined;
+  const first = mayChange.value ? offersOf(session)[0] : undefined;
   return (
     <li class={`card ${session.colour}`} data-session={session.id}>
       <header>
@@ -84,7 +84,7 @@ function Card({ session }: { session: Session }) {
           {whereabouts(session)} <Size session={session} />
         </span>
         <Answers session={session} />
-        {requestOf(session) && owner.value ? null : (
+        {requestOf(session) && mayChange.value ? null : (
           <button type="button" onClick={first?.deed ?? (() => open(session.id))}>
             {first?.word ?? "Open"}
           </button>
@@ -102,7 +102,7 @@ function Finished() {
       <h2 id="home-finished">Finished</h2>
       <ul class="lines">
         {all.slice(0, MOST_FINISHED).map((session) => {
-          const first = owner.value ? offersOf(session)[0] : undefined;
+          const first = mayChange.value ? offersOf(session)[0] : undefined;
           return (
             <li key={session.id}>
               <Dot session={session} sign />
@@ -129,7 +129,7 @@ function Finished() {
 
 function Projects() {
   const all = projects.value.slice(0, MOST_PROJECTS);
-  if (!owner.value) return null;
+  if (!mayManage.value) return null;
   const begin = (folder?: string) => {
     if (folder) change({ folder });
     creating.value = true;

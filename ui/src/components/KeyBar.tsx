@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { copyFrom, pasteInto } from "../clipboard";
 import { setFontSize } from "../settings";
 import type { Session } from "../shapes";
-import { owner } from "../store";
+import { mayChange } from "../store";
 import { viewOf } from "../views";
 import { takesInput } from "../words";
 
@@ -28,7 +28,7 @@ const ARROWS: readonly Key[] = [
 /** Keys that a finger cannot press elsewhere. Ctrl holds for the next key. */
 export function KeyBar({ session }: { session: Session }) {
   const [ctrl, setCtrl] = useState(false);
-  if (!owner.value || !takesInput(session)) return null;
+  if (!mayChange.value || !takesInput(session)) return null;
   const view = viewOf(session.id);
   const { term } = view.terminal;
   const hold = (held: boolean) => {

@@ -7,7 +7,7 @@ import { useModal } from "../modal";
 import { projects as allProjects } from "../rail";
 import { go, leaveDialog } from "../router";
 import type { Catalog, Folders, SessionWithNotes, NewSession as Wish } from "../shapes";
-import { creating, known as isKnown, notify, owner, sessions } from "../store";
+import { creating, known as isKnown, mayManage, notify, sessions } from "../store";
 import { fullPath, habitsOf, inWords, MOST_PROJECTS, newestOf, slug, withHabit } from "../wish";
 import { argv, project } from "../words";
 import { About } from "./Field";
@@ -30,7 +30,7 @@ const FIELDS: Record<string, FieldName> = {
 };
 
 export function NewSession() {
-  const open = creating.value && owner.value;
+  const open = creating.value && mayManage.value;
   return (
     <dialog {...useModal(open, leave)} class="new-session" aria-labelledby="new-title">
       {open ? <Form /> : null}

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ask, reasonOf } from "../api";
 import { allow, canPush, permission, pushed, subscribe, unsubscribe } from "../notifications";
 import type { NotificationChoices, NotificationOutcome, Notifications } from "../shapes";
-import { owner } from "../store";
+import { mayManage } from "../store";
 import "../style/notifications.css";
 
 type Kind = Notifications["kinds"][number];
@@ -68,7 +68,7 @@ export function NotificationSettings() {
   useEffect(() => void load(), []);
 
   if (!found) return <Trouble text={trouble} />;
-  const disabled = !owner.value;
+  const disabled = !mayManage.value;
   const off = found.channels.filter((channel) => !channel.on).map(({ name }) => name);
   const ways = found.channels.filter(({ ready }) => ready);
   const others = found.channels.filter(({ name, ready }) => !ready && name !== "push");

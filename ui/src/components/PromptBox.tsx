@@ -4,7 +4,7 @@ import { prompt } from "../actions";
 import { handed } from "../handed";
 import { base64Of, imageOf, type Picked, pick, refusalOf } from "../images";
 import type { Session } from "../shapes";
-import { owner } from "../store";
+import { mayChange } from "../store";
 import { viewOf } from "../views";
 import { receipt } from "../words";
 import { Icon } from "./Icon";
@@ -26,7 +26,7 @@ export function PromptBox({ session, images }: Props) {
   const [sending, setSending] = useState(false);
   const [told, setTold] = useState("");
   const back = useRef(0);
-  const enabled = owner.value && session.takes_prompt;
+  const enabled = mayChange.value && session.takes_prompt;
 
   const refusal = enabled && session.refusal ? `Cannot take a prompt now: ${session.refusal}` : null;
 

@@ -5,7 +5,7 @@ import { canBeSeen, isSnoozed, markAllSeen, set, snoozes } from "../deeds";
 import { choicesOf, learnAgents } from "../handover";
 import { offersOf } from "../offers";
 import { menuOf, select } from "../rail";
-import { now, open, owner, sessions } from "../store";
+import { mayChange, now, open, sessions } from "../store";
 
 const GAP = 8;
 
@@ -68,7 +68,7 @@ export function RowMenu() {
     >
       {item("Open", () => open(session.id))}
       {offersOf(session).map(({ word, deed, danger }) => item(word, deed, danger ? "danger" : ""))}
-      {owner.value ? choicesOf(session).map(({ word, deed }) => item(word, deed)) : null}
+      {mayChange.value ? choicesOf(session).map(({ word, deed }) => item(word, deed)) : null}
       {item("Rename…", () => (renaming.value = session))}
       {item(session.pinned ? "Unpin" : "Pin", () => void set(session, { pinned: !session.pinned }))}
       {isSnoozed(session, now.peek())

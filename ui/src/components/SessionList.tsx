@@ -22,7 +22,7 @@ import {
 import { go } from "../router";
 import { hasFailed, type Part } from "../sections";
 import type { Session } from "../shapes";
-import { count, creating, current, known, owner } from "../store";
+import { count, creating, current, known, mayChange, mayManage } from "../store";
 import { RowMenu } from "./RowMenu";
 import { SelectionBar } from "./SelectionBar";
 import { SessionRow } from "./SessionRow";
@@ -46,7 +46,7 @@ export function SessionList() {
         >
           {count.value}
         </span>
-        {owner.value ? (
+        {mayManage.value ? (
           <button type="button" class="primary" onClick={() => (creating.value = true)}>
             New
           </button>
@@ -178,7 +178,7 @@ function Rest({ part }: { part: Part }) {
         <button type="button" class="fold" aria-expanded={asked} onClick={toggle}>
           {asked ? `Fewer` : `${part.rest.length} ${part.restWord}`}
         </button>
-        {failed.length > 0 && owner.value ? (
+        {failed.length > 0 && mayChange.value ? (
           <button type="button" class="all-seen" onClick={() => markAllSeen(failed)}>
             Mark all as seen
           </button>

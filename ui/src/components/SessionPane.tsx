@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { useChat } from "../following";
 import { replaying } from "../replay";
 import type { Session } from "../shapes";
-import { inTerminal, owner, panel } from "../store";
+import { inTerminal, mayChange, panel } from "../store";
 import { ChatView } from "./ChatView";
 import { EndBar } from "./EndBar";
 import { HeadlineBar } from "./Headline";
@@ -48,7 +48,9 @@ export function SessionPane({ session }: { session: Session }) {
         <>
           <EndBar session={session} />
           {inChat ? null : <KeyBar session={session} />}
-          {owner.value ? <PromptBox session={session} images={session.chat ? followed.images.value : false} /> : null}
+          {mayChange.value ? (
+            <PromptBox session={session} images={session.chat ? followed.images.value : false} />
+          ) : null}
         </>
       )}
     </section>

@@ -3,7 +3,7 @@ import { renaming } from "../actions";
 import { requestOf } from "../answers";
 import { menuOf, select, selectTo } from "../rail";
 import { NEWS, type Session } from "../shapes";
-import { labelOf, minute, now, open, owner } from "../store";
+import { labelOf, mayChange, minute, now, open } from "../store";
 import { elapsed, secondsSince, whereabouts } from "../words";
 import { Answers } from "./Answers";
 import { Dot } from "./Dot";
@@ -19,7 +19,7 @@ interface Props {
 
 /** Three lines: who, what it wants, and where it works. A row is drawn again only when its own session has changed. */
 export function SessionRow({ session, chosen, picked, picking }: Props) {
-  const mine = owner.value;
+  const mine = mayChange.value;
   const flashes = useChanges(`${session.headline} ${session.section} ${session.run}`);
   const onClick = (event: MouseEvent) => {
     if (event.shiftKey && picking) selectTo(session.id, drawn());

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Session } from "../shapes";
-import { link, owner } from "../store";
+import { link, mayChange } from "../store";
 import { viewOf } from "../views";
 import { takesInput } from "../words";
 
@@ -25,7 +25,7 @@ export function SizeNote({ session }: { session: Session }) {
       <span>
         sized by another viewer: {size.cols}×{size.rows}
       </span>
-      {owner.value && takesInput(session) ? (
+      {mayChange.value && takesInput(session) ? (
         <button type="button" onClick={() => viewOf(session.id).takeOver()}>
           Take over
         </button>

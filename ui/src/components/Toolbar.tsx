@@ -17,7 +17,7 @@ import { offersOf } from "../offers";
 import { go, type Panel } from "../router";
 import { QUIET, WORKING } from "../sections";
 import type { Session } from "../shapes";
-import { inTerminal, labelOf, now, owner, panel, toggleTerminal } from "../store";
+import { inTerminal, labelOf, mayChange, now, panel, toggleTerminal } from "../store";
 import { duration, secondsSince, whereabouts } from "../words";
 import { Glyph, WORKS } from "./Dot";
 import { Icon } from "./Icon";
@@ -33,7 +33,7 @@ const PANELS: [Panel, string, IconNode][] = [
 /** A session's head: which one it is and what it is to do; how it stands; and what can be done now. */
 export function Toolbar({ session, onSearch }: { session: Session; onSearch: () => void }) {
   useCounted(session);
-  const offers = owner.value ? offersOf(session) : [];
+  const offers = mayChange.value ? offersOf(session) : [];
   const first = offers.find((_, at) => at === 0 && isOfNow(session));
   const rest = first ? offers.slice(1) : offers;
   return (
@@ -115,14 +115,14 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
               Stop and archive…
             </button>
           ) : null}
-          {owner.value
+          {mayChange.value
             ? choicesOf(session).map(({ word, title, deed }) => (
                 <button type="button" key={word} title={title} onClick={deed}>
                   {word}
                 </button>
               ))
             : null}
-          {owner.value ? (
+          {mayChange.value ? (
             <button type="button" onClick={() => (renaming.value = session)}>
               Rename…
             </button>
@@ -160,7 +160,7 @@ function ChatTools({ session }: { session: Session }) {
   const terminal = inTerminal.value.has(session.id);
   return (
     <>
-      {owner.value && session.attention === "working" ? (
+      {mayChange.value && session.attention === "working" ? (
         <button
           type="button"
           class="icon"

@@ -38,8 +38,15 @@ ASKED: dict[str, tuple[str, tuple[str, ...]]] = {
     "status": ("looks.status", ("GET /api/health", "GET /api/status")),
     "services": ("looks.services", ("GET /api/status",)),
     "agents": ("looks.agents", ("GET /api/catalog",)),
+    "user add": ("people.add", ("POST /api/users",)),
+    "user set": ("people.change", ("PATCH /api/users/{user}",)),
+    "user ls": ("people.users", ("GET /api/users",)),
+    "user rm": ("people.remove", ("DELETE /api/users/{user}",)),
+    "token create": ("people.create_token", ("POST /api/tokens",)),
+    "token ls": ("people.tokens", ("GET /api/tokens",)),
+    "token rm": ("people.remove_tokens", ("DELETE /api/tokens/{token}",)),
 }
-"""A function of a module of this folder, and the routes that it uses."""
+"""A function of a module of this folder, and the routes that it uses. Of a group, each of its commands has one."""
 
 THERE = "run it on the machine of the hub"
 HERE = f"{contexts.OPTION} {contexts.HERE} is this machine"
@@ -49,7 +56,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     "up": ("it starts a hub on the machine that it runs on", HERE),
     "down": ("it stops the hub of the machine that it runs on", HERE),
     "link": ("only the hub's own machine makes links that sign somebody in", THERE),
-    "token": ("tokens are made and taken back on the machine of the hub", THERE),
     "doctor": ("it checks the machine that it runs on", HERE),
     "prune": ("the hub prunes by itself", THERE),
     "workspace": ("it is about folders of the machine that it runs on", THERE),
@@ -76,6 +82,14 @@ def from_afar(name: str, command: click.Command, choice: contexts.Choice) -> cli
     if name in REFUSED:
         found.invoke = partial(_refuse, name, choice.name)  # type: ignore[method-assign]
         return found
+    if isinstance(found, click.Group):
+        found.commands = {word: _asking(f"{name} {word}", each, choice) for word, each in found.commands.items()}
+        return found
+    return _asking(name, found, choice)
+
+
+def _asking(name: str, command: click.Command, choice: contexts.Choice) -> click.Command:
+    found = copy(command)
     found.callback = partial(_ask, name, choice.name)
     return found
 

@@ -16,6 +16,7 @@ from hitchpost.hub.http import ws
 from hitchpost.hub.http.agent_view import AgentViews
 from hitchpost.hub.http.errors import as_dict, status_and_body
 from hitchpost.hub.http.metrics import Metrics
+from hitchpost.hub.http.people import People
 from hitchpost.hub.http.permissions import check_needs
 from hitchpost.hub.http.routes import (
     agents,
@@ -24,6 +25,7 @@ from hitchpost.hub.http.routes import (
     folders,
     notifications,
     output,
+    people,
     replay,
     session_actions,
     session_views,
@@ -63,6 +65,7 @@ ROUTERS = (
     workspaces.router,
     folders.router,
     notifications.router,
+    people.router,
     output.router,
     replay.router,
     finish.router,
@@ -85,6 +88,7 @@ def build(hub: Hub, tokens: Tokens) -> tuple[FastAPI, SignIn]:
     )
     sign_in = SignIn(tokens)
     app.state.hub, app.state.sign_in, app.state.agent_views = hub, sign_in, AgentViews()
+    app.state.people = People(hub, tokens)
     app.state.metrics = metrics = Metrics(hub)
     app.state.websockets = ws.WebSockets(hub, metrics)
     for router in ROUTERS:

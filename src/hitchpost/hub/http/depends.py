@@ -12,6 +12,7 @@ from starlette.requests import HTTPConnection
 
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.grants import Grant
+from hitchpost.hub.http.people import People
 from hitchpost.hub.session import HubSession
 from hitchpost.ops.sessions.create import LONGEST_NAME
 
@@ -34,9 +35,15 @@ async def actor_of(connection: HTTPConnection) -> str:
     return actor
 
 
+async def people_of(connection: HTTPConnection) -> People:
+    people: People = connection.app.state.people
+    return people
+
+
 TheHub = Annotated[Hub, Depends(hub_of)]
 CallersGrant = Annotated[Grant, Depends(grant_of)]
 Actor = Annotated[str, Depends(actor_of)]
+ThePeople = Annotated[People, Depends(people_of)]
 
 
 async def session_in_path(session: SessionName, hub: TheHub) -> HubSession:

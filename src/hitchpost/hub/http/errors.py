@@ -18,7 +18,7 @@ def status_and_body(error: HitchpostError | OSError, grant: Grant) -> tuple[int,
     if not isinstance(error, HitchpostError):
         return 503, as_dict("system", str(error))
     message, hint, cli_hint = error.message, error.hint, error.cli_hint
-    if error.to_some and grant.sessions is not None:
+    if error.to_some and not grant.sees_all:
         message, hint, cli_hint = error.to_some, "", ""
     body = as_dict(error.code, message, hint, error.field)
     cli: dict[str, Any] = {"hint": readable(cli_hint)} if cli_hint else {}

@@ -18,9 +18,11 @@ from hitchpost.hub.http.connections import STRANGER, recognise, share_of
 from hitchpost.hub.http.errors import error_body
 from hitchpost.hub.http.grants import OWNER, Grant
 from hitchpost.hub.http.in_progress import Held
-from hitchpost.hub.http.tokenfile import BROWSER, Credential
+from hitchpost.hub.http.proxy import Proxy
+from hitchpost.hub.http.tokenfile import BROWSER, Credential, UserExists
 from hitchpost.hub.http.tokens import GUESS_S, Tokens
 from hitchpost.hub.tasks import Tasks
+from hitchpost.model.people import Person, checked_name
 
 SAFE_METHODS = ("GET", "HEAD")
 MOST_BODY_BYTES = 4 << 20
@@ -88,6 +90,8 @@ class Gate:
 
     def __init__(self, app: App, tokens: Tokens) -> None:
         self.app, self.tokens = app, tokens
+        self.proxy: Proxy | None = None
+        """Who may say that somebody is signed in; nobody, unless the settings say so."""
         self.hosts: frozenset[str] = frozenset()
         self.origins: frozenset[str] = frozenset()
         self._tasks = Tasks("gate")
@@ -106,8 +110,9 @@ class Gate:
             await self.app(scope, receive, send)
             return
         await self.tokens.refresh()
+        headers = Headers(scope)
         try:
-            credential = self._who(scope, Headers(scope))
+            credential = self._who(scope, headers, await self._by_proxy(headers))
         except Refusal as refusal:
             await refuse(scope, receive, send, refusal)
             return
@@ -164,16 +169,56 @@ class Gate:
             await share.turn()
             await share.pay(self.app(scope, receive, send_in_turn))
 
-    def _who(self, scope: Scope, headers: Headers) -> Credential | None:
-        """The caller's credential; None where nobody needs one. Raises ``Refusal``. Host and Origin come first."""
+    async def _by_proxy(self, headers: Headers) -> Credential | None:
+        """Whom the proxy has signed in, if it is the proxy; somebody new is added where the settings say so.
+
+        Raises ``Refusal`` for somebody whom nobody knows.
+        """
+        named = None if self.proxy is None else self.proxy.named(headers)
+        if named is None or self.proxy is None:
+            return None
+        self._check_place(headers)
+        try:
+            name = checked_name(named)
+            if self.proxy.role and self.tokens.of_person(name) is None:
+                try:
+                    await asyncio.to_thread(self.tokens.file.add_person, Person(name, self.proxy.role))
+                except UserExists:
+                    pass  # by another request, in this moment
+                await self.tokens.refresh()
+        except HitchpostError as error:
+            raise Refusal(403 if error.http_status < 500 else error.http_status, error.code, error.message) from None
+        credential = self.tokens.of_person(name)
+        if credential is None:
+            raise Refusal(403, "unknown_user", f"{name} is signed in, but is no user here", "an owner can add you")
+        return credential
+
+    def _check_page(self, scope: Scope, headers: Headers) -> None:
+        """A browser sends the proxy's cookie with requests of any page. Our own page says that it is ours: in Origin
+        where something changes, and for all else in Sec-Fetch-Site. Raises ``Refusal``."""
+        is_safe = scope["type"] == "http" and scope.get("method", "GET") in SAFE_METHODS
+        comes_from = headers.value(b"sec-fetch-site") if is_safe else "unknown"
+        if comes_from not in (None, "same-origin", "none") and headers.value(b"origin") not in self.origins:
+            raise Refusal(403, "forbidden_origin", "requests from other pages are refused")
+
+    def _check_place(self, headers: Headers) -> None:
+        """Host and Origin are exactly ours. Raises ``Refusal``."""
         if headers.count(b"host") != 1 or headers.value(b"host") not in self.hosts:
             raise Refusal(403, "forbidden_host", "this is not the hub's host name", UNKNOWN_HOST)
         origin = headers.value(b"origin")
         if origin is not None and origin not in self.origins:
             raise Refusal(403, "forbidden_origin", "requests from other pages are refused")
+
+    def _who(self, scope: Scope, headers: Headers, by_proxy: Credential | None) -> Credential | None:
+        """The caller's credential; None where nobody needs one. Raises ``Refusal``. Host and Origin come first.
+
+        What the caller has itself counts first, and then who came by the proxy.
+        """
+        self._check_place(headers)
+        origin = headers.value(b"origin")
         path, method = scope["path"], scope.get("method", "GET")
         if scope["type"] == "websocket":
-            return self._who_connects(scope, headers, origin)
+            return self._who_connects(scope, headers, origin, by_proxy)
         if method in SAFE_METHODS and (path in OPEN_PATHS or path.startswith(OPEN_FOLDERS)):
             return None
         if path in SIGN_IN and method == "POST":
@@ -181,16 +226,18 @@ class Gate:
             if headers.value(b"transfer-encoding") is not None:
                 raise Refusal(413, "too_large", f"a body has at most {MOST_SMALL_BYTES} bytes, and states its length")
             return None
-        credential = self._bearer(headers)
+        credential = self._bearer(scope, headers, by_proxy)
         if credential is None:
             raise Refusal(401, "not_signed_in", "sign in first", "hitch up prints a URL that signs you in")
         if method not in SAFE_METHODS:
             self._check_body(headers, most_body(credential))
         return credential
 
-    def _who_connects(self, scope: Scope, headers: Headers, origin: str | None) -> Credential:
+    def _who_connects(
+        self, scope: Scope, headers: Headers, origin: str | None, by_proxy: Credential | None
+    ) -> Credential:
         """A script has its token; a page cannot send one with a WebSocket, and has a ticket."""
-        credential = self._bearer(headers)
+        credential = self._bearer(scope, headers, by_proxy)
         if credential is None:
             if origin is None:
                 raise Refusal(403, "forbidden_origin", "a WebSocket needs an Origin")
@@ -201,14 +248,16 @@ class Gate:
                 raise self._wrong(ticket, "a WebSocket needs a ticket", "POST /api/ws-ticket gives one")
         return credential
 
-    def _bearer(self, headers: Headers) -> Credential | None:
-        """The credential of the bearer token; None without a token. A wrong one is refused, whatever else is there."""
+    def _bearer(self, scope: Scope, headers: Headers, by_proxy: Credential | None) -> Credential | None:
+        """The credential of the bearer token, else of who came by the proxy; None without either. A wrong token is
+        refused, unless the proxy knows who has sent it: then it is one of the proxy's own."""
         text = headers.value(b"authorization")
-        if text is None:
-            return None
-        kind, _, token = text.partition(" ")
+        kind, _, token = (text or "").partition(" ")
         credential = self.tokens.of_bearer(token.strip()) if kind.lower() == "bearer" else None
-        if credential is None:
+        if credential is None and by_proxy is not None:
+            self._check_page(scope, headers)
+            return by_proxy
+        if credential is None and text is not None:
             raise self._wrong(token.strip(), "this token is not known", "hitch token create makes one")
         return credential
 
@@ -250,12 +299,14 @@ class Headers:
 
 def _actor(credential: Credential) -> str:
     """Who was let in, as the story of a session names it."""
+    if credential.grant.user:
+        return credential.grant.user
     return "browser" if credential.kind == BROWSER else f"token {credential.name}".strip()
 
 
 def most_body(credential: Credential) -> int:
     """A viewer has nothing to say that is long."""
-    if credential.grant.role != OWNER:
+    if not credential.grant.may_drive:
         return MOST_SMALL_BYTES
     return MOST_BODY_BYTES if credential.grant.is_whole else MOST_OF_SOME_BYTES
 

@@ -1,6 +1,7 @@
 """What is going on over TCP, by who asked for it: requests, downloads and WebSockets.
 
-When a credential is taken back or expires, all that goes on with it ends at once. Nobody has to ask again and again.
+When a credential is taken back or expires, or what it allows changes, all that goes on with it ends at once. Nobody has
+to ask again and again.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.tokenfile import Credential
 from hitchpost.hub.tasks import Tasks
 
@@ -86,7 +89,7 @@ class Live:
                 self._must_check = True  # nobody can tell now
                 self._check_in(AGAIN_S)
                 continue
-            if credential is None:
+            if credential is None or not _is_as_before(held.credential.grant, credential.grant):
                 self._held.discard(held)
                 held.gone = True
                 held.end()
@@ -121,3 +124,8 @@ class Live:
             await self.check()
         for held in self._held:
             self._arm(held.credential)
+
+
+def _is_as_before(before: Grant, after: Grant) -> bool:
+    """Whether it allows the same, for however long. What goes on was let in by what was allowed before."""
+    return before == replace(after, expires_at=before.expires_at)

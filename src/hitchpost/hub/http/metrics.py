@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 import hitchpost
 from hitchpost.hub.core import Hub
 from hitchpost.hub.http.grants import Grant
-from hitchpost.hub.http.permissions import visible_to
+from hitchpost.hub.http.permissions import covered_by, visible_to
 from hitchpost.model.usage import COUNTS, Turn, summed
 from hitchpost.ops.views.usage import BY, turns
 
@@ -28,7 +28,8 @@ class Metrics:
         self.sent_bytes = 0
 
     async def text(self, grant: Grant) -> bytes:
-        used = await self.hub.do(lambda: turns(self.hub.home, self.since, grant.sessions))
+        sessions = covered_by(grant, self.hub)
+        used = await self.hub.do(lambda: turns(self.hub.home, self.since, sessions))
         registry = CollectorRegistry()
         registry.register(Scrape(self, grant, used))
         return generate_latest(registry)
@@ -46,7 +47,7 @@ class Metrics:
         yield wants
         uptime_s = time.monotonic() - self.hub.began
         yield GaugeMetricFamily("hitchpost_hub_uptime_seconds", "How long the hub has been up.", uptime_s)
-        if grant.sessions is None:
+        if grant.sees_all:
             yield from self._for_all()
         info = GaugeMetricFamily("hitchpost_build", "The version.", labels=["version"])
         info.add_metric([hitchpost.__version__], 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from starlette.requests import HTTPConnection
 
@@ -14,9 +14,10 @@ from hitchpost.hub.session import HubSession
 from hitchpost.model.record import LISTED
 from hitchpost.ops.views.find import resolve_in
 from hitchpost.ops.views.listing import Row
+from hitchpost.store.index import owner_of
 
 SESSION, AGENT, WORKSPACES = "/api/sessions/{session}", "/api/agents/{agent}", "/api/workspaces"
-NOTIFICATIONS = "/api/notifications"
+NOTIFICATIONS, USERS, TOKENS = "/api/notifications", "/api/users", "/api/tokens"
 NEEDS: dict[tuple[str, str], Need] = {
     ("GET", "/"): Need.NOTHING,
     ("GET", "/assets/{name}"): Need.NOTHING,
@@ -28,6 +29,7 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("POST", "/api/launch-code"): Need.SOCKET,
     ("GET", "/api/me"): Need.SIGNED_IN,
     ("POST", "/api/sign-out"): Need.SIGNED_IN,
+    ("POST", "/api/sign-in/proxy"): Need.SIGNED_IN,
     ("POST", "/api/ws-ticket"): Need.SIGNED_IN,
     ("WS", "/ws"): Need.SIGNED_IN,
     ("GET", "/api/openapi.json"): Need.SIGNED_IN,
@@ -42,7 +44,7 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("GET", "/api/wait"): Need.SIGNED_IN,
     ("GET", "/api/sessions/export"): Need.SIGNED_IN,
     ("GET", WORKSPACES): Need.SIGNED_IN,
-    ("GET", "/api/catalog"): Need.LOOK_AT_ALL,
+    ("GET", "/api/catalog"): Need.LOOK_AROUND,
     ("GET", SESSION): Need.LOOK,
     ("GET", f"{SESSION}/story"): Need.LOOK,
     ("GET", f"{SESSION}/runs"): Need.LOOK,
@@ -78,8 +80,8 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("POST", f"{AGENT}/stop"): Need.CHANGE,
     ("POST", f"{AGENT}/restart-session"): Need.CHANGE,
     ("GET", "/api/folders"): Need.CHANGE_ALL,
-    ("POST", "/api/sessions"): Need.CHANGE_ALL,
-    ("POST", f"{SESSION}/fork"): Need.CHANGE_ALL,
+    ("POST", "/api/sessions"): Need.CREATE,
+    ("POST", f"{SESSION}/fork"): Need.CREATE,
     ("POST", f"{SESSION}/finish"): Need.CHANGE_ALL,
     ("GET", NOTIFICATIONS): Need.LOOK_AT_ALL,
     ("PUT", NOTIFICATIONS): Need.CHANGE_ALL,
@@ -87,17 +89,27 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("POST", f"{NOTIFICATIONS}/subscriptions"): Need.CHANGE_ALL,
     ("DELETE", f"{NOTIFICATIONS}/subscriptions/{{subscription}}"): Need.CHANGE_ALL,
     ("POST", f"{NOTIFICATIONS}/test"): Need.CHANGE_ALL,
+    ("GET", USERS): Need.CHANGE_ALL,
+    ("POST", USERS): Need.CHANGE_ALL,
+    ("PATCH", f"{USERS}/{{user}}"): Need.CHANGE_ALL,
+    ("DELETE", f"{USERS}/{{user}}"): Need.CHANGE_ALL,
+    ("GET", TOKENS): Need.CHANGE_ALL,
+    ("POST", TOKENS): Need.CHANGE_ALL,
+    ("DELETE", f"{TOKENS}/{{token}}"): Need.CHANGE_ALL,
     ("POST", WORKSPACES): Need.CHANGE_ALL,
     ("DELETE", f"{WORKSPACES}/{{workspace}}"): Need.CHANGE_ALL,
 }
 
 
-class HasId(Protocol):
+class Listed(Protocol):
     @property
     def id(self) -> str: ...
 
+    @property
+    def line(self) -> str: ...
 
-T = TypeVar("T", bound=HasId)
+
+T = TypeVar("T", bound=Listed)
 
 
 async def resolve(hub: Hub, grant: Grant, name: str) -> str:
@@ -107,17 +119,26 @@ async def resolve(hub: Hub, grant: Grant, name: str) -> str:
     ``NoSuchSession`` when it covers none of that name.
     """
     await hub.registry.load(name)
-    if grant.sessions is None:
+    if grant.sees_all:
         return name
-    covered = (hub.registry.by_id.get(session_id) for session_id in grant.sessions)
-    rows = {session.id: session.index_row for session in covered if session is not None and session.line}
-    try:
-        session_id = resolve_in(rows, name)
-    except HitchpostError:
-        raise NoSuchSession(name) from None
+    session_id = _resolved(hub, grant, name)
+    if session_id is None and await hub.is_caught_up():
+        session_id = _resolved(hub, grant, name)  # it was just made at another hub of the fleet
+    if session_id is None:
+        raise NoSuchSession(name)
     if session_id != name:
         await hub.registry.load(session_id)
     return session_id
+
+
+def _resolved(hub: Hub, grant: Grant, name: str) -> str | None:
+    by_id = hub.registry.by_id
+    there = by_id.values() if grant.sessions is None else map(by_id.get, grant.sessions)
+    covered = visible_to(grant, (session for session in there if session is not None and session.line))
+    try:
+        return resolve_in({session.id: session.index_row for session in covered}, name)
+    except HitchpostError:
+        return None
 
 
 async def check_needs(connection: HTTPConnection) -> None:
@@ -138,7 +159,30 @@ async def check_needs(connection: HTTPConnection) -> None:
 
 def visible_to(grant: Grant, rows: Iterable[T]) -> list[T]:
     """Those that the grant covers."""
-    return [row for row in rows if grant.sees(row.id)]
+    if grant.sees_all:
+        return list(rows)
+    return [row for row in rows if grant.covers(row.id, owner_of(row.line) if grant.own else "")]
+
+
+def covered_by(grant: Grant, hub: Hub) -> frozenset[str] | None:
+    """The ids of all that the grant covers; None when it covers every session, those that are gone included."""
+    if grant.sees_all:
+        return None
+    if not grant.own:
+        return grant.sessions
+    return frozenset(session.id for session in visible_to(grant, hub.registry.by_id.values()))
+
+
+def sees(grant: Grant, hub: Hub, session_id: str, shape: Mapping[str, Any] | None = None) -> bool:
+    """Whether the grant covers a session, by its JSON if that is at hand: it may be gone by now."""
+    if grant.sees_all:
+        return True
+    if not grant.own:
+        return grant.covers(session_id, "")
+    if shape is None:
+        session = hub.registry.by_id.get(session_id)
+        return session is not None and grant.covers(session_id, owner_of(session.line))
+    return grant.covers(session_id, shape.get("owner") or "")
 
 
 async def listed_for(grant: Grant, hub: Hub) -> Sequence[HubSession | Row]:

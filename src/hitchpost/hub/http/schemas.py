@@ -59,6 +59,7 @@ EXAMPLE: dict[str, Any] = {
     "id": "k3v9q0x2m7ab",
     "index": 1,
     "name": "dev",
+    "owner": None,
     "description": "",
     "agent": "claude",
     "runtime": "local",

@@ -27,9 +27,12 @@ from hitchpost.hub.http.app import build
 from hitchpost.hub.http.connections import LocalConnection, limited
 from hitchpost.hub.http.gate import Gate, Trusted
 from hitchpost.hub.http.ownertoken import owner_token
+from hitchpost.hub.http.proxy import Proxy
+from hitchpost.hub.http.proxy import options as people_options
 from hitchpost.hub.http.tls import TlsListener
 from hitchpost.hub.http.tokens import Tokens
 from hitchpost.hub.http.wsprotocol import WebSocketProtocol
+from hitchpost.model.people import NO_QUOTA
 from hitchpost.ops.sessions.environment import FLEET
 from hitchpost.store import files, locks
 from hitchpost.store.home import open_home
@@ -110,8 +113,10 @@ async def serve(home: str, address: Address, database: str = "") -> int:
 
     ``database`` is the address of a fleet's PostgreSQL; empty on one machine.
     """
-    owner = owner_token(config.load().owner_token_file)
-    hub, tokens = Hub(home, _replica(home, database) if database else None), Tokens(home, owner=owner)
+    replica = _replica(home, database) if database else None
+    hub, owner = Hub(home, replica), owner_token(config.load().owner_token_file)
+    tokens = Tokens(home, owner=owner) if replica is None else Tokens(home, owner=owner, guard=replica.shared)
+    hub.quota_of = lambda name: NO_QUOTA if (person := tokens.file.person(name)) is None else person.quota
     app, sign_in = build(hub, tokens)
     gate = Gate(app, tokens)
     tcp = listen(address)
@@ -126,6 +131,7 @@ async def serve(home: str, address: Address, database: str = "") -> int:
     loop.add_signal_handler(signal.SIGHUP, lambda: _load_again(address, context))
     await hub.open()
     settings = await hub.do(config.load)
+    gate.proxy, app.state.people.options = Proxy.of(settings), people_options(settings)
     duties = Duties(hub, settings, sign_in.url, lambda notifier: setattr(app.state, "notifier", notifier))
     await duties.open()
     counts = ChangeCounts(hub)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 
 from hitchpost.hub.changes import ENTRIES, IN_SELF, Changes
-from hitchpost.hub.http.tokenfile import FILE, Credential, TokenFile
+from hitchpost.hub.http.tokenfile import FILE, Credential, Known, TokenFile
 
 IN_CLOSE_WRITE = 0x8
 
@@ -23,7 +23,7 @@ class TokenCache:
         self.file, self.on_change = file, on_change
         self._home = os.path.dirname(file.path)
         self._changes = Changes(self._changed, ENTRIES | IN_CLOSE_WRITE | IN_SELF)
-        self._credentials: dict[str, Credential] | OSError = {}
+        self._known: Known | OSError = Known()
         self._is_open = False
         self._is_stale = True
         self._reading = asyncio.Lock()
@@ -45,10 +45,16 @@ class TokenCache:
         """Who has the key, as of the last ``refresh``. Raises ``OSError`` when the file could not be read then."""
         if not self._is_open:
             return self.file.find(key)
-        if isinstance(self._credentials, OSError):
-            raise self._credentials
-        credential = self._credentials.get(key)
-        return credential if credential is not None and credential.grant.holds(self.file.now()) else None
+        return self.known.find(key, self.file.now())
+
+    @property
+    def known(self) -> Known:
+        """All that the file has, as of the last ``refresh``. Raises ``OSError`` when it could not be read then."""
+        if not self._is_open:
+            return self.file.read_if_changed()
+        if isinstance(self._known, OSError):
+            raise self._known
+        return self._known
 
     async def refresh(self) -> None:
         """Read the file if it has changed: what others have written by now is reported by now."""
@@ -62,14 +68,14 @@ class TokenCache:
                 self._changes.open()
                 self._is_stale = False
                 try:
-                    self._credentials = await asyncio.to_thread(self._read)
+                    self._known = await asyncio.to_thread(self._read)
                 except BaseException:
                     self._is_stale = True
                     raise
-                if isinstance(self._credentials, OSError):
+                if isinstance(self._known, OSError):
                     self._is_stale = True
 
-    def _read(self) -> dict[str, Credential] | OSError:
+    def _read(self) -> Known | OSError:
         if not self.is_watched:
             self._changes.watch(self._home)
         try:

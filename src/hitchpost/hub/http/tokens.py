@@ -10,17 +10,28 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
 
-from hitchpost.errors import FAILURES
-from hitchpost.hub.http.grants import OWNER, Grant
+from hitchpost.errors import FAILURES, Refused
+from hitchpost.hub.http.grants import MEMBER, OWNER, Grant
 from hitchpost.hub.http.in_progress import Live
 from hitchpost.hub.http.proof import SECRET_BYTES, Hello, Verifier, browser_secret, encoded
 from hitchpost.hub.http.tokencache import TokenCache
-from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, ID_LENGTH, SCRIPT, Credential, TokenFile, digest
+from hitchpost.hub.http.tokenfile import (
+    BROWSER,
+    BROWSER_S,
+    ID_LENGTH,
+    PROXY,
+    SCRIPT,
+    Credential,
+    Guard,
+    TokenFile,
+    digest,
+)
 from hitchpost.store import files
 
 CODE_S, LONGEST_CODE_S = 60.0, 86400.0
@@ -29,6 +40,8 @@ TICKET_S = 30.0
 MOST_CHALLENGES = 4096
 MOST_TOKENS = 64
 """Of one browser: each load of a page has its own."""
+BY_PROXY = "proxy "
+"""How the key of somebody begins whom a proxy has signed in: it is in no file. No digest and no id begins so."""
 MOST_GUESSES = 20
 GUESS_S = 60.0
 USED_EVERY_S = 600.0
@@ -56,9 +69,10 @@ class Tokens:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         owner: Credential | None = None,
+        guard: Guard = nullcontext,
     ) -> None:
         self.clock, self.owner = clock, owner
-        self.file = TokenFile(home, wall)
+        self.file = TokenFile(home, wall, guard)
         self.cache = TokenCache(self.file, self._file_changed)
         self.live = Live(self.find, self.cache.refresh, lambda: self.cache.is_watched, wall)
         self._codes: dict[str, Code] = {}
@@ -87,10 +101,16 @@ class Tokens:
         """The credential that has the key now. Raises ``OSError`` when that cannot be told."""
         if self.owner is not None and hmac.compare_digest(self.owner.key.encode(), key.encode()):
             return self.owner
+        if key.startswith(BY_PROXY):
+            return self.of_person(key.removeprefix(BY_PROXY))
         credential = self._unwritten.get(key)
         if credential is None:
             return self.cache.find(key)
-        return credential if credential.grant.holds(self.file.now()) else None
+        return self.cache.known.in_force(credential) if credential.grant.holds(self.file.now()) else None
+
+    def of_person(self, name: str) -> Credential | None:
+        """Of somebody whom a proxy has signed in; None when there is nobody of that name here."""
+        return self.cache.known.in_force(Credential(f"{BY_PROXY}{name}", PROXY, Grant(OWNER, user=name), name))
 
     def _file_changed(self) -> None:
         self.live.request_check()
@@ -132,7 +152,7 @@ class Tokens:
         grant = replace(code.grant, expires_at=self.file.in_s(BROWSER_S))
         credential = Credential(secrets.token_hex(ID_LENGTH), BROWSER, grant, verifier=verifier)
         self._unwritten[credential.key] = credential
-        return credential
+        return self.find(credential.key)
 
     def write_down(self, key: str) -> None:
         """Write a new browser down, which waits for the disk. One that cannot be written down lasts as long as the hub.
@@ -216,7 +236,9 @@ class Tokens:
     # being used -------------------------------------------------------------------------------------------------
 
     def is_use_due(self, credential: Credential) -> bool:
-        """Whether this use is to be written down: every ten minutes one is."""
+        """Whether this use is to be written down: every ten minutes one is. Who came by a proxy is in no file."""
+        if credential.kind == PROXY:
+            return False
         noted, is_unwritten = self._noted.get(credential.key), credential.key in self._unwritten
         if noted is not None and self.clock() < noted + (WRITTEN_AGAIN_S if is_unwritten else USED_EVERY_S):
             return False
@@ -238,8 +260,17 @@ def create_bearer(
     role: str,
     sessions: frozenset[str] | None = None,
     expires_at: datetime | None = None,
+    user: str = "",
 ) -> str:
     """A new token for scripts. It is shown once; the file has its digest."""
+    return add_bearer(TokenFile(home), name, Grant(role, sessions, expires_at, user))[0]
+
+
+def add_bearer(file: TokenFile, name: str, grant: Grant) -> tuple[str, Credential]:
+    """The same, into a file. Raises ``NoSuchUser`` when the person whose it is to be is not there."""
+    if grant.role == MEMBER and not grant.user:
+        raise Refused("a member is somebody: say who", cli_hint="--user NAME says who")
     token = secrets.token_urlsafe(32)
-    TokenFile(home).add(Credential(digest(token), SCRIPT, Grant(role, sessions, expires_at), name))
-    return token
+    made = Credential(digest(token), SCRIPT, grant, name)
+    file.add(made)
+    return token, made

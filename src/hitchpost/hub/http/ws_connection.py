@@ -16,7 +16,7 @@ from hitchpost.errors import FAILURES, MALFORMED, Refused
 from hitchpost.hub.core import Hub
 from hitchpost.hub.events import Event
 from hitchpost.hub.http.errors import code_and_text
-from hitchpost.hub.http.grants import OWNER, Grant, Need
+from hitchpost.hub.http.grants import Grant, Need
 from hitchpost.hub.http.messages import (
     Attach,
     Detach,
@@ -30,7 +30,7 @@ from hitchpost.hub.http.messages import (
     Watch,
 )
 from hitchpost.hub.http.metrics import Metrics
-from hitchpost.hub.http.permissions import resolve
+from hitchpost.hub.http.permissions import resolve, sees
 from hitchpost.hub.http.session_queues import SessionQueues
 from hitchpost.hub.streams import SNAPSHOT, Keys, Viewer
 from hitchpost.hub.tasks import Tasks
@@ -137,7 +137,7 @@ class Connection:
     # sending ------------------------------------------------------------------------------------------------------
 
     def _on_event(self, event: Event) -> bool:
-        if not self.grant.sees(event["sessionId"]):
+        if not sees(self.grant, self.hub, event["sessionId"], event.get("session")):
             return False
         try:
             self._events.put_nowait(event)
@@ -257,7 +257,7 @@ class Connection:
         await self.hub.reach(self.hub.registry.get(session_id))
         viewer = self.hub.viewer(session_id, message.cols, message.rows, picture=message.picture)
         run = self.hub.registry.get(session_id).shape["run"]
-        read_only = message.readOnly or message.picture or self.grant.role != OWNER
+        read_only = message.readOnly or message.picture or not self.grant.may_drive
         view = View(viewer, self._next_channel, run, read_only)
         self._next_channel += 1
         self.views[session_id] = view

@@ -10,7 +10,6 @@ from websockets.frames import Frame
 from websockets.protocol import OPEN
 
 from hitchpost.hub.http.connections import KEY, Connection
-from hitchpost.hub.http.grants import OWNER
 from hitchpost.hub.http.intake import Intake
 
 MESSAGE_S = 0.0003
@@ -71,7 +70,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             self._intake.share = connection.share
             grant = None if connection.credential is None else connection.credential.grant
             if grant is not None and not grant.is_whole:
-                self.conn.max_message_size = MOST_OF_SOME_BYTES if grant.role == OWNER else MOST_OF_VIEWER_BYTES
+                self.conn.max_message_size = MOST_OF_SOME_BYTES if grant.may_drive else MOST_OF_VIEWER_BYTES
         if self._intake.held:
             self._intake.soon()
 

@@ -69,6 +69,7 @@ def fork(
         model=record.model,
         when_limit=record.when_limit,
         fork_of=str(record.conversation_id),
+        owner=record.owner,
     )
     seen, notes = launch(home, spec, caller=caller, actor=actor, progress=progress, making=making)
     where = f"it works on branch {made.workspace.branch}, in {made.workspace.path}"

@@ -134,23 +134,22 @@ def _claim(
     if seen.facts.state == runs.ORPHANED:
         _allowed_run(seen, seen)  # an agent that lives on holds the lease itself
     leases = _leases(home, seen, workspace)
+    lock = -1
     try:
         with stored.lock():
             now = observe(home, seen.record.id)
             run = _allowed_run(seen, now)
             where = make_run_folder(seen.folder, run)
             lock = take_lock(where, seen.record.name)
-            try:
-                if now.facts.state != runs.CREATED:
-                    stored.next_run(reason=reason)
-                _touch(stored, now)
-                _settle(stored, place, run)
-                talk = converse(stored, agent, conversation)
-                stored.transition(runs.STARTING, run=run, reason=reason, locked=True)
-            except BaseException:
-                os.close(lock)
-                raise
-    except BaseException:
+            if now.facts.state != runs.CREATED:
+                stored.next_run(reason=reason)
+            _touch(stored, now)
+            _settle(stored, place, run)
+            talk = converse(stored, agent, conversation)
+            stored.transition(runs.STARTING, run=run, reason=reason, locked=True)
+    except BaseException:  # also of what a fleet does not take when its lock is given back
+        if lock >= 0:
+            os.close(lock)
         _close(leases)
         raise
     return Claimed(run, where, lock, leases, talk)

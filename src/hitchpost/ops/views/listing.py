@@ -161,12 +161,12 @@ def _foreign(known: Index, session: str, why: Exception) -> Row:
     except OSError:
         since_s = time.time()
     known.lines[session] = known.read(session)
-    made = _foreign_shape(known.row(session), why)
+    made = _foreign_shape(known.row(session), index.owner_of(known.lines[session]), why)
     line = index.line_of(made, since_s, duration(0.0), made["colour"], "unknown", place_of(made))
     return Row(line, text=lightjson.dumps(made), why=why)
 
 
-def _foreign_shape(row: dict[str, Any], why: Exception) -> SessionJson:
+def _foreign_shape(row: dict[str, Any], owner: str, why: Exception) -> SessionJson:
     from hitchpost.model.headline import DOUBT
     from hitchpost.model.headline import UNLISTED as NOT_LISTED
 
@@ -175,6 +175,7 @@ def _foreign_shape(row: dict[str, Any], why: Exception) -> SessionJson:
         "id": row["id"],
         "index": row["index"],
         "name": readable(row["name"]),
+        "owner": owner or None,
         "description": readable(str(why)),
         "agent": "",
         "runtime": "",

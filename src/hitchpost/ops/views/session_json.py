@@ -28,6 +28,7 @@ def to_json(seen: Observation, now: datetime, words: Status | None = None) -> Se
         "id": record.id,
         "index": record.index,
         "name": readable(record.name),
+        "owner": readable(record.owner) or None,
         "description": readable(record.description),
         "agent": readable(record.agent),
         "runtime": record.runtime,

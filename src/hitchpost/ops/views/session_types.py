@@ -61,6 +61,8 @@ class Session(TypedDict):
     id: str
     index: int
     name: str
+    owner: str | None
+    """Whose session it is; null for one of the hub's own user."""
     description: str
     agent: str
     runtime: str

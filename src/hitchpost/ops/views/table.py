@@ -7,14 +7,17 @@ from hitchpost.store.index import ALL_FIELDS, text_of
 from hitchpost.text import COLOURS, padded, side_by_side, visible
 from hitchpost.text import width as text_width
 
-HEADER = ("SESSION", "NAME", "DESCRIPTION", "AGENT", "NODE", "WORKSPACE", "STATUS", "IN STATUS", "TOTAL TIME")
-STATUS, NODE = "STATUS", "NODE"
+HEADER = (
+    *("SESSION", "NAME", "OWNER", "DESCRIPTION", "AGENT", "NODE"),
+    *("WORKSPACE", "STATUS", "IN STATUS", "TOTAL TIME"),
+)
+STATUS, NODE, OWNER = "STATUS", "NODE", "OWNER"
 HOUR_S, DAY_S = 3600, 86400
 LONGEST_DESCRIPTION = 40
 APART = 2
-SHORTENED = {"DESCRIPTION": 12, "NAME": 10, "WORKSPACE": 10, NODE: 10}
+SHORTENED = {"DESCRIPTION": 12, "NAME": 10, "WORKSPACE": 10, NODE: 10, OWNER: 10}
 """What is cut in a narrow terminal, and the width that each keeps."""
-DROPPED = ("DESCRIPTION", "TOTAL TIME", "WORKSPACE", "AGENT", "IN STATUS", NODE)
+DROPPED = ("DESCRIPTION", "TOTAL TIME", "WORKSPACE", "AGENT", "IN STATUS", NODE, OWNER)
 """What is left out where that is not enough, in this order. The number, the name and the status always stay."""
 
 
@@ -25,15 +28,17 @@ def as_table(lines: list[str], *, colour: bool, now_s: float, width: int = 0) ->
     """
     fields = "\t".join(lines).split("\t") if lines else []
     parts = [fields[place::ALL_FIELDS] for place in range(ALL_FIELDS)]
-    ids, _, _, numbers, names, since, totals, colours, _, *texts = parts
+    ids, _, _, numbers, names, owners, since, totals, colours, _, *texts = parts
     if "0" in numbers:
         numbers = [id if number == "0" else number for id, number in zip(ids, numbers, strict=True)]
-    names, descriptions, agents, nodes, places, labels = map(_shown, (names, *texts))
+    names, owners, descriptions, agents, nodes, places, labels = map(_shown, (names, owners, *texts))
     in_status, totals = _durations(since, now_s), _totals(totals, now_s)
-    cells = (numbers, names, _shortened(descriptions), agents, nodes, places, labels, in_status, totals)
+    cells = (numbers, names, owners, _shortened(descriptions), agents, nodes, places, labels, in_status, totals)
     columns = {word: [word, *column] for word, column in zip(HEADER, cells, strict=True)}
     if not any(nodes):
         del columns[NODE]
+    if len(set(owners)) < 2:
+        del columns[OWNER]
     if width:
         columns = _fitting(columns, width)
     if colour:

@@ -9,7 +9,8 @@ from typing import Any
 from fastapi import APIRouter
 
 from hitchpost import settings as config
-from hitchpost.hub.http.depends import TheHub
+from hitchpost.hub.http.depends import CallersGrant, TheHub, ThePeople
+from hitchpost.hub.http.grants import Forbidden
 from hitchpost.hub.http.schemas import Catalog
 from hitchpost.ops.views import catalog
 
@@ -17,8 +18,15 @@ router = APIRouter()
 
 
 @router.get("/api/catalog", response_model=Catalog)
-async def get_catalog(hub: TheHub) -> dict[str, Any]:
-    return await hub.do(_catalog)
+async def get_catalog(hub: TheHub, grant: CallersGrant, people: ThePeople) -> dict[str, Any]:
+    """What the caller may not use is missing, with the reason."""
+    found = await hub.do(_catalog)
+    for runtime in found["runtimes"]:
+        try:
+            people.check_runtime(grant, runtime["name"])
+        except Forbidden as refusal:
+            runtime |= {"available": False, "missing": refusal.message}
+    return found
 
 
 def _catalog() -> dict[str, Any]:

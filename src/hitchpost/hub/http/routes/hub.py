@@ -70,5 +70,5 @@ def health_of(hub: Hub, grant: Grant) -> dict[str, Any]:
         "uptime_s": round(time.monotonic() - hub.began, 3),
         "sessions": len(sessions),
         "live": sum(session.watch is not None for session in sessions),
-        "problems": hub.problems if grant.sessions is None else [],
+        "problems": hub.problems if grant.sees_all else [],
     }

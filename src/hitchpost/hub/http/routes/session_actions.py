@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 
 from hitchpost.errors import UsageError
 from hitchpost.hub.http import schemas
-from hitchpost.hub.http.depends import Actor, CallersGrant, PathSession, TheHub
+from hitchpost.hub.http.depends import Actor, CallersGrant, PathSession, TheHub, ThePeople
 from hitchpost.hub.http.grants import Need
 from hitchpost.hub.http.permissions import SESSION
 from hitchpost.hub.session import HubSession
@@ -119,9 +119,16 @@ async def resume_session(
 
 @router.post(f"{SESSION}/fork", response_model=schemas.SessionWithNotes, status_code=201)
 async def fork_session(
-    hub: TheHub, session: PathSession, actor: Actor, body: Annotated[schemas.ForkWish | None, Body()] = None
+    hub: TheHub,
+    session: PathSession,
+    grant: CallersGrant,
+    actor: Actor,
+    people: ThePeople,
+    body: Annotated[schemas.ForkWish | None, Body()] = None,
 ) -> dict[str, Any]:
-    """A new session with the conversation, and the uncommitted work in a worktree on a new branch."""
+    """A new session with the conversation, and the uncommitted work in a worktree on a new branch. It belongs to whom
+    the other one does."""
+    people.check_runtime(grant, session.shape["runtime"])
     after, notes = await hub.fork(session.id, name=None if body is None else body.name, actor=actor)
     return {"session": after.shape, "notes": readable(notes)}
 

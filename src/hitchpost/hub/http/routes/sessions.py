@@ -12,7 +12,7 @@ from fastapi.responses import PlainTextResponse
 
 from hitchpost.errors import UsageError
 from hitchpost.hub.http import schemas
-from hitchpost.hub.http.depends import Actor, CallersGrant, TheHub
+from hitchpost.hub.http.depends import Actor, CallersGrant, TheHub, ThePeople
 from hitchpost.hub.http.permissions import resolve, visible_to
 from hitchpost.model.record import chosen
 from hitchpost.ops.sessions.create import LONGEST_NAME
@@ -47,8 +47,11 @@ async def list_sessions(
 
 
 @router.post("/api/sessions", response_model=schemas.SessionWithNotes, status_code=201)
-async def create_session(hub: TheHub, body: schemas.NewSession, actor: Actor) -> dict[str, Any]:
-    fields = body.model_dump()
+async def create_session(
+    hub: TheHub, body: schemas.NewSession, grant: CallersGrant, actor: Actor, people: ThePeople
+) -> dict[str, Any]:
+    people.check_runtime(grant, body.runtime)
+    fields = {**body.model_dump(), "owner": grant.user}
     if body.folder is None and body.repo is None:
         raise UsageError(
             "say where it works: a folder of the hub's machine, or a repository to clone", field="folder",

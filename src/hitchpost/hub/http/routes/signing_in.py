@@ -9,13 +9,14 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field, StringConstraints
 from starlette.exceptions import HTTPException
 
+from hitchpost.errors import Refused
 from hitchpost.hub.http.depends import CallersGrant
 from hitchpost.hub.http.gate import CHALLENGE, SIGN_IN_PATH, Refusal
-from hitchpost.hub.http.grants import OWNER, VIEWER, Forbidden, Grant
+from hitchpost.hub.http.grants import MEMBER, OWNER, VIEWER, Forbidden, Grant
 from hitchpost.hub.http.proof import decoded
 from hitchpost.hub.http.schemas import Strict
 from hitchpost.hub.http.signin import SignIn
-from hitchpost.hub.http.tokenfile import BROWSER
+from hitchpost.hub.http.tokenfile import BROWSER, PROXY, NoSuchUser
 from hitchpost.hub.http.tokens import CODE_S, LONGEST_CODE_S
 from hitchpost.ops.views.moments import rfc3339
 from hitchpost.text import readable
@@ -24,7 +25,7 @@ router = APIRouter()
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Nonce = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{22,86}$")]
 Proof = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
-Role = Annotated[str, StringConstraints(pattern=f"^(?:{OWNER}|{VIEWER})$")]
+Role = Annotated[str, StringConstraints(pattern=f"^(?:{OWNER}|{MEMBER}|{VIEWER})$")]
 
 
 class Challenge(Strict):
@@ -51,16 +52,20 @@ class PageProof(Strict):
 
 class Me(BaseModel):
     """``name`` is whose sign-in it is, or what a token was made for; empty for the hub's own user. ``sessions`` are the
-    ids of those that are seen; null for all."""
+    ids of those that are seen; null when it is not limited to some. ``user`` is the person; null for the hub's own
+    user. ``may`` says what the caller may do: ``change`` sessions that it sees, ``create`` some, ``manage`` the hub."""
 
     name: str
+    user: str | None
     role: str
+    may: list[str]
     sessions: list[str] | None
     expires_at: str | None
 
 
 class SignedIn(Me):
-    """``token`` is for ``Authorization: Bearer`` and dies with the hub; ``ticket`` is for the first WebSocket.
+    """``token`` is for ``Authorization: Bearer`` and dies with the hub; ``ticket`` is for the first WebSocket. Who
+    comes by a proxy has no token: the proxy says with each request who it is.
 
     ``id`` is what this browser signs in with from now on; ``page`` is the version of the hub's page.
     """
@@ -72,9 +77,10 @@ class SignedIn(Me):
 
 
 class LaunchWish(Strict):
-    """Whom a launch code is to sign in."""
+    """Whom a launch code is to sign in: a person, with no more than ``role``, or the hub's own user."""
 
     role: Role = OWNER
+    user: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = None
     sessions: list[Id] | None = Field(default=None, max_length=1000)
     lasts_s: float = Field(default=CODE_S, gt=0, le=LONGEST_CODE_S)
     """How long the code can be used, once."""
@@ -120,6 +126,17 @@ async def sign_page_in(sign_in: TheSignIn, body: PageProof) -> dict[str, Any]:
     return {"id": browser.key, "page": sign_in.page_version, **fresh, **_me(browser.grant, browser.name)}
 
 
+@router.post("/api/sign-in/proxy", response_model=SignedIn)
+async def sign_proxied_in(sign_in: TheSignIn, request: Request) -> dict[str, Any]:
+    """For a page whose browser has signed in at an authenticating proxy in front of the hub."""
+    held = request.state.held
+    if held is None or held.credential.kind != PROXY:
+        raise HTTPException(401, "no proxy has signed this browser in")
+    ticket = sign_in.tokens.new_ticket(held.credential.key)
+    me = _me(held.credential.grant, held.credential.name)
+    return {"id": "", "page": sign_in.page_version, "token": "", "ticket": ticket, **me}
+
+
 @router.post("/api/sign-out", status_code=204)
 async def sign_browser_out(sign_in: TheSignIn, request: Request) -> Response:
     """Forget the browser and end what it has open. A script's token stays."""
@@ -138,7 +155,12 @@ async def who_am_i(request: Request, grant: CallersGrant) -> dict[str, Any]:
 @router.post("/api/launch-code", response_model=Code)
 async def new_launch_code(sign_in: TheSignIn, body: LaunchWish | None = None) -> dict[str, str]:
     wish = body or LaunchWish()
-    grant = Grant(wish.role, None if wish.sessions is None else frozenset(wish.sessions))
+    user = (wish.user or "").lower()
+    if user and await asyncio.to_thread(sign_in.tokens.file.person, user) is None:
+        raise NoSuchUser(user)
+    if wish.role == MEMBER and not user:
+        raise Refused("a member is somebody: say who", cli_hint="--user NAME says who")
+    grant = Grant(wish.role, None if wish.sessions is None else frozenset(wish.sessions), user=user)
     return {"url": sign_in.url, "launch_url": sign_in.launch_url(grant, wish.lasts_s)}
 
 
@@ -152,4 +174,11 @@ async def new_ws_ticket(sign_in: TheSignIn, request: Request) -> dict[str, str]:
 
 def _me(grant: Grant, name: str) -> dict[str, Any]:
     sessions = None if grant.sessions is None else sorted(grant.sessions)
-    return {"name": readable(name), "role": grant.role, "sessions": sessions, "expires_at": rfc3339(grant.expires_at)}
+    return {
+        "name": readable(grant.user or name),
+        "user": grant.user or None,
+        "role": grant.role,
+        "may": grant.may,
+        "sessions": sessions,
+        "expires_at": rfc3339(grant.expires_at),
+    }

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 
 from hitchpost.hub.http.depends import CallersGrant, TheHub
-from hitchpost.hub.http.permissions import resolve, visible_to
+from hitchpost.hub.http.permissions import covered_by, resolve, visible_to
 from hitchpost.hub.http.schemas import Usage
 from hitchpost.ops.sessions.create import LONGEST_NAME
 from hitchpost.ops.views.usage import USUAL_DAYS, days_ago, limits, shape, total, used
@@ -27,7 +27,7 @@ async def get_usage(
     since: Annotated[AwareDatetime | None, Query(description="From this moment on, whatever days says.")] = None,
 ) -> dict[str, Any]:
     """Today and so many days before it, of all sessions or of one. Who may see some only gets the sums of those."""
-    begin, sessions = days_ago(days) if since is None else since, grant.sessions
+    begin, sessions = days_ago(days) if since is None else since, covered_by(grant, hub)
     if session is not None:
         sessions = frozenset((hub.registry.find(await resolve(hub, grant, session)).id,))
     found = await hub.do(lambda: used(hub.home, by, since=begin, sessions=sessions))

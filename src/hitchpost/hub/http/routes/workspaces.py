@@ -8,7 +8,6 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from hitchpost.hub.http.depends import CallersGrant, TheHub
-from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.permissions import WORKSPACES, visible_to
 from hitchpost.hub.http.schemas import Name, Place, Strict
 from hitchpost.ops.views.folders import full_path
@@ -67,11 +66,12 @@ class Removed(BaseModel):
 @router.get(WORKSPACES, response_model=list[WorkspaceView])
 async def list_workspaces(hub: TheHub, grant: CallersGrant) -> list[dict[str, Any]]:
     """Of those that the caller may see: the workspaces of its sessions."""
-    ids = None
-    if grant.sessions is not None:
+    ids = covered = None
+    if not grant.sees_all:
         sessions = visible_to(grant, hub.registry.listed())
         ids = frozenset(session.shape["workspace"]["id"] for session in sessions)
-    return await hub.look_at_files(_listed, hub.home, grant, ids)
+        covered = frozenset(session.id for session in sessions)
+    return await hub.look_at_files(_listed, hub.home, covered, ids)
 
 
 @router.post(WORKSPACES, response_model=Made, status_code=201)
@@ -85,12 +85,12 @@ async def remove_workspace(hub: TheHub, workspace: Name, force: bool = False) ->
     return await hub.look_at_files(_remove, hub.home, workspace, force)
 
 
-def _listed(home: str, grant: Grant, ids: frozenset[str] | None) -> list[dict[str, Any]]:
-    """The workspaces with these ids, all when None, with the users that the grant covers."""
+def _listed(home: str, sessions: frozenset[str] | None, ids: frozenset[str | None] | None) -> list[dict[str, Any]]:
+    """The workspaces with these ids, all when None, with those of their users that are among ``sessions``."""
     workspaces = [workspace for workspace in store.listed(home) if ids is None or workspace.id in ids]
     views = overviews(home, workspaces)
     for view in views:
-        view["users"] = [user for user in view["users"] if grant.sees(user["session"])]
+        view["users"] = [user for user in view["users"] if sessions is None or user["session"] in sessions]
     return readable(views)
 
 
