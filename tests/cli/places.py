@@ -23,6 +23,7 @@ SHAPE = {
     "agent",
     "runtime",
     "node",
+    "owner",
     "record",
     "workspace",
     "run",

@@ -34,6 +34,7 @@ def test_run_with_json_prints_the_one_shape(ground: Ground) -> None:
         "agent": "sleep",
         "runtime": "local",
         "node": None,
+        "owner": None,
         "record": "active",
         "workspace": {"id": None, "path": str(ground.place), "branch": None, "repository": None},
         "run": 1,

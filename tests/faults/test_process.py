@@ -62,6 +62,7 @@ def shape(ground: Ground, session: Truth, **words: Any) -> dict[str, Any]:
         "agent": "sh",
         "runtime": "local",
         "node": None,
+        "owner": None,
         "record": "active",
         "workspace": {"id": None, "path": str(ground.place), "branch": None, "repository": None},
         "run": 1,

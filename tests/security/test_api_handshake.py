@@ -39,7 +39,7 @@ def test_S1_a_code_signs_in_once_and_the_browser_signs_in_again_by_itself(hub: H
     assert exchange.is_the_hub
     status, answer = proved(exchange)
     assert status == 200
-    assert set(answer) == {"id", "page", "token", "ticket", "name", "role", "sessions", "expires_at"}
+    assert set(answer) == {"id", "page", "token", "ticket", "name", "user", "role", "may", "sessions", "expires_at"}
     assert (answer["role"], answer["sessions"]) == ("owner", None)
     signed = [("Authorization", f"Bearer {answer['token']}")]
     assert ask(hub, "GET", "/api/me", signed).json()["role"] == "owner"
