@@ -63,7 +63,7 @@ class Links:
     async def stand_in(self, link: PodLink, run: int, lock_fd: int | None = None) -> StandIn:
         """In the keeper's place from now on. With ``lock_fd``, who starts the run has the keeper's lock already."""
         standins = self._standins.setdefault(link.session_folder, {})
-        if run in standins and not standins[run].is_over:
+        if self.stands_in(link.session_folder, run):
             return standins[run]
         standin = standins[run] = StandIn(link, run)
         try:
@@ -73,6 +73,10 @@ class Links:
             standin.end()
             raise
         return standin
+
+    def stands_in(self, session_folder: str, run: int) -> bool:
+        standin = self._standins.get(session_folder, {}).get(run)
+        return standin is not None and not standin.is_over
 
     async def let_go(self, session_folder: str) -> None:
         """The cluster says that the pod is gone, or the session is removed: whatever ran there does not run now."""

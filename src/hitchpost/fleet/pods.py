@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import structlog
 
+from hitchpost import wire
 from hitchpost.errors import FAILURES
 from hitchpost.fleet import frames
 from hitchpost.fleet.bringing import Bringing
@@ -34,6 +36,8 @@ DOWN_S = 0.7
 REACH_S = 5.0
 
 log = structlog.get_logger()
+Stamp = tuple[int, ...]
+Known = tuple[int, bool, bool]
 
 
 class Place(Protocol):
@@ -70,6 +74,9 @@ class Pods:
         self.bringing = Bringing(mirror, self._refresh)
         self._loop = asyncio.get_running_loop()
         self._have_output: set[tuple[str, int]] = set()
+        self._seen: dict[str, tuple[Stamp, Known]] = {}
+        self._starting: Counter[str] = Counter()
+        """Sessions that operations start just now: the hub may not have looked at them yet."""
 
     async def run(self) -> None:
         """For ever: an error is logged, and the next turn comes all the same."""
@@ -90,13 +97,41 @@ class Pods:
     async def turn(self) -> None:
         """Have a link to each pod that lives, with all that it tells where this replica watches it."""
         live = set(self.live())
-        for session in live:
-            await self._follow(session)
-        for folder in [folder for folder in self.links.by_folder if os.path.basename(folder) not in live]:
-            await self._let_go(folder)
+        by_session = await asyncio.to_thread(self._look_at, live)
+        for session, known in by_session.items():
+            if not self._is_followed(session, known):
+                await self._follow(session)
+        for folder in list(self.links.by_folder):
+            session = os.path.basename(folder)
+            if session not in live and not self._starting[session]:
+                await self._let_go(folder)
 
     def watches(self, session: str) -> bool:
         return session in self.mirror.claims.watched
+
+    def _look_at(self, sessions: set[str]) -> dict[str, Known]:
+        """What is written down of each. Files that are as they were are not read again: there may be thousands."""
+        before, self._seen = self._seen, {}
+        for session in sessions:
+            folder = session_folder(self.mirror.home, session)
+            stamp = _stamp(folder)
+            seen = before.get(session)
+            self._seen[session] = seen if seen is not None and seen[0] == stamp else (stamp, _known(folder))
+        return {session: known for session, (_, known) in self._seen.items()}
+
+    def _is_followed(self, session: str, known: Known) -> bool:
+        """Whether ``_follow`` would find everything as it should be."""
+        folder = session_folder(self.mirror.home, session)
+        run, is_live, is_gone = known
+        link = self.links.by_folder.get(folder)
+        if link is None:
+            return is_gone or not run
+        if is_gone or link.wants != self._wants(session):
+            return False
+        return not is_live or run in link.over or self.links.stands_in(folder, run)
+
+    def _wants(self, session: str) -> str:
+        return frames.ALL if self.watches(session) else frames.OUTPUT
 
     async def _follow(self, session: str) -> None:
         folder = session_folder(self.mirror.home, session)
@@ -104,7 +139,7 @@ class Pods:
         if is_gone:
             await self._let_go(folder)
             return
-        wants = frames.ALL if self.watches(session) else frames.OUTPUT
+        wants = self._wants(session)
         if not run:
             return
         link = self.links.open(folder, self.place.stream(session), wants=wants)
@@ -170,7 +205,11 @@ class Pods:
     def start(self, order: Order) -> Started:
         session, folder = order.spec.session, order.spec.session_folder
         is_ours = self.mirror.watch(session)
-        started = self.place.start(order)
+        self._starting[session] += 1
+        try:
+            started = self.place.start(order)
+        finally:
+            self._starting[session] -= 1
         if not is_ours and (link := self.links.by_folder.get(folder)) is not None:
             asyncio.run_coroutine_threadsafe(link.want(frames.OUTPUT), self._loop)
         return started
@@ -225,7 +264,20 @@ class Pods:
                 self._have_output.add((session, run))
 
 
-def _known(folder: str) -> tuple[int, bool, bool]:
+def _stamp(folder: str) -> Stamp:
+    """Of the files that ``_known`` reads. They are never changed in place."""
+    found: list[int] = []
+    for name in (wire.POD, files.STATE):
+        try:
+            at = os.stat(os.path.join(folder, name))
+        except OSError:
+            found += (0, 0)
+        else:
+            found += (at.st_ino, at.st_mtime_ns)
+    return tuple(found)
+
+
+def _known(folder: str) -> Known:
     """The newest run that was given to the pod, whether it is live, and whether the pod is known to be gone."""
     pod = read_pod(folder)
     try:
