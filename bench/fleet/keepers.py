@@ -192,12 +192,16 @@ def measure(*, quick: bool, anchor_ms: float | None = None, counts: tuple[int, .
                 starts_s = time.monotonic() - began
                 settled(made, count)
                 print(f"bench: {count - begun} started in {starts_s:.0f} s", file=sys.stderr, flush=True)
-                rows += figures(server, database, made, count, quick=quick, last=count == counts[-1], anchor_ms=anchor_ms)
+                rows += figures(
+                    server, database, made, count, quick=quick, last=count == counts[-1], anchor_ms=anchor_ms
+                )
                 rows.append(Row("sessions started per second", f"{count - begun} more keepers, {STARTS} at once",
                                 (count - begun) / starts_s, "/s"))  # fmt: skip
                 begun = count
             most_mb = max(rss_mb(hub.process.pid) for hub in made)
-            rows.append(Row("memory of a hub for each session", f"{begun} keepers", (most_mb - empty_mb) * 1000 / begun, "kB"))
+            rows.append(
+                Row("memory of a hub for each session", f"{begun} keepers", (most_mb - empty_mb) * 1000 / begun, "kB")
+            )
             size = (stored_bytes(server, database) - empty) / begun
             rows.append(Row("PostgreSQL's disk for each session", f"{begun} keepers", size / 1000, "kB"))
     return rows

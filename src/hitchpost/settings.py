@@ -378,6 +378,7 @@ FLEET_CHECKS: dict[str, Check] = {
     "profiles": _profiles,
     "start_minutes": _number((0.05, 1440)),
     "unreachable_minutes": _number((0, 525600)),
+    "drain": _choice("rest", "suspend", "move"),
 }
 """The same for the table ``fleet``."""
 

@@ -39,7 +39,11 @@ class Bringing:
         self.mirror, self.refresh = mirror, refresh
         self._sessions: dict[str, None] = {}
         self._runs: dict[Run, float] = {}
+        self._since: dict[Run, float] = {}
+        """Since when a run has output that PostgreSQL does not."""
         self._ends: dict[Run, dict[str, int]] = {}
+        self.shipped_bytes = 0
+        """Of output, before it is compressed, since the hub began."""
         self._moved = threading.Condition()
         self._is_leaving = False
         self._threads = [threading.Thread(target=turn, daemon=True) for turn in (self._bring_files, self._bring_output)]
@@ -64,6 +68,7 @@ class Bringing:
     def output_of(self, session: str, run: int, *, now: bool = False) -> None:
         with self._moved:
             at = time.monotonic() + (0 if now else TOGETHER_S)
+            self._since.setdefault((session, run), time.monotonic())
             self._runs[session, run] = min(at, self._runs.get((session, run), at))
             self._moved.notify_all()
 
@@ -72,6 +77,12 @@ class Bringing:
         """How many sessions and runs have something that PostgreSQL does not."""
         with self._moved:
             return len(self._sessions) + len(self._runs)
+
+    @property
+    def lag_s(self) -> float:
+        """For how long the oldest output waits that PostgreSQL does not have."""
+        with self._moved:
+            return max((time.monotonic() - since for since in self._since.values()), default=0.0)
 
     # files ----------------------------------------------------------------------------------------------------------
 
@@ -100,8 +111,10 @@ class Bringing:
     def _bring_output(self) -> None:
         while (due := self._next_run()) is not None:
             session, run = due
+            began = time.monotonic()
             try:
                 self.bring(session, run)
+                self._brought(due, began)
             except FAILURES as error:
                 self._ends.pop(due, None)
                 self._again("output", session, error)
@@ -120,6 +133,14 @@ class Bringing:
                 else:
                     self._moved.wait()
             return None
+
+    def _brought(self, run: Run, began: float) -> None:
+        """What has come meanwhile waits since then."""
+        with self._moved:
+            if run in self._runs:
+                self._since[run] = began
+            else:
+                self._since.pop(run, None)
 
     def bring(self, session: str, run: int) -> None:
         """All that the copy has of a run's output and PostgreSQL has not. Raises ``DatabaseAway`` or ``OSError``."""
@@ -143,11 +164,15 @@ class Bringing:
             while part := file.read(PART_BYTES):
                 self.mirror.ship(session, run, name, file.tell() - len(part), part)
                 ends[name] = file.tell()
+                self.shipped_bytes += len(part)
 
     def forget(self, session: str) -> None:
         """It is gone, or another replica watches it."""
         for run in [run for run in self._ends if run[0] == session]:
             self._ends.pop(run, None)
+        with self._moved:
+            for run in [run for run in self._since if run[0] == session and run not in self._runs]:
+                del self._since[run]
 
     def _again(self, what: str, session: str, error: BaseException) -> None:
         if not isinstance(error, DatabaseAway):  # that is told elsewhere, once

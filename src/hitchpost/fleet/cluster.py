@@ -175,6 +175,10 @@ class Cluster:
             f"the {kind} of the cluster cannot be followed: {why}" for kind, why in sorted(self.view.problems.items())
         ]
 
+    def cordon(self, node: str, *, on: bool) -> None:
+        """From now on, no new pod comes to the node, or some do again. Raises ``ClusterAway`` or ``ClusterRefused``."""
+        self.kube.patch(Node, node, {"spec": {"unschedulable": on}})
+
     # what is stored of a pod ------------------------------------------------------------------------------------
 
     def refresh(self, session_folder: str) -> bool:

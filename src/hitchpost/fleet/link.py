@@ -90,6 +90,7 @@ class PodLink:
         self.down_since: float | None = time.time()
         self.why_down = "not connected yet"
         self.was_up = self.is_closed = False
+        self.reconnects = 0
         self.kept: int | None = None
         """The run that a keeper in the pod has; 0: none; None: not known."""
         self.over: set[int] = set()
@@ -230,6 +231,7 @@ class PodLink:
     # up and down --------------------------------------------------------------------------------------------------
 
     async def _is_up(self) -> None:
+        self.reconnects += self.was_up
         self.up_since, self.down_since, self.why_down, self.was_up = time.time(), None, "", True
         await self._in_thread(self.on_news, News(UP))
         self._wake()

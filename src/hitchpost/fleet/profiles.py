@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hitchpost import __version__
 from hitchpost.errors import UsageError
+from hitchpost.model.draining import REST
 from hitchpost.settings import Settings
 
 USUAL = "default"
@@ -36,7 +37,8 @@ class FleetOptions:
     """``namespace`` and ``context`` are empty for what the configuration of the cluster says.
 
     ``git_secret`` is the Secret that repositories are cloned with. Nobody waits longer than ``start_minutes`` for a
-    pod; a node may be silent for ``unreachable_minutes`` before Kubernetes is to give its pods up.
+    pod; a node may be silent for ``unreachable_minutes`` before Kubernetes is to give its pods up. ``drain`` is what
+    becomes of the sessions of a node that is drained (``model.draining``).
     """
 
     namespace: str = ""
@@ -48,6 +50,7 @@ class FleetOptions:
     profiles: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     start_minutes: float = 10.0
     unreachable_minutes: float = 5.0
+    drain: str = REST
 
     def chosen(self, name: str) -> Profile:
         """The profile of that name, or the usual one. Raises ``UsageError``."""

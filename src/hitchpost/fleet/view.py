@@ -159,6 +159,11 @@ class View:
         with self.moved:
             return self._pods.get(session)
 
+    def nodes(self) -> list[pods.NodeTold]:
+        """Every node that the cluster tells of, by its name."""
+        with self.moved:
+            return [self._nodes[name] for name in sorted(self._nodes)]
+
     def address(self, session: str, uid: str) -> str:
         """Where that very pod is reached; empty while it has no address."""
         with self.moved:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +42,7 @@ TURN_S = 1.0
 AGAIN_S = 0.25
 TELLERS = 4
 MOST_BROUGHT = 10_000
+LONGEST_HOST = 40
 IN_PODS = "pod"
 
 log = structlog.get_logger()
@@ -52,8 +54,8 @@ class Replica:
     ``on_lead`` when it begins or ceases to lead; ``on_shared`` when other hubs have changed what all share."""
 
     def __init__(self, home: str, address: str) -> None:
-        self.home = home
-        self.database = Database(address)
+        self.home, self.name = home, replica_name()
+        self.database = Database(address, name=self.name)
         self.mirror = Mirror(home, self.database)
         self.on_watch: Callable[[str], None] = lambda session_id: None
         self.on_unwatch: Callable[[str], None] = lambda session_id: None
@@ -353,6 +355,11 @@ class Replica:
     def follows(self, seen: Observation) -> bool:
         """Whether somebody answers at the keeper's socket in this copy."""
         return os.path.exists(os.path.join(seen.run_folder, wire.SOCKET))
+
+
+def replica_name() -> str:
+    """By which it is known to people, in the log and to PostgreSQL: in a cluster, that of its pod comes first."""
+    return f"{socket.gethostname()[:LONGEST_HOST]}/{os.getpid()}"
 
 
 def is_kept_here(session_folder: str, run: int) -> bool:

@@ -19,6 +19,7 @@ from hitchpost.cli.remote import contexts
 from hitchpost.errors import Refused
 
 S = "/api/sessions/{session}"
+NODE = "/api/fleet/nodes/{node}"
 FIND = "GET /api/find"
 OUTPUT = (f"GET {S}/output", f"GET {S}/output/part", f"GET {S}/output/times")
 ASKED: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -37,8 +38,14 @@ ASKED: dict[str, tuple[str, tuple[str, ...]]] = {
     "status": ("looks.status", ("GET /api/health", "GET /api/status")),
     "services": ("looks.services", ("GET /api/status",)),
     "agents": ("looks.agents", ("GET /api/catalog",)),
+    "fleet status": ("fleet.status", ("GET /api/fleet",)),
+    "fleet drain": (
+        "fleet.drain",
+        (f"GET {NODE}", f"POST {NODE}/cordon", f"POST {NODE}/sessions/{{session}}/drain"),
+    ),
+    "fleet undrain": ("fleet.undrain", (f"GET {NODE}", f"POST {NODE}/cordon", f"POST {S}/resume")),
 }
-"""A function of a module of this folder, and the routes that it uses."""
+"""A function of a module of this folder, and the routes that it uses. A group has one for each of its commands."""
 
 THERE = "run it on the machine of the hub"
 HERE = f"{contexts.OPTION} {contexts.HERE} is this machine"
@@ -71,6 +78,11 @@ def from_afar(name: str, command: click.Command, choice: contexts.Choice) -> cli
     found = copy(command)
     if name in REFUSED:
         found.invoke = partial(_refuse, name, choice.name)  # type: ignore[method-assign]
+        return found
+    if isinstance(found, click.Group):
+        found.commands = {word: copy(inner) for word, inner in found.commands.items()}
+        for word, inner in found.commands.items():
+            inner.callback = partial(_ask, f"{name} {word}", choice.name)
         return found
     found.callback = partial(_ask, name, choice.name)
     return found

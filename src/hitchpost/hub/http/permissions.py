@@ -17,6 +17,8 @@ from hitchpost.ops.views.listing import Row
 
 SESSION, AGENT, WORKSPACES = "/api/sessions/{session}", "/api/agents/{agent}", "/api/workspaces"
 NOTIFICATIONS = "/api/notifications"
+NODES = "/api/fleet/nodes"
+NODE = f"{NODES}/{{node}}"
 NEEDS: dict[tuple[str, str], Need] = {
     ("GET", "/"): Need.NOTHING,
     ("GET", "/assets/{name}"): Need.NOTHING,
@@ -87,6 +89,10 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("POST", f"{NOTIFICATIONS}/subscriptions"): Need.CHANGE_ALL,
     ("DELETE", f"{NOTIFICATIONS}/subscriptions/{{subscription}}"): Need.CHANGE_ALL,
     ("POST", f"{NOTIFICATIONS}/test"): Need.CHANGE_ALL,
+    ("GET", "/api/fleet"): Need.LOOK_AT_ALL,
+    ("GET", NODE): Need.LOOK_AT_ALL,
+    ("POST", f"{NODE}/cordon"): Need.CHANGE_ALL,
+    ("POST", f"{NODE}/sessions/{{session}}/drain"): Need.CHANGE_ALL,
     ("POST", WORKSPACES): Need.CHANGE_ALL,
     ("DELETE", f"{WORKSPACES}/{{workspace}}"): Need.CHANGE_ALL,
 }
