@@ -30,6 +30,7 @@ HUBS = 2
 STARTS = 4
 SETTLE_S, IDLE_S = 10.0, 20.0
 LISTINGS = 100
+SPARE_KB = 1500 << 10
 TABLE, SHAPES = "/api/sessions/table", "/api/sessions"
 """What ``hitch ps`` asks for, and what the page does."""
 ANCHOR = "kubectl get pods -o json"
@@ -64,12 +65,22 @@ def hubs(stage: Stage, server: Server, database: str, count: int = HUBS) -> Iter
             made.append(Hub(home, process))
             wait_until(lambda home=home: os.path.exists(os.path.join(home, hub_client.FILE)), "a hub")  # type: ignore[misc]
         yield made
+    except BaseException:
+        for number in range(len(made)):
+            tell_end_of_log(os.path.join(stage.folder, f"hub{number}.log"))
+        raise
     finally:
         for hub in made:
             hub.process.terminate()
         for hub in made:
             hub.process.wait()
         end_pods(pods)
+
+
+def tell_end_of_log(path: str) -> None:
+    with open(path) as file:
+        lines = [line for line in file if '"level": "info"' not in line]
+    print("".join(lines[-10:]), file=sys.stderr, flush=True)
 
 
 def end_pods(folder: Path) -> None:
@@ -92,11 +103,20 @@ def begin(hubs: list[Hub], count: int, name: str = "s") -> None:
     """So many sessions more, in turns at both hubs."""
 
     def run(number: int) -> None:
+        check_memory()
         order = {"command": [program(), "sleep"], "folder": "/", "runtime": "pod", "name": f"{name}{number}"}
         hubs[number % len(hubs)].ask("POST", "/api/sessions", order)
 
     with ThreadPoolExecutor(STARTS) as pool:
         list(pool.map(run, range(count)))
+
+
+def check_memory() -> None:
+    """A machine that has no more of it would end processes of others."""
+    with open("/proc/meminfo") as file:
+        found = {line.split(":")[0]: int(line.split()[1]) for line in file}
+    if found["MemAvailable"] < SPARE_KB:
+        raise MemoryError(f"only {found['MemAvailable'] >> 10} MB of memory are left")
 
 
 def settled(hubs: list[Hub], count: int) -> None:
