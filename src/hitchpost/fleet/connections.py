@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from psycopg import conninfo, errors
 from psycopg.abc import PQGen
 
 from hitchpost.errors import DatabaseAway, HitchpostError
+from hitchpost.system.readable import readable
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -188,7 +188,7 @@ class Connections:
                 if not self._idle:
                     return None
                 found = self._idle.pop()
-            if not found.closed and not select.select([found.fileno()], [], [], 0)[0]:
+            if not found.closed and not readable([found], 0):
                 return found
             found.close()
 
