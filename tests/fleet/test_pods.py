@@ -24,6 +24,7 @@ from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.observe import observe
 from hitchpost.runtimes import pod as runtime
+from hitchpost.runtimes.base import Started
 from hitchpost.runtimes.link import Link
 from hitchpost.settings import Settings
 from hitchpost.store import story
@@ -101,16 +102,19 @@ class Two:
         self.second.place.pods = self.first.place.pods
         runtime.connect(self.first.pods)
 
-    def begin(self, script: str) -> str:
+    def begin(self, script: str, *, known: bool = True) -> str:
+        """``known``: the hub has looked at the session before it is started."""
         made, session = self.first.made, new_id()
         with made.mirror.making(session) as claim:
             name, number = claim(["dev"])
             argv = ("sh", "-c", script, "agent")
             record = replace(record_of(session, name, number), runtime="pod", argv=argv, folder=str(self.ground.place))
             write_new(made.home, record)
-        self.first.sessions.add(session)
+        if known:
+            self.first.sessions.add(session)
         with suppress(EndedAtOnce):
             start(made.home, session, Settings(), caller=Hitch.environment(), actor="test")
+        self.first.sessions.add(session)
         self.second.made.mirror.catch_up()
         self.second.sessions.add(session)
         return session
@@ -141,6 +145,30 @@ def third(two: Two, database: str) -> Iterator[HubLike]:
             yield hub
         finally:
             hub.close()
+
+
+def test_a_session_that_is_just_being_started_keeps_its_link_although_the_hub_does_not_know_it_yet(two: Two):
+    hub, turns = two.first, []
+    hub.pods.live = lambda: turns.append(None) or hub.sessions  # type: ignore[func-returns-value]
+
+    def start_late(order: runtime.Order) -> Started:
+        pod = hub.place.pod(order.spec.session_folder)
+        before = len(turns)
+
+        def begin() -> None:
+            eventually(lambda: len(turns) >= before + 3, what="turns without a pod")
+            pod.begin()
+
+        beginning = threading.Thread(target=begin)
+        beginning.start()
+        try:
+            return hub.pods.links.start(order.spec, pod.open_stream)
+        finally:
+            beginning.join()
+
+    hub.place.start = start_late  # type: ignore[method-assign]
+    session = two.begin("exec sleep 1000", known=False)
+    assert state(hub, session) == runs.RUNNING
 
 
 def state(hub: HubLike, session: str) -> str:

@@ -196,7 +196,7 @@ class Cluster:
             now = self.view.pod(session) if stored is None else self.view.join(stored, session)
             if now is None and stored is not None:
                 now = self._asked_for(stored, session)
-            if now is None or now == stored or self._still_speaks(session_folder, now):
+            if now is None or not pods.is_news(stored, now) or self._still_speaks(session_folder, now):
                 return False
             now = self._with_node(now)
             write_pod(session_folder, now)

@@ -146,6 +146,8 @@ class View:
             if after == before:
                 return
             self._pods[session] = after
+            if not pods.is_news(before, after):
+                return
             if after.ended:
                 self._ends[after.uid] = after
                 while len(self._ends) > MOST_ENDS:
