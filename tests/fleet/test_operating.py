@@ -20,6 +20,7 @@ from hitchpost.store import files
 from hitchpost.store.home import new_id
 from hitchpost.system import process
 from hitchpost.values import replace
+from tests.cli.advice import proposed
 from tests.cli.remote.far import Far
 from tests.fleet.cluster_hubs import ECHO, Hubs, hubs_over, output, shown, two_of
 from tests.fleet.hubs import Fleet, fleet_of, metric
@@ -96,20 +97,30 @@ def test_a_node_is_drained_from_afar_and_its_sessions_go_on_elsewhere(
         assert (shown(first, dev)["node"], shown(first, dev)["run"]) == (second_node, 2)
         assert b"life 2" in output(first, dev, 2)
 
-        undone = far("fleet", "undrain", first_node, "--resume", timeout_s=120).out.splitlines()
-        assert undone[0] == f"node {first_node}: uncordoned"
-        assert undone[1].startswith("other: resumed on n")
-        assert len(undone) == 2
+        said = far("fleet", "undrain", first_node).out
+        assert said == f"node {first_node}: uncordoned\nother: ended by the drain; hitch resume {other}\n"
+        far(*proposed(said, "hitch resume {}", 3)[1:], timeout_s=120)
+        assert shown(first, other)["state"] == "running"
 
-        moved = far("fleet", "drain", second_node, "--how", "move", "--cordon", "--yes", timeout_s=180).out
-        assert f"dev: moved to {first_node} (running)" in moved
+        said = far("fleet", "drain", second_node, "--how", "move", "--cordon", "--yes", timeout_s=180).out
+        assert f"dev: moved to {first_node} (running)" in said
         assert b"life 3" in eventually(lambda: output(second, dev, 3), what="its output")
         assert {shown(second, each)["node"] for each in (dev, other)} == {first_node}
+        assert "uncordoned" in far(*proposed(said, "hitch fleet undrain {} undoes it", 4)[1:]).out
+
+        far("fleet", "drain", first_node, "--how", "suspend", "--cordon", "--yes", timeout_s=120)
+        assert [shown(second, each)["record"] for each in (dev, other)] == ["suspended", "suspended"]
+        said = far("fleet", "undrain", first_node, "--resume", timeout_s=120).out
+        assert sorted(line.split(" on ")[0] for line in said.splitlines()[1:]) == ["dev: resumed", "other: resumed"]
+        assert [shown(first, each)["state"] for each in (dev, other)] == ["running", "running"]
+
+        said = far("fleet", "drain", "nowhere", check=3).err
+        assert first_node in far(*proposed(said, "hitch fleet status lists them", 3)[1:]).out
 
 
 def test_a_hub_of_one_machine_has_no_nodes(ground: Ground, hub: HubProcess) -> None:
     said = ground.hitch("fleet", "status", check=4)
-    assert said.err == "hitch: this hub serves one machine; it has no nodes; hitch up --fleet starts one that does\n"
+    assert said.err == "hitch: this hub serves one machine, so it has no nodes; ask the hub of a fleet\n"
 
 
 # hubs -----------------------------------------------------------------------------------------------------------------

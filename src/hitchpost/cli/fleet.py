@@ -220,7 +220,7 @@ def run_undrain(ask: Ask, node: str, *, resume: bool, as_json: bool) -> int:
                 if not as_json:
                     click.echo(f"{visible(session['name'])}: resumed on {visible(after['node'] or 'a node')}")
             elif not as_json:
-                click.echo(f"{visible(session['name'])}: ended by the drain; hitch resume {visible(session['name'])}")
+                click.echo(f"{visible(session['name'])}: ended by the drain; hitch resume {session['id']}")
         except FAILURES as error:
             code = code or report(error)
         done.append(found)

@@ -33,7 +33,7 @@ class NotAFleet(Refused):
     """Raised when a hub that serves one machine is asked for its nodes."""
 
     def __init__(self) -> None:
-        super().__init__("this hub serves one machine; it has no nodes", "hitch up --fleet starts one that does")
+        super().__init__("this hub serves one machine, so it has no nodes", "ask the hub of a fleet")
 
 
 class NoSuchNode(HitchpostError):
