@@ -164,6 +164,10 @@ export interface Container {
   note: string;
 }
 
+export interface Cordon {
+  on?: boolean;
+}
+
 export interface Detach {
   sessionId: string;
   type: "session.detach";
@@ -176,6 +180,23 @@ export interface Difference {
   files: ChangedFile[];
   patch: string;
   cut: boolean;
+}
+
+export interface Drain {
+  how?: "rest" | "suspend" | "move" | null;
+}
+
+export interface DrainStep {
+  id: string;
+  name: string;
+  label: string;
+  step: "end" | "pod" | "stays";
+  words: string;
+}
+
+export interface Drained {
+  became: "left" | "ended" | "suspended" | "moved";
+  session: Session;
 }
 
 /** `exitCode` is 128 and the number for a signal; null when nobody saw the end. */
@@ -292,6 +313,15 @@ export interface Finished {
   session: Session;
 }
 
+export interface Fleet {
+  replica: string;
+  database: string;
+  revision: number;
+  replicas: Replica[];
+  nodes: Node[];
+  problems: string[];
+}
+
 /** `repository` says that it is the top of a git repository. */
 export interface Folder {
   path: string;
@@ -398,6 +428,12 @@ export interface MergePlan {
   refusal: string;
 }
 
+export interface NamedSession {
+  id: string;
+  name: string;
+  label: string;
+}
+
 /** An agent of the catalog, or any command; `folder` is where a branch or a relative path is looked for. */
 export interface NewSession {
   agent?: string | null;
@@ -434,6 +470,25 @@ export interface NewSubscription {
 export interface NewWorkspace {
   folder: string;
   branch: string;
+}
+
+export interface Node {
+  name: string;
+  ready: boolean | null;
+  cordoned: boolean;
+  sessions: number;
+  live: number;
+}
+
+export interface NodePlan {
+  name: string;
+  ready: boolean | null;
+  cordoned: boolean;
+  sessions: number;
+  live: number;
+  how: "rest" | "suspend" | "move";
+  steps: DrainStep[];
+  drained: NamedSession[];
 }
 
 export interface NotificationChannel {
@@ -601,6 +656,15 @@ export interface ReplayScreen {
   cols: number;
   rows: number;
   data: string;
+}
+
+/** A hub of the fleet, as PostgreSQL sees it. */
+export interface Replica {
+  name: string;
+  since: string;
+  connections: number;
+  watched: number;
+  leads: boolean;
 }
 
 /** What the agent is doing, who says so, and what it asks. The message is the agent's own text. */
