@@ -40,9 +40,9 @@ class Hubs:
             if hub.process.poll() is None:
                 hub.stop()
 
-    def start(self, hub: HubProcess) -> None:
+    def start(self, hub: HubProcess, **where: Any) -> None:
         kubeconfig = str(self.cluster.kubeconfig)
-        hub.start(HITCHPOST_HOME=hub.home, HITCHPOST_FLEET=self.database, KUBECONFIG=kubeconfig)
+        hub.start(HITCHPOST_HOME=hub.home, HITCHPOST_FLEET=self.database, KUBECONFIG=kubeconfig, **where)
         eventually(lambda: not hub.ask("GET", "/api/health")["problems"], what="the cluster and PostgreSQL")
 
     def run(self, hub: HubProcess, script: str, **more: Any) -> str:

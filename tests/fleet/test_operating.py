@@ -54,9 +54,7 @@ def far_from(hubs: Hubs, hub: HubProcess) -> Far:
     """``hitch`` on another machine, whose context is the hub."""
     cert, key = certificate(hubs.ground.place.parent, "far")
     hub.stop()
-    where = {"HITCHPOST_HOME": hub.home, "HITCHPOST_FLEET": hubs.database, "KUBECONFIG": str(hubs.cluster.kubeconfig)}
-    hub.start(host="127.0.0.2", port=free_port(), reach=(cert, key), **where)
-    eventually(lambda: not hub.ask("GET", "/api/health")["problems"], what="the cluster and PostgreSQL")
+    hubs.start(hub, host="127.0.0.2", port=free_port(), reach=(cert, key))
     far = Far(hubs.ground, hub, hubs.ground.place.parent / "far-home", cert, key)
     far.add("team", hub.token())
     return far

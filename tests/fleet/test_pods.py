@@ -148,8 +148,13 @@ def third(two: Two, database: str) -> Iterator[HubLike]:
 
 
 def test_a_session_that_is_just_being_started_keeps_its_link_although_the_hub_does_not_know_it_yet(two: Two):
-    hub, turns = two.first, []
-    hub.pods.live = lambda: turns.append(None) or hub.sessions  # type: ignore[func-returns-value]
+    hub, turns = two.first, list[int]()
+
+    def live() -> set[str]:
+        turns.append(len(turns))
+        return hub.sessions
+
+    hub.pods.live = live
 
     def start_late(order: runtime.Order) -> Started:
         pod = hub.place.pod(order.spec.session_folder)
