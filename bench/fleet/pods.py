@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
+import tty
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -257,29 +259,43 @@ def floods(fleet: Fleet, size: int, rounds: int) -> list[Row]:
             took_s = time.perf_counter() - began
         return delivered / took_s / MB, reached / took_s / MB
 
-    sent, ends, theirs = [], [], []
+    sent, ends, piped, terminals = [], [], [], []
     for _ in range(rounds):
         session = fleet.run(f"stty -opost -echo; echo ready; read x; {flood}; exec sleep 100000")
-        words = fleet.kubectl("exec", f"hitch-{session.id}", "--", "sh", "-c", flood)
-        began = time.perf_counter()
-        with subprocess.Popen(words, stdout=subprocess.PIPE) as kubectl:
-            assert kubectl.stdout is not None
-            count = 0
-            while part := kubectl.stdout.read(1 << 16):
-                count += len(part)
-        assert count == size
-        theirs.append(size / (time.perf_counter() - began) / MB)
+        pod = f"hitch-{session.id}"
+        piped.append(exec_rate(fleet.kubectl("exec", pod, "--", "sh", "-c", flood), size))
+        raw = f"stty -opost; {flood}"
+        terminals.append(exec_rate(fleet.kubectl("exec", "-it", pod, "--", "sh", "-c", raw), size, terminal=True))
         bytes_sent, end = asyncio.run(ours(session))
         sent.append(bytes_sent)
         ends.append(end)
         fleet.remove(session)
     sample = f"median of {rounds} × {size // MB} MB"
-    anchor = median(theirs)
     return [
-        Row("flood in a pod, its end at the client", sample, median(ends), "MB/s", anchor, "kubectl exec",
+        Row("flood in a pod, bytes at the client", sample, median(sent), "MB/s", median(terminals), "kubectl exec -it",
             at_least_share(1.0)),
-        Row("flood in a pod, bytes sent", sample, median(sent), "MB/s", anchor, "kubectl exec"),
+        Row("flood in a pod, its end at the client", sample, median(ends), "MB/s", median(piped),
+            "kubectl exec, no terminal"),
     ]  # fmt: skip
+
+
+def exec_rate(words: list[str], size: int, *, terminal: bool = False) -> float:
+    """MB/s through ``kubectl exec``; with a terminal as a session has one, here and in the pod."""
+    ours, theirs = pty.openpty() if terminal else os.pipe()
+    if terminal:
+        tty.setraw(theirs)
+    began = time.perf_counter()
+    with subprocess.Popen(
+        words, stdin=theirs if terminal else None, stdout=theirs, stderr=subprocess.DEVNULL
+    ) as kubectl:
+        os.close(theirs)
+        count = 0
+        while count < size:
+            count += len(os.read(ours, 1 << 16))
+        took_s = time.perf_counter() - began
+        os.close(ours)
+        kubectl.kill()
+    return size / took_s / MB
 
 
 def kills(fleet: Fleet, count: int) -> list[Row]:
