@@ -37,7 +37,7 @@ REACH_S = 5.0
 
 log = structlog.get_logger()
 Stamp = tuple[int, ...]
-Known = tuple[int, bool, bool]
+Known = tuple[int, bool, bool, bool]
 
 
 class Place(Protocol):
@@ -101,9 +101,10 @@ class Pods:
         for session, known in by_session.items():
             if not self._is_followed(session, known):
                 await self._follow(session)
+            await self._put_right(session, known[3])
         for folder in list(self.links.by_folder):
             session = os.path.basename(folder)
-            if session not in live and not self._starting[session]:
+            if session not in live and not self.is_starting(session):
                 await self._let_go(folder)
 
     def watches(self, session: str) -> bool:
@@ -122,7 +123,7 @@ class Pods:
     def _is_followed(self, session: str, known: Known) -> bool:
         """Whether ``_follow`` would find everything as it should be."""
         folder = session_folder(self.mirror.home, session)
-        run, is_live, is_gone = known
+        run, is_live, is_gone, _ = known
         link = self.links.by_folder.get(folder)
         if link is None:
             return is_gone or not run
@@ -135,7 +136,7 @@ class Pods:
 
     async def _follow(self, session: str) -> None:
         folder = session_folder(self.mirror.home, session)
-        run, is_live, is_gone = await asyncio.to_thread(_known, folder)
+        run, is_live, is_gone, _ = await asyncio.to_thread(_known, folder)
         if is_gone:
             await self._let_go(folder)
             return
@@ -181,9 +182,20 @@ class Pods:
             self._loop.run_in_executor(None, self._note_down, folder)
 
     def _note_down(self, folder: str) -> None:
-        if self.place.note_link(folder, up=False):
+        self._note(folder, up=False)
+
+    def _note(self, folder: str, *, up: bool) -> None:
+        if self.place.note_link(folder, up=up):
             self.bringing.files_of(os.path.basename(folder))
             self._loop.call_soon_threadsafe(self.on_change, os.path.basename(folder))
+
+    async def _put_right(self, session: str, is_unreached: bool) -> None:
+        """A link that was made again while its end was being written down, or before this replica watched it, is up
+        all the same."""
+        folder = session_folder(self.mirror.home, session)
+        link = self.links.by_folder.get(folder)
+        if is_unreached and self.watches(session) and link is not None and link.up_since is not None:
+            await asyncio.to_thread(lambda: self._note(folder, up=True))
 
     def changed(self, session: str) -> None:
         """The cluster has told something of the session's pod. For any thread; returns at once."""
@@ -204,15 +216,19 @@ class Pods:
 
     def start(self, order: Order) -> Started:
         session, folder = order.spec.session, order.spec.session_folder
-        is_ours = self.mirror.watch(session)
         self._starting[session] += 1
         try:
+            is_ours = self.mirror.watch(session)
             started = self.place.start(order)
         finally:
             self._starting[session] -= 1
         if not is_ours and (link := self.links.by_folder.get(folder)) is not None:
             asyncio.run_coroutine_threadsafe(link.want(frames.OUTPUT), self._loop)
         return started
+
+    def is_starting(self, session: str) -> bool:
+        """Whether an operation starts it just now."""
+        return bool(self._starting[session])
 
     def reach(self, session: str) -> None:
         """See to it that somebody stands in for the session's keeper here, where it has one."""
@@ -253,7 +269,7 @@ class Pods:
         Raises ``DatabaseAway``.
         """
         folder = session_folder(self.mirror.home, session)
-        last, is_live, _ = _known(folder)
+        last, is_live, _, _ = _known(folder)
         link = self.links.by_folder.get(folder)
         for run in range(1, last + 1):
             is_over = run < last or not is_live
@@ -278,12 +294,13 @@ def _stamp(folder: str) -> Stamp:
 
 
 def _known(folder: str) -> Known:
-    """The newest run that was given to the pod, whether it is live, and whether the pod is known to be gone."""
+    """The newest run that was given to the pod, whether it is live, whether the pod is known to be gone, and whether it
+    is written down that nobody reaches it."""
     pod = read_pod(folder)
     try:
         state = read_state(folder)
     except files.CannotRead:
-        return 0, False, False
+        return 0, False, False, False
     given = state.run if pod is None else min(state.run, pod.run)
     is_live = state.run == given and state.state in runs.LIVE
-    return given, is_live, pod is not None and pod.ended
+    return given, is_live, pod is not None and pod.ended, pod is not None and pod.unreachable_since is not None

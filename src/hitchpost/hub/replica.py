@@ -67,6 +67,10 @@ class Replica:
         """Whether the output of a run comes into the copy by itself."""
         self.wants: Callable[[HubSession], bool] = is_live
         """Whether a session needs somebody who watches it."""
+        self.is_starting: Callable[[str], bool] = lambda session_id: False
+        """Whether an operation of this hub starts it just now: it is watched, whatever the last look at it has seen."""
+        self._unwanted: set[str] = set()
+        """At the last turn. What is new may not have been looked at by then."""
         self._registry: Registry | None = None
         self._watched: set[str] = set()
         self._leads = False
@@ -293,12 +297,15 @@ class Replica:
         if self._is_fresh:
             wanted, self._is_fresh = [each for each in wanted if each in self._watched], False
         await self._do(self.mirror.claims.turn, wanted)
-        unwanted = [each for each in self.mirror.claims.watched if not self._is_wanted(each)]
-        await self._do(self.mirror.claims.unwatch, unwanted)
+        before = self._unwanted
+        self._unwanted = {each for each in list(self.mirror.claims.watched) if not self._is_wanted(each)}
+        await self._do(self.mirror.claims.unwatch, self._unwanted & before)
         self._compare()
         self._tell_next()
 
     def _is_wanted(self, session_id: str) -> bool:
+        if self.is_starting(session_id):
+            return True
         session = self._registry.by_id.get(session_id) if self._registry is not None else None
         return session is not None and self.wants(session)
 
