@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
@@ -15,6 +16,8 @@ from hitchpost.fleet.database import Database
 from hitchpost.fleet.mirror import Mirror
 from hitchpost.fleet.roster import members
 from hitchpost.fleet.stored import lock
+from hitchpost.hub.registry import Registry
+from hitchpost.hub.replica import Replica
 from hitchpost.model.record import SUSPENDED
 from hitchpost.store import files
 from hitchpost.store.home import new_id
@@ -159,6 +162,34 @@ def test_a_session_that_is_changed_is_not_counted_as_watched(ground: Ground, dat
             assert mirror.lead()
             assert [(each.name, each.watched, each.leads) for each in members(asking)] == [("me", 1, True)]
         mirror.claims.close()
+
+
+def test_a_session_that_is_being_started_stays_watched_although_nobody_has_looked_at_it_yet(
+    ground: Ground, database: str
+) -> None:
+    starting = new_id()
+    os.makedirs(ground.home / "sessions", mode=0o700)
+
+    async def scene() -> list[bool]:
+        hub = Replica(str(ground.home), database)
+        registry = Registry(str(ground.home))
+        hub.attach(registry)
+        await hub.open()
+        await registry.open()
+        try:
+            hub.is_starting = lambda session: bool(starting)
+            await hub.watch(starting)
+            found = [hub.watches(starting)]
+            for is_starting in (True, True, True, False, False):
+                hub.is_starting = lambda session, is_starting=is_starting: is_starting  # type: ignore[misc]
+                await hub._turn()
+                found.append(hub.watches(starting))
+            return found
+        finally:
+            await registry.close()
+            await hub.close()
+
+    assert asyncio.run(scene()) == [True, True, True, True, True, False]
 
 
 # regular jobs ---------------------------------------------------------------------------------------------------------
