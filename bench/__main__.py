@@ -32,6 +32,7 @@ MEASUREMENTS = {
     "agents": "watched agents: a permission asked → told, a report → ps, exits, and what watching costs",
     "acp": "a chat over ACP: a prompt until its first words are in the page, and memory, beside the adapter alone",
     "notify": "being told: an agent asks or ends → the message is at its receiver",
+    "fleet": "sessions in pods beside kubectl, 100 pods, and 1,000 keepers under two hubs",
     "tmux": "200 sessions in tmux: one round of status, idle forks, and 1,000 exits",
 }
 

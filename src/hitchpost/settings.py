@@ -382,6 +382,7 @@ FLEET_CHECKS: dict[str, Check] = {
     "only_pods": _truth,
     "start_minutes": _number((0.05, 1440)),
     "unreachable_minutes": _number((0, 525600)),
+    "drain": _choice("rest", "suspend", "move"),
 }
 """The same for the table ``fleet``."""
 

@@ -860,6 +860,9 @@ ELSEWHERE = {
     ("ops/sessions/stop.py", "hitch restart --force {}"): "tests/fleet/test_cluster_faults.py",
     ("cli/attachment.py", "hitch logs {} has them"): "tests/cli/test_attach.py",
     ("hub/run_ends.py", "hitch doctor"): "tests/faults/test_hub_on_disks.py",
+    ("cli/fleet.py", "hitch fleet undrain {} undoes it"): "tests/fleet/test_operating.py",
+    ("cli/fleet.py", "hitch resume {}"): "tests/fleet/test_operating.py",
+    ("hub/nodes.py", "hitch fleet status lists them"): "tests/fleet/test_operating.py",
 }
 """What takes a scene that another file has: there it is followed."""
 
@@ -874,6 +877,7 @@ NO_ADVICE = {
     ("cli/run.py", "hitch run claude --wait --json --prompt"): "the same",
     ("watcher/opencode.py", "hitch attach"): "names the way, of a session that the sentence has named",
     ("watcher/shown.py", "hitch attach shows it"): "the same",
+    ("model/draining.py", "hitch resume starts it on another node"): "the same",
     ("ops/doctor/workspaces.py", "hitch run --branch and hitch diff need it"): "what git is for, where there is none",
 }
 

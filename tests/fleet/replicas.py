@@ -22,8 +22,8 @@ from hitchpost.values import asdict
 
 
 @contextmanager
-def opened(address: str, most: int = 4) -> Iterator[Database]:
-    database = Database(address, most=most)
+def opened(address: str, most: int = 4, name: str = "") -> Iterator[Database]:
+    database = Database(address, most=most, name=name)
     try:
         database.open()
         yield database

@@ -5,83 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from hitchpost.hub.client import HubRefused
-from tests.fleet.kubernetes import SMALL
-from tests.ground import Ground, Truth
+from tests.fleet.cluster_hubs import ECHO, Hubs, output, shown
 from tests.hubs import HubProcess
 from tests.kube import images
-from tests.kube.cluster import Cluster
 from tests.postgres import Server
 from tests.support import eventually
 
 AWAY_S = 60.0 if "LONG" in os.environ else 5.0
-WORDS = ("label", "headline", "state", "record", "run", "name", "index", "node")
-ECHO = 'stty -echo; echo ready; while read line; do echo "<$line>"; done'
-
-
-@dataclass
-class Hubs:
-    ground: Ground
-    cluster: Cluster
-    database: str
-    namespace: str
-
-    @contextmanager
-    def one_more(self) -> Iterator[HubProcess]:
-        """A hub with a home of its own, which is empty at first."""
-        hub = HubProcess(replace(self.ground, home=Path(tempfile.mkdtemp(prefix="hub-"))))
-        try:
-            self.start(hub)
-            yield hub
-        finally:
-            assert hub.process is not None
-            if hub.process.poll() is None:
-                hub.stop()
-
-    def start(self, hub: HubProcess) -> None:
-        kubeconfig = str(self.cluster.kubeconfig)
-        hub.start(HITCHPOST_HOME=hub.home, HITCHPOST_FLEET=self.database, KUBECONFIG=kubeconfig)
-        eventually(lambda: not hub.ask("GET", "/api/health")["problems"], what="the cluster and PostgreSQL")
-
-    def run(self, hub: HubProcess, script: str, **more: Any) -> str:
-        body = {"command": ["sh", "-c", script], "folder": "/", "runtime": "pod", **more}
-        return hub.ask("POST", "/api/sessions", body)["session"]["id"]
-
-
-@pytest.fixture
-def hubs(ground: Ground, cluster: Cluster, cluster_database: str) -> Iterator[Hubs]:
-    with cluster.namespace() as namespace:
-        profile = "\n".join(f"{key} = {json.dumps(text)}" for key, text in SMALL.items())
-        image = f'namespace = "{namespace}"\nimage = "{images.HITCHPOST}"'
-        ground.configure(f"[fleet]\n{image}\n[fleet.profiles.default]\n{profile}\n")
-        yield Hubs(ground, cluster, cluster_database, namespace)
-
-
-@pytest.fixture
-def two(hubs: Hubs) -> Iterator[tuple[HubProcess, HubProcess]]:
-    with ExitStack() as stack:
-        first, second = (stack.enter_context(hubs.one_more()) for _ in range(2))
-        yield first, second
-
-
-def shown(hub: HubProcess, session: str) -> dict[str, Any]:
-    found = hub.ask("GET", f"/api/sessions/{session}")
-    return {name: found.get(name) for name in WORDS}
-
-
-def output(hub: HubProcess, session: str) -> bytes:
-    return Truth(Path(hub.home), session).output()
 
 
 def test_a_session_of_one_hub_is_shown_driven_and_stopped_by_the_other(

@@ -8,15 +8,13 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 
 import pytest
 import websockets
 
 from hitchpost.errors import HitchpostError
-from tests.fleet.test_hubs_on_cluster import Hubs, output, shown
-from tests.fleet.test_hubs_on_cluster import hubs as hubs  # the fixture
+from tests.fleet.cluster_hubs import Hubs, output, shown
 from tests.hubs import OUTPUT, Frame, HubProcess
 from tests.support import eventually
 
@@ -25,13 +23,6 @@ KILLS = 50 if LONG else 3
 BUSY = """stty -echo
 (n=0; while :; do n=$((n+1)); echo "tick $n"; sleep 0.02; done) &
 while read line; do echo "<$line>"; done"""
-
-
-@pytest.fixture
-def two(hubs: Hubs) -> Iterator[tuple[HubProcess, HubProcess]]:
-    with ExitStack() as stack:
-        first, second = (stack.enter_context(hubs.one_more()) for _ in range(2))
-        yield first, second
 
 
 class Watching:

@@ -19,12 +19,16 @@ from hitchpost.fleet.identity import Authority
 from hitchpost.fleet.link import OpenStream
 from hitchpost.fleet.pods import Pods
 from hitchpost.fleet.tls import Identity
+from hitchpost.fleet.view import utc_now
 from hitchpost.model import run as runs
+from hitchpost.model.facts import Pod
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.ops.views.observe import observe
 from hitchpost.runtimes import pod as runtime
+from hitchpost.runtimes.base import Started
 from hitchpost.runtimes.link import Link
+from hitchpost.runtimes.pod_file import read_pod, write_pod
 from hitchpost.settings import Settings
 from hitchpost.store import story
 from hitchpost.store.home import new_id
@@ -101,16 +105,19 @@ class Two:
         self.second.place.pods = self.first.place.pods
         runtime.connect(self.first.pods)
 
-    def begin(self, script: str) -> str:
+    def begin(self, script: str, *, known: bool = True) -> str:
+        """``known``: the hub has looked at the session before it is started."""
         made, session = self.first.made, new_id()
         with made.mirror.making(session) as claim:
             name, number = claim(["dev"])
             argv = ("sh", "-c", script, "agent")
             record = replace(record_of(session, name, number), runtime="pod", argv=argv, folder=str(self.ground.place))
             write_new(made.home, record)
-        self.first.sessions.add(session)
+        if known:
+            self.first.sessions.add(session)
         with suppress(EndedAtOnce):
             start(made.home, session, Settings(), caller=Hitch.environment(), actor="test")
+        self.first.sessions.add(session)
         self.second.made.mirror.catch_up()
         self.second.sessions.add(session)
         return session
@@ -141,6 +148,56 @@ def third(two: Two, database: str) -> Iterator[HubLike]:
             yield hub
         finally:
             hub.close()
+
+
+def test_a_session_that_is_just_being_started_keeps_its_link_although_the_hub_does_not_know_it_yet(two: Two):
+    hub, turns = two.first, list[int]()
+
+    def live() -> set[str]:
+        turns.append(len(turns))
+        return hub.sessions
+
+    hub.pods.live = live
+
+    def start_late(order: runtime.Order) -> Started:
+        pod = hub.place.pod(order.spec.session_folder)
+        before = len(turns)
+
+        def begin() -> None:
+            eventually(lambda: len(turns) >= before + 3, what="turns without a pod")
+            pod.begin()
+
+        beginning = threading.Thread(target=begin)
+        beginning.start()
+        try:
+            return hub.pods.links.start(order.spec, pod.open_stream)
+        finally:
+            beginning.join()
+
+    hub.place.start = start_late  # type: ignore[method-assign]
+    session = two.begin("exec sleep 1000", known=False)
+    assert state(hub, session) == runs.RUNNING
+
+
+def test_a_pod_that_is_written_down_as_unreached_is_put_right_where_its_link_is_up(two: Two):
+    """Its end may be written down after it was made again, or by a hub that is gone."""
+    hub = two.first
+    session = two.begin("exec sleep 1000")
+    folder = hub.made.folder(session)
+    eventually(lambda: hub.pods.links.is_up(folder), what="its link")
+
+    def note_link(session_folder: str, *, up: bool) -> bool:
+        pod = read_pod(session_folder)
+        assert pod is not None
+        write_pod(session_folder, replace(pod, unreachable_since=None if up else utc_now()))
+        return True
+
+    hub.place.note_link = note_link  # type: ignore[method-assign]
+    write_pod(folder, Pod("pod", "uid", run=1, phase="Running", unreachable_since=utc_now()))
+    eventually(
+        lambda: (pod := read_pod(folder)) is not None and pod.unreachable_since is None, what="its link to count"
+    )
+    assert state(hub, session) == runs.RUNNING
 
 
 def state(hub: HubLike, session: str) -> str:

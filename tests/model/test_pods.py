@@ -19,6 +19,7 @@ from hitchpost.model.pods import (
     PodTold,
     handle,
     is_hopeless,
+    is_news,
     is_up,
     made,
     why_ended,
@@ -274,6 +275,17 @@ def test_why_a_pod_must_leave_is_not_forgotten_when_it_is_described_again() -> N
 def test_of_a_node_its_newest_sign_of_life_counts() -> None:
     pod = after(NodeTold(ago(9), "n2", True, seen_at=ago(9)), NodeTold(ago(5), "n2", False, seen_at=ago(20)))
     assert (pod.node_seen_at, pod.node_ready) == (ago(9), False)
+
+
+def test_a_sign_of_life_of_a_node_that_is_ready_is_no_news():
+    before = after(NodeTold(ago(9), "n2", True, seen_at=ago(9)))
+    beat = handle(before, NodeTold(ago(5), "n2", True, seen_at=ago(5)))
+    assert (beat.node_seen_at, is_news(before, beat)) == (ago(5), False)
+    assert is_news(None, before)
+    assert is_news(before, handle(beat, NodeTold(ago(4), "n2", True, cordoned=True, seen_at=ago(4))))
+    silent = handle(beat, NodeTold(ago(1), "n2", False, seen_at=ago(5)))
+    assert is_news(beat, silent)
+    assert is_news(silent, handle(silent, NodeTold(ago(0), "n2", False, seen_at=ago(3))))
 
 
 def test_a_pod_on_its_node_remembers_its_boot() -> None:

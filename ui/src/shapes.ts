@@ -164,6 +164,10 @@ export interface Container {
   note: string;
 }
 
+export interface Cordon {
+  on?: boolean;
+}
+
 export interface Detach {
   sessionId: string;
   type: "session.detach";
@@ -176,6 +180,23 @@ export interface Difference {
   files: ChangedFile[];
   patch: string;
   cut: boolean;
+}
+
+export interface Drain {
+  how?: "rest" | "suspend" | "move" | null;
+}
+
+export interface DrainStep {
+  id: string;
+  name: string;
+  label: string;
+  step: "end" | "pod" | "stays";
+  words: string;
+}
+
+export interface Drained {
+  became: "left" | "ended" | "suspended" | "moved";
+  session: Session;
 }
 
 /** `exitCode` is 128 and the number for a signal; null when nobody saw the end. */
@@ -290,6 +311,15 @@ export interface Finished {
   pull_request: string[] | null;
   notes?: string[];
   session: Session;
+}
+
+export interface Fleet {
+  replica: string;
+  database: string;
+  revision: number;
+  replicas: Replica[];
+  nodes: Node[];
+  problems: string[];
 }
 
 /** `repository` says that it is the top of a git repository. */
@@ -415,6 +445,12 @@ export interface MergePlan {
   refusal: string;
 }
 
+export interface NamedSession {
+  id: string;
+  name: string;
+  label: string;
+}
+
 /** An agent of the catalog, or any command; `folder` is where a branch or a relative path is looked for. */
 export interface NewSession {
   agent?: string | null;
@@ -466,6 +502,25 @@ export interface NewUser {
 export interface NewWorkspace {
   folder: string;
   branch: string;
+}
+
+export interface Node {
+  name: string;
+  ready: boolean | null;
+  cordoned: boolean;
+  sessions: number;
+  live: number;
+}
+
+export interface NodePlan {
+  name: string;
+  ready: boolean | null;
+  cordoned: boolean;
+  sessions: number;
+  live: number;
+  how: "rest" | "suspend" | "move";
+  steps: DrainStep[];
+  drained: NamedSession[];
 }
 
 export interface NotificationChannel {
@@ -633,6 +688,15 @@ export interface ReplayScreen {
   cols: number;
   rows: number;
   data: string;
+}
+
+/** A hub of the fleet, as PostgreSQL sees it. */
+export interface Replica {
+  name: string;
+  since: string;
+  connections: number;
+  watched: number;
+  leads: boolean;
 }
 
 /** What the agent is doing, who says so, and what it asks. The message is the agent's own text. */

@@ -6,7 +6,7 @@ from hitchpost.errors import HitchpostError
 from hitchpost.store import files
 from hitchpost.store.home import FLEET, home_path
 
-ASK_THE_HUB = ("up", "down", "link", "status", "services", "notify", "token", "user")
+ASK_THE_HUB = ("up", "down", "link", "status", "services", "notify", "token", "user", "fleet")
 ONLY_LOOK = ("ps", "ls", "list", "explain", "agents", "rules", "completion", "doctor")
 
 

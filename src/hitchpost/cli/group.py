@@ -65,6 +65,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Elsewhere": {
         "context": "Add, list and choose hubs of other machines to work with.",
+        "fleet": "Show the hubs and nodes of a fleet, and take all sessions off a node.",
     },
     "Machine": {
         "agents": "List the agents in the catalog.",

@@ -43,7 +43,11 @@ class Bringing:
         self.mirror, self.refresh = mirror, refresh
         self._sessions: dict[str, float] = {}
         self._runs: dict[Run, float] = {}
+        self._since: dict[Run, float] = {}
+        """Since when a run has output that PostgreSQL does not."""
         self._ends: dict[Run, dict[str, int]] = {}
+        self.shipped_bytes = 0
+        """Of output, before it is compressed, since the hub began."""
         self._moved = threading.Condition()
         self._is_leaving = False
         turns = self._bring_files, self._bring_output
@@ -65,6 +69,8 @@ class Bringing:
         self._is_due(self._sessions, session, 0)
 
     def output_of(self, session: str, run: int, *, now: bool = False) -> None:
+        with self._moved:
+            self._since.setdefault((session, run), time.monotonic())
         self._is_due(self._runs, (session, run), 0 if now else TOGETHER_S)
 
     def _is_due(self, waiting: dict[T, float], what: T, in_s: float) -> None:
@@ -91,6 +97,12 @@ class Bringing:
                 self._moved.wait(left_s)
             return None
 
+    @property
+    def lag_s(self) -> float:
+        """For how long the oldest output waits that PostgreSQL does not have."""
+        with self._moved:
+            return max((time.monotonic() - since for since in self._since.values()), default=0.0)
+
     def _bring_files(self) -> None:
         while (session := self._next(self._sessions)) is not None:
             try:
@@ -105,6 +117,7 @@ class Bringing:
     def _bring_output(self) -> None:
         while (due := self._next(self._runs)) is not None:
             session, run = due
+            began = time.monotonic()
             try:
                 is_all = self.bring(session, run, MOST_AT_ONCE)
             except NoSuchSession:
@@ -116,6 +129,15 @@ class Bringing:
             else:
                 if not is_all:  # others have their turn first
                     self._is_due(self._runs, due, 0)
+                self._brought(due, began)
+
+    def _brought(self, run: Run, began: float) -> None:
+        """What has come meanwhile waits since then."""
+        with self._moved:
+            if run in self._runs:
+                self._since[run] = began
+            else:
+                self._since.pop(run, None)
 
     def bring(self, session: str, run: int, most_bytes: int | None = None) -> bool:
         """What the copy has of a run's output and PostgreSQL has not, ``most_bytes`` of it; whether that is all.
@@ -153,6 +175,7 @@ class Bringing:
                     self.mirror.ship(session, run, name, file.tell() - len(part), part)
                     ends[name] = file.tell()
                     brought += len(part)
+                    self.shipped_bytes += len(part)
         except FileNotFoundError:
             return brought
         return brought
@@ -161,6 +184,9 @@ class Bringing:
         """It is gone, or another replica watches it."""
         for run in [run for run in self._ends if run[0] == session]:
             self._ends.pop(run, None)
+        with self._moved:
+            for run in [run for run in self._since if run[0] == session and run not in self._runs]:
+                del self._since[run]
 
     def _again(self, what: str, session: str, error: Exception) -> None:
         """One session that fails keeps no other waiting; a database that is away does."""

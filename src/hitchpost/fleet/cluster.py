@@ -19,7 +19,19 @@ import structlog
 
 from hitchpost.errors import FAILURES, HitchpostError, Refused, RuntimeMissing
 from hitchpost.fleet import manifests, reading
-from hitchpost.fleet.kube import Claim, ClusterAway, Event, Kube, Lease, Node, Object, Pod, Secret
+from hitchpost.fleet.kube import (
+    Claim,
+    ClusterAway,
+    ClusterRefused,
+    Event,
+    Kube,
+    Lease,
+    Node,
+    Object,
+    Pod,
+    Secret,
+    StorageClass,
+)
 from hitchpost.fleet.link import OpenStream, tcp
 from hitchpost.fleet.manifests import PORT, Wanted, name_of
 from hitchpost.fleet.profiles import FleetOptions
@@ -44,6 +56,7 @@ BEGIN_S = 60.0
 EXPLAIN_S = 4.0
 FIRST_LIST_S = 5.0
 NOT_YET = "it has not answered yet"
+BOUND_S, BOUND_LOOK_S = 3.0, 0.03
 CLOSE_S = 10.0
 
 
@@ -114,6 +127,9 @@ class Cluster:
         self.links, self.leases, self.identities, self.save = links, leases, identities, save
         self.view = View(on_change)
         self._writing = threading.Lock()
+        self._binding: dict[str, bool] = {}
+        self._sees_volumes = True
+        """Whether it may look at claims and storage classes. It can do without."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -178,6 +194,10 @@ class Cluster:
             problems.setdefault("pods", NOT_YET)
         return [f"the {kind} of the cluster cannot be followed: {why}" for kind, why in sorted(problems.items())]
 
+    def cordon(self, node: str, *, on: bool) -> None:
+        """From now on, no new pod comes to the node, or some do again. Raises ``ClusterAway`` or ``ClusterRefused``."""
+        self.kube.patch(Node, node, {"spec": {"unschedulable": on}})
+
     # what is stored of a pod ------------------------------------------------------------------------------------
 
     def refresh(self, session_folder: str) -> bool:
@@ -210,10 +230,10 @@ class Cluster:
         now = self.view.pod(session) if stored is None else self.view.join(stored, session)
         if now is None and stored is not None:
             now = self._asked_for(stored, session)
-        if now is None or now == stored or self._still_speaks(session_folder, now):
+        if now is None or not pods.is_news(stored, now) or self._still_speaks(session_folder, now):
             return None
         now = self._with_node(now)
-        return None if now == stored else now
+        return now if pods.is_news(stored, now) else None
 
     def _still_speaks(self, session_folder: str, pod: facts.Pod) -> bool:
         """Whether a pod that the cluster has given up at once has not ended yet: what its keeper says counts more.
@@ -336,15 +356,37 @@ class Cluster:
 
     def _made(self, wanted: Wanted) -> Object:
         """Everything that the session needs there. What is there already is as good."""
-        self.kube.create(Claim, manifests.claim(wanted))
+        claim = self.kube.create(Claim, manifests.claim(wanted))
         secret = manifests.secret(wanted, self.identities.files_of(wanted.session))
         if self.kube.create(Secret, secret) is None:
             self.kube.replace(Secret, secret)
+        self._wait_bound(claim)
         made = self.kube.create(Pod, manifests.pod(wanted, self.options))
         made = made or self.kube.get(Pod, name_of(wanted.session))
         if made is None:
             raise PodNotStarted("its pod was deleted while it was being made")
         return made
+
+    def _wait_bound(self, claim: Object | None) -> None:
+        """Until a new claim has its volume, where it gets one before there is a pod: a scheduler that sees the pod
+        first puts it aside for a second or more. Where that cannot be known, nobody waits."""
+        deadline = time.monotonic() + BOUND_S
+        try:
+            while claim is not None and self._is_soon_bound(claim["spec"]) and time.monotonic() < deadline:
+                time.sleep(BOUND_LOOK_S)
+                claim = self.kube.get(Claim, claim["metadata"]["name"], within_s=BOUND_S)
+        except HitchpostError as error:
+            self._sees_volumes = not isinstance(error, ClusterRefused)
+            log.info("nobody waits for a volume", why=error.message)
+
+    def _is_soon_bound(self, spec: Object) -> bool:
+        """Whether a claim has no volume yet, and gets one without a pod."""
+        if spec.get("volumeName") or not self._sees_volumes:
+            return False
+        name = str(spec.get("storageClassName") or "")
+        if name not in self._binding:
+            self._binding[name] = reading.binds_at_once(self.kube.list(StorageClass, within_s=BOUND_S), name)
+        return self._binding[name]
 
     def _running(self, wanted: Wanted, session_folder: str, uid: str, deadline: float) -> facts.Pod:
         """Wait until the pod runs and can be reached. What it waits for is written down meanwhile."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from psycopg import conninfo, errors
 from psycopg.abc import PQGen
 
 from hitchpost.errors import DatabaseAway, HitchpostError
+from hitchpost.system.readable import readable
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -28,8 +28,9 @@ IDLE_IN_TRANSACTION_S = 60
 PROBE_EVERY_S = 0.5
 """A server that is away is not asked more often than that: others are told at once that it is."""
 MOST = 8
+APPLICATION = "hitchpost"
 OPTIONS: dict[str, Any] = {
-    "application_name": "hitchpost",
+    "application_name": APPLICATION,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
@@ -53,8 +54,29 @@ class NoAnswer(HitchpostError, psycopg.OperationalError):
     code = "database_away"
 
 
+class Counts:
+    """What was done at PostgreSQL since the process began: statements, without the begin and end of transactions, and
+    connections that were made."""
+
+    def __init__(self) -> None:
+        self.statements = self.connections = 0
+        self._lock = threading.Lock()
+
+    def add(self, *, statements: int = 0, connections: int = 0) -> None:
+        with self._lock:
+            self.statements += statements
+            self.connections += connections
+
+
 class Connection(psycopg.Connection[Row]):
     """One that does not wait for ever: after ``ANSWER_S`` it is closed, for nobody knows what becomes of it."""
+
+    counts: Counts | None = None
+
+    def execute(self, query: Any, *params: Any, **named: Any) -> psycopg.Cursor[Row]:
+        if self.counts is not None:
+            self.counts.add(statements=1)
+        return super().execute(query, *params, **named)
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         if timeout is not None:
@@ -72,15 +94,18 @@ class Connection(psycopg.Connection[Row]):
 class Connections:
     """A pool of at most ``most``. ``away`` says since when nobody could connect, and why; None while one can.
 
-    Who finds all of them in use waits, at most ``WAIT_S``.
+    Who finds all of them in use waits, at most ``WAIT_S``. ``name`` is that of the replica.
     """
 
-    def __init__(self, address: str, most: int = MOST) -> None:
+    def __init__(self, address: str, most: int = MOST, name: str = "") -> None:
         try:
             self._options = dict(conninfo.conninfo_to_dict(address))
         except psycopg.ProgrammingError as error:
             raise NotADatabase(f"expected an address like postgresql://user@host/name: {_line(error)}") from None
+        if name:
+            self._options["application_name"] = f"{APPLICATION} {name}"  # by which other replicas know who is there
         self.where = _where(self._options)
+        self.counts = Counts()
         self.away: tuple[float, str] | None = None
         self._idle: list[Connection] = []
         self._free = threading.BoundedSemaphore(most)
@@ -115,6 +140,8 @@ class Connections:
             raise self._away(error) from None
         with self._lock:
             self.away = None
+        made.counts = self.counts
+        self.counts.add(connections=1)
         return made
 
     @contextmanager
@@ -161,7 +188,7 @@ class Connections:
                 if not self._idle:
                     return None
                 found = self._idle.pop()
-            if not found.closed and not select.select([found.fileno()], [], [], 0)[0]:
+            if not found.closed and not readable([found], 0):
                 return found
             found.close()
 

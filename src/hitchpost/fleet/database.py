@@ -31,8 +31,8 @@ OnChange = Callable[[str, int], None]
 class Database:
     """``fleet`` is the id of the fleet, once it is open."""
 
-    def __init__(self, address: str, *, most: int = MOST, steps: tuple[Step, ...] = STEPS) -> None:
-        self.connections = Connections(address, most)
+    def __init__(self, address: str, *, most: int = MOST, steps: tuple[Step, ...] = STEPS, name: str = "") -> None:
+        self.connections = Connections(address, most, name)
         self.fleet = ""
         self._steps = steps
         self._leaving = threading.Event()

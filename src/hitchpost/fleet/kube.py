@@ -17,6 +17,7 @@ from lightkube import AsyncClient, Client, KubeConfig
 from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, SingleConfig
 from lightkube.core.exceptions import ApiError, ConfigError
 from lightkube.generic_resource import GenericGlobalResource, GenericNamespacedResource, create_api_info
+from lightkube.types import PatchType
 
 from hitchpost.errors import HitchpostError
 
@@ -178,6 +179,13 @@ class Kube:
                 return False
             raise
         return True
+
+    def patch(self, kind: type, name: str, change: Object) -> None:
+        """Change some fields (a JSON merge patch)."""
+        self._ask(
+            f"change {_plural(kind)} {name}",
+            lambda: self._client.patch(kind, name, change, patch_type=PatchType.MERGE),
+        )
 
     def may(self, verb: str, resource: str, *, group: str = "", namespace: str | None = None, name: str = "") -> bool:
         """Whether we have this right, for all or for one of that ``name``; ``namespace`` is empty for what belongs to

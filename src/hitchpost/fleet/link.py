@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 CONNECT_S = 3.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+NEW_PAUSE_S, NEW_S = 0.1, 20.0
+"""A pod that was just made serves in a moment, and somebody waits for it."""
 FILE_FRAMES = (frames.FILE, frames.PART, frames.REACHED, frames.FIRST)
 LONGEST_REPLY_BYTES = 64 << 20
 
@@ -90,6 +92,8 @@ class PodLink:
         self.down_since: float | None = time.time()
         self.why_down = "not connected yet"
         self.was_up = self.is_closed = False
+        self.reconnects = 0
+        self._made_s = time.monotonic()
         self.kept: int | None = None
         """The run that a keeper in the pod has; 0: none; None: not known."""
         self.over: set[int] = set()
@@ -167,7 +171,12 @@ class PodLink:
                 self._cut()
             await self._tell_down(error)
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            pause_s = min(2 * pause_s, self._longest_pause_s)
+
+    @property
+    def _longest_pause_s(self) -> float:
+        is_new = not self.was_up and time.monotonic() - self._made_s < NEW_S
+        return NEW_PAUSE_S if is_new else LONGEST_PAUSE_S
 
     async def _tell_down(self, error: Exception) -> None:
         """Who is told may fail, too: that ends no link."""
@@ -262,6 +271,7 @@ class PodLink:
     # up and down --------------------------------------------------------------------------------------------------
 
     async def _is_up(self) -> None:
+        self.reconnects += self.was_up
         self.up_since, self.down_since, self.why_down, self.was_up = time.time(), None, "", True
         await self._in_thread(self.on_news, News(UP))
         self._wake()

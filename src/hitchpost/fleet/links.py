@@ -41,6 +41,7 @@ class Links:
         self.identity, self.on_news = identity, on_news
         self.by_folder: dict[str, PodLink] = {}
         self._standins: dict[str, dict[int, StandIn]] = {}
+        self._past_reconnects = 0
         self._loop = asyncio.get_running_loop()
         self._pool = ThreadPoolExecutor(THREADS, "links")
 
@@ -66,7 +67,7 @@ class Links:
     async def stand_in(self, link: PodLink, run: int, lock_fd: int | None = None) -> StandIn:
         """In the keeper's place from now on. With ``lock_fd``, who starts the run has the keeper's lock already."""
         standins = self._standins.setdefault(link.session_folder, {})
-        if run in standins and not standins[run].is_over:
+        if self.stands_in(link.session_folder, run):
             return standins[run]
         standin = standins[run] = StandIn(link, run)
         try:
@@ -86,6 +87,7 @@ class Links:
         for standin in self._standins.pop(session_folder, {}).values():
             standin.end()
         if (link := self.by_folder.pop(session_folder, None)) is not None:
+            self._past_reconnects += link.reconnects
             await link.close()
 
     async def close(self) -> None:
@@ -109,6 +111,11 @@ class Links:
         if link is None:
             raise Silent("there is no link to the pod")
         return self._wait(link.ask(request, timeout_s), timeout_s + ASK_S)
+
+    @property
+    def reconnects(self) -> int:
+        """How often a link was made again that had been up, since the hub began."""
+        return self._past_reconnects + sum(link.reconnects for link in self.by_folder.values())
 
     def is_up(self, session_folder: str) -> bool:
         link = self.by_folder.get(session_folder)

@@ -430,6 +430,11 @@ class Mirror:
         put_away(session_folder(self.home, session), "../" + session)
 
     @property
+    def revision(self) -> int:
+        """The newest whose changes are all in the copy; -1 before the first look."""
+        return self._seen
+
+    @property
     def is_late(self) -> bool:
         """Whether sessions could not be brought up to date at the last turn, because somebody works on them here."""
         return bool(self._late)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import structlog
 
+from hitchpost import wire
 from hitchpost.errors import FAILURES
 from hitchpost.fleet import frames
 from hitchpost.fleet.bringing import Bringing
@@ -35,6 +37,8 @@ DOWN_S = 0.7
 REACH_S = 5.0
 
 log = structlog.get_logger()
+Stamp = tuple[int, ...]
+Known = tuple[int, bool, bool, bool]
 
 
 class Place(Protocol):
@@ -72,6 +76,9 @@ class Pods:
         self._loop = asyncio.get_running_loop()
         self._watched: set[str] = set()
         """Sessions of which everything was brought that came before they were watched here."""
+        self._seen: dict[str, tuple[Stamp, Known]] = {}
+        self._starting: Counter[str] = Counter()
+        """Sessions that operations start just now: the hub may not have looked at them yet."""
 
     async def run(self) -> None:
         """For ever: an error is logged, and the next turn comes all the same."""
@@ -92,20 +99,50 @@ class Pods:
     async def turn(self) -> None:
         """Have a link to each pod that lives, with all that it tells where this replica watches it."""
         live = set(self.live())
-        for session in live:
+        by_session = await asyncio.to_thread(self._look_at, live)
+        for session, known in by_session.items():
             try:
-                await self._follow(session)
+                if not self._is_followed(session, known):
+                    await self._follow(session)
+                await self._put_right(session, known[3])
             except Exception as error:  # one that fails keeps no other from being followed
                 log.error("a pod could not be looked after", session_id=session, exc_info=error)
-        for folder in [folder for folder in self.links.by_folder if os.path.basename(folder) not in live]:
-            await self._let_go(folder)
+        for folder in list(self.links.by_folder):
+            session = os.path.basename(folder)
+            if session not in live and not self.is_starting(session):
+                await self._let_go(folder)
 
     def watches(self, session: str) -> bool:
         return session in self.mirror.claims.watched
 
+    def _look_at(self, sessions: set[str]) -> dict[str, Known]:
+        """What is written down of each. Files that are as they were are not read again: there may be thousands."""
+        before, self._seen = self._seen, {}
+        for session in sessions:
+            folder = session_folder(self.mirror.home, session)
+            stamp = _stamp(folder)
+            seen = before.get(session)
+            self._seen[session] = seen if seen is not None and seen[0] == stamp else (stamp, _known(folder))
+        return {session: known for session, (_, known) in self._seen.items()}
+
+    def _is_followed(self, session: str, known: Known) -> bool:
+        """Whether ``_follow`` would find everything as it should be."""
+        folder = session_folder(self.mirror.home, session)
+        run, is_live, is_gone, _ = known
+        link = self.links.by_folder.get(folder)
+        if link is None:
+            return is_gone or not run
+        if (
+            is_gone
+            or link.wants != self._wanted(session, folder)
+            or self.watches(session) != (session in self._watched)
+        ):
+            return False
+        return not is_live or run in link.over or self.links.stands_in(folder, run)
+
     async def _follow(self, session: str) -> None:
         folder = session_folder(self.mirror.home, session)
-        run, is_live, is_gone = await asyncio.to_thread(_known, folder)
+        run, is_live, is_gone, _ = await asyncio.to_thread(_known, folder)
         if is_gone:
             await self._let_go(folder)
             return
@@ -173,16 +210,25 @@ class Pods:
             self._loop.run_in_executor(None, self._note_down, folder)
 
     def _note_down(self, folder: str) -> None:
-        session = os.path.basename(folder)
         try:
-            if not self.place.note_link(folder, up=False):
-                return
+            self._note(folder, up=False)
         except FAILURES as error:  # a later look finds the link down, too
+            session = os.path.basename(folder)
             log.warning("that a pod is not reached could not be written down", session_id=session, error=str(error))
             self._loop.call_soon_threadsafe(self._loop.call_later, TURN_S, self._is_down, folder)
-            return
-        self.bringing.files_of(session)
-        self._loop.call_soon_threadsafe(self.on_change, session)
+
+    def _note(self, folder: str, *, up: bool) -> None:
+        if self.place.note_link(folder, up=up):
+            self.bringing.files_of(os.path.basename(folder))
+            self._loop.call_soon_threadsafe(self.on_change, os.path.basename(folder))
+
+    async def _put_right(self, session: str, is_unreached: bool) -> None:
+        """A link that was made again while its end was being written down, or before this replica watched it, is up
+        all the same."""
+        folder = session_folder(self.mirror.home, session)
+        link = self.links.by_folder.get(folder)
+        if is_unreached and self.watches(session) and link is not None and link.up_since is not None:
+            await asyncio.to_thread(lambda: self._note(folder, up=True))
 
     def changed(self, session: str) -> None:
         """The cluster has told something of the session's pod. For any thread; returns at once."""
@@ -205,11 +251,19 @@ class Pods:
 
     def start(self, order: Order) -> Started:
         session, folder = order.spec.session, order.spec.session_folder
-        is_ours = self.mirror.watch(session)
-        started = self.place.start(order)
+        self._starting[session] += 1
+        try:
+            is_ours = self.mirror.watch(session)
+            started = self.place.start(order)
+        finally:
+            self._starting[session] -= 1
         if not is_ours and (link := self.links.by_folder.get(folder)) is not None:
             asyncio.run_coroutine_threadsafe(link.want(frames.OUTPUT), self._loop)
         return started
+
+    def is_starting(self, session: str) -> bool:
+        """Whether an operation starts it just now."""
+        return bool(self._starting[session])
 
     def reach(self, session: str) -> None:
         """See to it that somebody stands in for the session's keeper here, where it has one."""
@@ -257,13 +311,27 @@ class Pods:
         return self.links.ask(session_folder, request)
 
 
-def _known(folder: str) -> tuple[int, bool, bool]:
-    """The newest run that was given to the pod, whether it is live, and whether the pod is known to be gone."""
+def _stamp(folder: str) -> Stamp:
+    """Of the files that ``_known`` reads. They are never changed in place."""
+    found: list[int] = []
+    for name in (wire.POD, files.STATE):
+        try:
+            at = os.stat(os.path.join(folder, name))
+        except OSError:
+            found += (0, 0)
+        else:
+            found += (at.st_ino, at.st_mtime_ns)
+    return tuple(found)
+
+
+def _known(folder: str) -> Known:
+    """The newest run that was given to the pod, whether it is live, whether the pod is known to be gone, and whether it
+    is written down that nobody reaches it."""
     pod = read_pod(folder)
     try:
         state = read_state(folder)
     except files.CannotRead:
-        return 0, False, False
+        return 0, False, False, False
     given = state.run if pod is None else min(state.run, pod.run)
     is_live = state.run == given and state.state in runs.LIVE
-    return given, is_live, pod is not None and pod.ended
+    return given, is_live, pod is not None and pod.ended, pod is not None and pod.unreachable_since is not None

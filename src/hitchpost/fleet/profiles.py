@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from hitchpost import __version__
 from hitchpost.errors import UsageError
+from hitchpost.model.draining import REST
 from hitchpost.settings import Settings
 
 USUAL = "default"
@@ -37,7 +38,8 @@ class FleetOptions:
 
     ``git_secret`` is the Secret that repositories are cloned with. Nobody waits longer than ``start_minutes`` for a
     pod; a node may be silent for ``unreachable_minutes`` before Kubernetes is to give its pods up. With ``only_pods``,
-    nothing is started on the machine of a hub.
+    nothing is started on the machine of a hub. ``drain`` is what becomes of the sessions of a node that is drained
+    (``model.draining``).
     """
 
     namespace: str = ""
@@ -50,6 +52,7 @@ class FleetOptions:
     start_minutes: float = 10.0
     unreachable_minutes: float = 5.0
     only_pods: bool = False
+    drain: str = REST
 
     def chosen(self, name: str) -> Profile:
         """The profile of that name, or the usual one. Raises ``UsageError``."""

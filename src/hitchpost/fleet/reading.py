@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ NOT_THERE = ("not found", "notfound", "manifest unknown", "does not exist", "rep
 """What registries and engines say of an image that there is not."""
 CLONE_FAILED, IMAGE_NOT_FOUND, NO_VOLUME = "CloneFailed", "ImageNotFound", "NoVolume"
 CLAIM = "PersistentVolumeClaim"
+USUAL_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def session_of(found: Object) -> str:
@@ -125,6 +126,16 @@ def node_told(node: Object, at: datetime) -> NodeTold:
         boot=str(_part(status, "nodeInfo").get("bootID", "")),
         seen_at=moment(ready.get("lastHeartbeatTime")),
     )
+
+
+def binds_at_once(classes: Iterable[Object], name: str) -> bool:
+    """Whether a claim of that storage class gets its volume before there is a pod; no name: of the usual class."""
+    for found in classes:
+        about = _part(found, "metadata")
+        is_usual = (about.get("annotations") or {}).get(USUAL_CLASS) == "true"
+        if about.get("name") == name if name else is_usual:
+            return str(found.get("volumeBindingMode") or "Immediate") == "Immediate"
+    return False
 
 
 def noted(event: Object, at: datetime) -> Noted:

@@ -146,6 +146,8 @@ class View:
             if after == before:
                 return
             self._pods[session] = after
+            if not pods.is_news(before, after):
+                return
             if after.ended:
                 self._ends[after.uid] = after
                 while len(self._ends) > MOST_ENDS:
@@ -158,6 +160,11 @@ class View:
     def pod(self, session: str) -> Pod | None:
         with self.moved:
             return self._pods.get(session)
+
+    def nodes(self) -> list[pods.NodeTold]:
+        """Every node that the cluster tells of, by its name."""
+        with self.moved:
+            return [self._nodes[name] for name in sorted(self._nodes)]
 
     def address(self, session: str, uid: str) -> str:
         """Where that very pod is reached; empty while it has no address."""

@@ -19,6 +19,8 @@ MOST_ALIKE, ALIKE_S, MOST_KINDS = 10, 60.0, 1000
 STDOUT, STDERR = 1, 2
 
 log = structlog.get_logger()
+FIELDS: dict[str, str] = {}
+"""What every line has, such as the replica of a fleet that wrote it."""
 
 
 class LogFile:
@@ -92,6 +94,7 @@ def log_to(stream: LogFile) -> None:
     """Send what we log, what libraries log and what nobody caught there, all in one shape. No request is in it."""
     usual: list[Any] = [
         structlog.contextvars.merge_contextvars,
+        _with_fields,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -109,6 +112,10 @@ def log_to(stream: LogFile) -> None:
     sys.excepthook = _not_caught
     threading.excepthook = lambda args: _not_caught(args.exc_type, args.exc_value, args.exc_traceback)
     sys.unraisablehook = lambda args: _not_caught(args.exc_type, args.exc_value, args.exc_traceback)
+
+
+def _with_fields(logger: object, method: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    return {**FIELDS, **line}
 
 
 def _not_caught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:

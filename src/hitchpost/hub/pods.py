@@ -76,6 +76,7 @@ class HubPods:
     def start(self) -> None:
         replica = self.replica
         replica.is_told, replica.wants, replica.reach = self._is_told, has_work, self._reach
+        replica.is_starting = self._is_starting
         self._tasks.start(self._open())
 
     async def _open(self) -> None:
@@ -137,6 +138,9 @@ class HubPods:
     def _reach(self, session: str) -> None:
         if self.pods is not None:
             self.pods.reach(session)
+
+    def _is_starting(self, session: str) -> bool:
+        return self.pods is not None and self.pods.is_starting(session)
 
     def _is_told(self, session_folder: str, run: int) -> bool:
         """Whether the output of a run comes here from its pod, or its keeper: then it need not be brought."""

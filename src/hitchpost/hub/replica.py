@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,7 @@ TURN_S = 1.0
 AGAIN_S = 0.25
 TELLERS = 4
 MOST_BROUGHT = 10_000
+LONGEST_HOST = 40
 IN_PODS = "pod"
 
 log = structlog.get_logger()
@@ -54,8 +56,8 @@ class Replica:
     ``on_lead`` when it begins or ceases to lead; ``on_shared`` when other hubs have changed what all share."""
 
     def __init__(self, home: str, address: str) -> None:
-        self.home = home
-        self.database = Database(address)
+        self.home, self.name = home, replica_name()
+        self.database = Database(address, name=self.name)
         self.mirror = Mirror(home, self.database)
         self.on_watch: Callable[[str], None] = lambda session_id: None
         self.on_unwatch: Callable[[str], None] = lambda session_id: None
@@ -69,6 +71,10 @@ class Replica:
         """Whether the output of a run comes into the copy by itself."""
         self.wants: Callable[[HubSession], bool] = is_live
         """Whether a session needs somebody who watches it."""
+        self.is_starting: Callable[[str], bool] = lambda session_id: False
+        """Whether an operation of this hub starts it just now: it is watched, whatever the last look at it has seen."""
+        self._unwanted: set[str] = set()
+        """At the last turn. What is new may not have been looked at by then."""
         self._registry: Registry | None = None
         self._watched: set[str] = set()
         self._leads = False
@@ -305,12 +311,15 @@ class Replica:
         if self._is_fresh:
             wanted, self._is_fresh = [each for each in wanted if each in self._watched], False
         await self._do(self.mirror.claims.turn, wanted)
-        unwanted = [each for each in self.mirror.claims.watched if not self._is_wanted(each)]
-        await self._do(self.mirror.claims.unwatch, unwanted)
+        before = self._unwanted
+        self._unwanted = {each for each in list(self.mirror.claims.watched) if not self._is_wanted(each)}
+        await self._do(self.mirror.claims.unwatch, self._unwanted & before)
         self._compare()
         self._tell_next()
 
     def _is_wanted(self, session_id: str) -> bool:
+        if self.is_starting(session_id):
+            return True
         session = self._registry.by_id.get(session_id) if self._registry is not None else None
         return session is not None and self.wants(session)
 
@@ -371,6 +380,11 @@ class Replica:
     def follows(self, seen: Observation) -> bool:
         """Whether somebody answers at the keeper's socket in this copy."""
         return os.path.exists(os.path.join(seen.run_folder, wire.SOCKET))
+
+
+def replica_name() -> str:
+    """By which it is known to people, in the log and to PostgreSQL: in a cluster, that of its pod comes first."""
+    return f"{socket.gethostname()[:LONGEST_HOST]}/{os.getpid()}"
 
 
 def is_kept_here(session_folder: str, run: int) -> bool:

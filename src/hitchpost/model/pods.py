@@ -253,6 +253,14 @@ def _of_node(pod: Pod, event: NodeTold) -> Pod:
     return found
 
 
+def is_news(before: Pod | None, after: Pod) -> bool:
+    """Whether there is something to write down. The signs of life of a node that is ready are not: it gives one every
+    few seconds, and each would be a change of every session there."""
+    if before is None or after.node_ready is not True:
+        return after != before
+    return replace(after, node_seen_at=before.node_seen_at) != before
+
+
 # Words ----------------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _signal
 import os
-import select
 import time
 
 from hitchpost import lightjson, wire
@@ -16,6 +15,7 @@ from hitchpost.store import files
 from hitchpost.store.home import home_path, run_folder
 from hitchpost.store.runfiles import read_run
 from hitchpost.system import process
+from hitchpost.system.readable import readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def answer(ready: int, folder: str) -> Started:
     deadline = time.monotonic() + READY_TIMEOUT_S
     while not text.endswith(b"\n"):
         left_s = deadline - time.monotonic()
-        if left_s <= 0 or not select.select([ready], [], [], left_s)[0]:
+        if left_s <= 0 or not readable([ready], left_s):
             return Started(None, f"the keeper did not answer within {READY_TIMEOUT_S:g} s")
         part = os.read(ready, 65536)
         if not part:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import _signal
 import os
-import select
 import time
 from _socket import AF_UNIX, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
@@ -24,6 +23,7 @@ from hitchpost.store.home import run_folder
 from hitchpost.store.runfiles import read_run
 from hitchpost.system import process
 from hitchpost.system.programs import absolute
+from hitchpost.system.readable import readable
 from hitchpost.system.shortpath import ShortPath
 from hitchpost.values import replace
 
@@ -251,7 +251,7 @@ def _listen(folder: str) -> socket:
 
 def _hand_over(waiting: socket, fds: tuple[int, ...]) -> str | None:
     """Give the keeper its descriptors when it comes; what went wrong, or None."""
-    if not select.select([waiting], [], [], ARRIVAL_S)[0]:
+    if not readable([waiting], ARRIVAL_S):
         return f"the keeper did not start in its tmux pane within {ARRIVAL_S:g} s"
     fd, _ = waiting._accept()  # type: ignore[attr-defined]
     keeper = socket(AF_UNIX, SOCK_STREAM, 0, fd)

@@ -108,7 +108,7 @@ def test_the_answers_about_a_real_session_are_as_the_document_says(ground: Groun
     for operation in operations(hub):
         if operation.method != "get":
             continue
-        named = {name: dev.id for name in ("session", "agent", "image") if f"{{{name}}}" in operation.path}
+        named = {name: dev.id for name in ("session", "agent", "image", "node") if f"{{{name}}}" in operation.path}
         answer = operation.Case(path_parameters=named).call_and_validate(headers=signed)
         asked.append((operation.path, answer.status_code))
     refused = {
@@ -119,5 +119,7 @@ def test_the_answers_about_a_real_session_are_as_the_document_says(ground: Groun
         "/api/sessions/{session}/diff/text": 409,
         "/api/sessions/{session}/finish": 409,
         "/api/sessions/{session}/images/{image}": 404,
+        "/api/fleet": 409,  # the hub serves one machine
+        "/api/fleet/nodes/{node}": 409,
     }
     assert {path: status for path, status in asked if status != 200} == refused

@@ -20,6 +20,7 @@ from hitchpost.cli.remote.advice import elsewhere
 from hitchpost.errors import Refused
 
 S = "/api/sessions/{session}"
+NODE = "/api/fleet/nodes/{node}"
 FIND = "GET /api/find"
 OUTPUT = (f"GET {S}/output", f"GET {S}/output/part", f"GET {S}/output/times")
 ASKED: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -45,8 +46,14 @@ ASKED: dict[str, tuple[str, tuple[str, ...]]] = {
     "token create": ("people.create_token", ("POST /api/tokens",)),
     "token ls": ("people.tokens", ("GET /api/tokens",)),
     "token rm": ("people.remove_tokens", ("DELETE /api/tokens/{token}",)),
+    "fleet status": ("fleet.status", ("GET /api/fleet",)),
+    "fleet drain": (
+        "fleet.drain",
+        (f"GET {NODE}", f"POST {NODE}/cordon", f"POST {NODE}/sessions/{{session}}/drain"),
+    ),
+    "fleet undrain": ("fleet.undrain", (f"GET {NODE}", f"POST {NODE}/cordon", f"POST {S}/resume")),
 }
-"""A function of a module of this folder, and the routes that it uses. Of a group, each of its commands has one."""
+"""A function of a module of this folder, and the routes that it uses. A group has one for each of its commands."""
 
 THERE = "run it on the machine of the hub"
 HERE = f"{contexts.OPTION} {contexts.HERE} is this machine"

@@ -12,6 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 import hitchpost
 from hitchpost.hub.core import Hub
+from hitchpost.hub.http.fleet_metrics import of_replica
 from hitchpost.hub.http.grants import Grant
 from hitchpost.hub.http.permissions import covered_by, visible_to
 from hitchpost.model.usage import COUNTS, Turn, summed
@@ -72,11 +73,8 @@ class Metrics:
         for state, count in self.hub.registry.announcements.ended.items():
             ended.add_metric([state], count)
         yield ended
-        if (replica := self.hub.replica) is not None:
-            yield GaugeMetricFamily("hitchpost_fleet_watched", "Sessions that this hub watches.", replica.watching)
-            yield GaugeMetricFamily("hitchpost_fleet_leads", "Whether this hub does the regular jobs.", replica.leads)
-            is_up = replica.database.away is None
-            yield GaugeMetricFamily("hitchpost_fleet_database_up", "Whether PostgreSQL can be reached.", is_up)
+        if self.hub.replica is not None:
+            yield from of_replica(self.hub.replica, self.hub.pods)
         losses = self.hub.lost_screens.by_run
         yield CounterMetricFamily("hitchpost_screens_lost", "Emulators lost on an agent's output.", losses.total())
 

@@ -18,6 +18,8 @@ from hitchpost.store.index import owner_of
 
 SESSION, AGENT, WORKSPACES = "/api/sessions/{session}", "/api/agents/{agent}", "/api/workspaces"
 NOTIFICATIONS, USERS, TOKENS = "/api/notifications", "/api/users", "/api/tokens"
+NODES = "/api/fleet/nodes"
+NODE = f"{NODES}/{{node}}"
 NEEDS: dict[tuple[str, str], Need] = {
     ("GET", "/"): Need.NOTHING,
     ("GET", "/assets/{name}"): Need.NOTHING,
@@ -96,6 +98,10 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("GET", TOKENS): Need.CHANGE_ALL,
     ("POST", TOKENS): Need.CHANGE_ALL,
     ("DELETE", f"{TOKENS}/{{token}}"): Need.CHANGE_ALL,
+    ("GET", "/api/fleet"): Need.LOOK_AT_ALL,
+    ("GET", NODE): Need.LOOK_AT_ALL,
+    ("POST", f"{NODE}/cordon"): Need.CHANGE_ALL,
+    ("POST", f"{NODE}/sessions/{{session}}/drain"): Need.CHANGE_ALL,
     ("POST", WORKSPACES): Need.CHANGE_ALL,
     ("DELETE", f"{WORKSPACES}/{{workspace}}"): Need.CHANGE_ALL,
 }

@@ -643,3 +643,75 @@ class NotificationOutcome(BaseModel):
     """Sent, failed or unknown."""
     why: str
     ms: int
+
+
+DrainWay = Literal["rest", "suspend", "move"]
+"""What becomes of a live session of a node that is drained: the next prompt starts it, its record is suspended, or it
+is resumed on another node at once."""
+
+
+class Replica(BaseModel):
+    """A hub of the fleet, as PostgreSQL sees it."""
+
+    name: str
+    since: str
+    connections: int
+    watched: int
+    """Sessions that it watches."""
+    leads: bool
+    """Whether it does the regular jobs."""
+
+
+class Node(BaseModel):
+    name: str
+    ready: bool | None
+    """None for one that the cluster does not tell of."""
+    cordoned: bool
+    sessions: int
+    """That have a pod there."""
+    live: int
+    """Those of them with a run."""
+
+
+class Fleet(BaseModel):
+    replica: str
+    """The hub that answers."""
+    database: str
+    revision: int
+    replicas: list[Replica]
+    nodes: list[Node]
+    problems: list[str]
+
+
+class NamedSession(BaseModel):
+    id: str
+    name: str
+    label: str
+
+
+class DrainStep(NamedSession):
+    step: Literal["end", "pod", "stays"]
+    """Its run is ended, and its pod with it; its pod is, which has no run; or nothing can be done."""
+    words: str
+
+
+class NodePlan(Node):
+    how: DrainWay
+    steps: list[DrainStep]
+    drained: list[NamedSession]
+    """Sessions that a drain of the node has ended, and that have not begun again."""
+
+
+class Cordon(Strict):
+    on: bool = True
+
+
+class Drain(Strict):
+    how: DrainWay | None = None
+    """None: as the settings say."""
+
+
+class Drained(BaseModel):
+    became: Literal["left", "ended", "suspended", "moved"]
+    """``left``: it was not there any more."""
+    session: Session

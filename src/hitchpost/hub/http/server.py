@@ -32,6 +32,7 @@ from hitchpost.hub.http.proxy import options as people_options
 from hitchpost.hub.http.tls import TlsListener
 from hitchpost.hub.http.tokens import Tokens
 from hitchpost.hub.http.wsprotocol import WebSocketProtocol
+from hitchpost.hub.logfile import FIELDS
 from hitchpost.model.people import NO_QUOTA
 from hitchpost.ops.sessions.environment import FLEET
 from hitchpost.store import files, locks
@@ -180,7 +181,9 @@ def _replica(home: str, database: str) -> Replica:
         raise UsageError(
             f"a fleet needs more than is installed here ({error}); pip install 'hitchpost[fleet]'"
         ) from None
-    return Replica(home, database)
+    made = Replica(home, database)
+    FIELDS["replica"] = made.name
+    return made
 
 
 def _write_address(home: str, url: str) -> None:

@@ -5,7 +5,6 @@ Nothing is asked again and again. Every wait follows one run: a run that is star
 
 from __future__ import annotations
 
-import select
 import time
 from datetime import UTC, datetime
 
@@ -18,6 +17,7 @@ from hitchpost.ops.views.advice import way_on
 from hitchpost.ops.views.find import again
 from hitchpost.ops.views.observe import Observation, read_exit
 from hitchpost.runtimes.link import TIMEOUT_S, Link, NoKeeper, Silent, is_kept
+from hitchpost.system.readable import readable
 from hitchpost.values import replace
 
 TYPE_CHECKING = False
@@ -174,7 +174,7 @@ def _until_told(links: list[Link | None], pause_s: float | None) -> None:
     if len(links) == 1 and there:
         there[0].frames(pause_s)
         return
-    for link in select.select(there, [], [], pause_s)[0]:
+    for link in readable(there, pause_s):
         link.frames(0)
 
 
