@@ -250,11 +250,18 @@ class Fleet:
         runtime.connect(None)
         try:
             self.do(self.links.close())
+            self.do(_turns())
             self.cluster.close()
         finally:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join()
             self.loop.close()
+
+
+async def _turns() -> None:
+    """What was closed is gone a turn of the loop later."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 @contextmanager

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from hitchpost import wire
+from hitchpost.fleet.standin import LocalClient
 from hitchpost.hub.keepers import KeeperLink
 from hitchpost.hub.screens import Screens
 from hitchpost.hub.streams import OUTPUT, Keys, Viewer
@@ -168,4 +170,25 @@ def test_what_the_log_has_dropped_is_dropped_in_the_copy_and_told_as_a_gap(fleet
     with output.Reader(folder) as reader:
         chunk = reader.read(10)
     assert (chunk.offset, chunk.lost) == (first, first)
+    fleet.stop(session)
+
+
+def test_who_comes_in_the_moment_of_the_end_is_turned_away(fleet: Fleet):
+    """The connection was made before the socket was closed, and is taken up after it."""
+    session = fleet.sh(ASLEEP)
+    standin = fleet.links._standins[str(session.folder)][1]
+
+    async def ends_meanwhile() -> bytes:
+        late = LocalClient(standin)
+        here, there = socket.socketpair()
+        there.setblocking(False)
+        standin.is_over = True
+        await asyncio.get_running_loop().create_unix_connection(lambda: late, sock=here)
+        try:
+            return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(there, 1), 10)
+        finally:
+            standin.is_over = False
+            there.close()
+
+    assert asyncio.run(ends_meanwhile()) == b""
     fleet.stop(session)

@@ -100,7 +100,7 @@ def test_everything_that_ends_in_the_pod_is_reaped(fleet: Fleet):
 
 def test_what_a_run_leaves_behind_ends_with_its_pod(fleet: Fleet):
     begun = "while ! test -e begun; do sleep 0.01; done"
-    session = fleet.sh(f"(setsid sh -c 'touch begun; exec sleep 1000' >/dev/null 2>&1 </dev/null &); {begun}")
+    session = fleet.sh(f"setsid -f sh -c 'touch begun; exec sleep 1000' >/dev/null 2>&1 </dev/null; {begun}")
     assert fleet.ended(session) == "completed"
     assert session.exit()["survivors"] == 1
     pod = fleet.pod(session)

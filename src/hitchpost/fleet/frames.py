@@ -1,4 +1,4 @@
-"""What goes over a link between a hub and a pod. ``docs/pod-protocol.md`` tells it in words.
+"""What goes over a link between a hub and a pod. Decision 20 says why.
 
 A frame is as on a keeper's socket: 4 bytes with the length of the payload, one byte of kind, and the payload.
 """

@@ -162,7 +162,8 @@ class LocalClient(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("socket")
-        if len(self.standin.clients) >= MOST_CLIENTS or why_refused(peer.fileno()):
+        is_late = self.standin.is_over  # it came just before the socket was closed: nobody would close this one
+        if is_late or len(self.standin.clients) >= MOST_CLIENTS or why_refused(peer.fileno()):
             self._transport.abort()
             return
         self.standin.clients.append(self)
