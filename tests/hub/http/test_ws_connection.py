@@ -84,7 +84,11 @@ async def connected(hung: Hung) -> AsyncIterator[tuple[Events, Client]]:
 
     registry = SimpleNamespace(events=events, load=load, find=session, get=session)
     hub = SimpleNamespace(
-        registry=registry, bring_output=load, viewer=lambda *size, picture: hung, keys=lambda session: hung
+        registry=registry,
+        bring_output=load,
+        reach=load,
+        viewer=lambda *size, picture: hung,
+        keys=lambda session: hung,
     )
     connection = Connection(cast(Any, hub), cast(Any, client), cast(Any, SimpleNamespace()), Grant(OWNER))
     connection.views["a"] = View(cast(Any, hung), 1, 1, read_only=False)
