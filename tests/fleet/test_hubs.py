@@ -120,7 +120,8 @@ def test_names_and_numbers_are_the_fleets(fleet: Fleet):
 def test_what_runs_on_another_machine_is_not_known_and_never_failed(fleet: Fleet):
     session = fleet.run(fleet.first, ECHO, name="dev")
     assert fleet.first.ask("GET", "/api/sessions/dev")["status"] == "running"
-    found = eventually(lambda: fleet.second.ask("GET", "/api/sessions/dev"))
+    eventually(lambda: fleet.second.ask("GET", "/api/sessions/dev")["state"] == "running", what="word of its start")
+    found = fleet.second.ask("GET", "/api/sessions/dev")
     assert (found["state"], found["status"]) == ("running", "unknown")
     assert "another hub has it" in found["label"]
     assert fleet.first.ask("POST", "/api/sessions/dev/prompt", {"text": "hi"})["delivered"]
