@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost.cli.watch import cut, lasting, screen
-from hitchpost.ops.views.table import HEADER, NODE
+from hitchpost.ops.views.table import HEADER, NODE, OWNER
 from hitchpost.text import table, width
 from tests.cli.live import Live, live
 from tests.cli.places import new_session
@@ -42,7 +42,7 @@ def shows(watch: Live, word: str) -> list[str]:
 
 def test_the_table_follows_sessions_on_a_terminal(ground: Ground) -> None:
     with live("ps", "--watch", terminal=(100, 24)) as watch:
-        assert re.split(" {2,}", shows(watch, "SESSION")[0]) == [word for word in HEADER if word != NODE]
+        assert re.split(" {2,}", shows(watch, "SESSION")[0]) == [word for word in HEADER if word not in (NODE, OWNER)]
         session = ground.begin_sh("exec sleep 1000", name="dev")
         assert re.match(r"1 +dev +sh +place +running +\d+s +\d+s$", shows(watch, "running")[1])
         ground.stop(session, "--now")
@@ -122,7 +122,7 @@ def test_a_home_that_is_refused_is_an_error(home: Path) -> None:
 
 def test_durations_are_no_change() -> None:
     def shown(label: str, in_status: str = "3s", name: str = "日本") -> list[str]:
-        rows = [HEADER, ("1", name, "", "sh", "n2", "2m 3s", label, in_status, "1h 1m")]
+        rows = [HEADER, ("1", name, "", "", "sh", "n2", "2m 3s", label, in_status, "1h 1m")]
         return lasting(table(rows))
 
     assert shown("running (idle 40s)") == shown("running (idle 1m 2s)") == shown("running (idle 40s)", "11m 12s")

@@ -150,7 +150,7 @@ def test_an_account_without_rights_is_told_each_of_them(
     doctor.env["KUBECONFIG"] = str(file)
     doctor.configure(space, {"default": SMALL}, image=images.HITCHPOST)
     told = doctor("rights")
-    assert [level for level, _, _ in told] == ["problem"] * 7 + ["note"] * 2
+    assert [level for level, _, _ in told] == ["problem"] * 3 + ["note"] + ["problem"] * 4 + ["note"] * 2
     assert ("not allowed: create pods, delete pods; no session can be started or ended") in [
         text for _, text, _ in told
     ]

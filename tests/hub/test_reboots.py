@@ -77,7 +77,7 @@ def test_what_a_reboot_interrupted_comes_back_once(ground: Ground, boot: Boot) -
     with hub_of(ground):
         said = ground.place / "dev/said"
         eventually(
-            lambda: said.read_text().splitlines()[1:] == [f"<--resume={conversation}>"], 30, what="its conversation"
+            lambda: said.read_text().splitlines()[1:] == [f"<--resume={conversation}>"], 60, what="its conversation"
         )
         eventually(lambda: ground.ps(talker)["state"] == "running", what="a run that runs")
         assert (ground.ps(other)["label"], run_of(other)) == ("suspended: interrupted by reboot", 1)

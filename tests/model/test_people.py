@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hitchpost.errors import UsageError
-from hitchpost.model.people import NO_QUOTA, Amounts, Quota, QuotaReached, amount, checked_name, least, shown
+from hitchpost.model.people import NO_QUOTA, Amounts, Person, Quota, QuotaReached, amount, checked_name, least, shown
 
 GI = 2**30
 
@@ -69,3 +69,23 @@ def test_names_are_small_letters_and_nobody_is_called_as_what_acts_by_itself() -
 def test_of_two_roles_the_one_that_may_do_less_counts() -> None:
     assert least("owner", "member") == least("member", "owner") == least("member", "member") == "member"
     assert least("viewer", "owner") == "viewer"
+
+
+def test_amounts_are_added_and_told() -> None:
+    used = Amounts(1, 0.5, 2 * GI) + Amounts(2, 1, 0, GI)
+    assert used == Amounts(3, 1.5, 2 * GI, GI)
+    assert used.shape() == {"sessions": 3, "cpu": 1.5, "memory": "2Gi", "storage": "1Gi"}
+
+
+def test_a_person_is_told_with_the_limits_that_there_are() -> None:
+    assert not NO_QUOTA.is_any
+    quota = Quota(cpu=2)
+    assert quota.is_any
+    told = {"name": "anna", "role": "member", "quota": quota.shape(), "created_at": ""}
+    assert Person("anna", "member", quota).shape() == told
+
+
+@pytest.mark.parametrize("number", [-1, float("inf"), float("nan")])
+def test_a_number_that_is_no_amount_is_refused(number: float) -> None:
+    with pytest.raises(UsageError, match="expected cpu to be "):
+        NO_QUOTA.changed({"cpu": number})

@@ -32,6 +32,9 @@ log = structlog.get_logger()
 class NotAFleet(Refused):
     """Raised when a hub that serves one machine is asked for its nodes."""
 
+    http_status = 404
+    code = "not_found"
+
     def __init__(self) -> None:
         super().__init__("this hub serves one machine, so it has no nodes", "ask the hub of a fleet")
 

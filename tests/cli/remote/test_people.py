@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli.remote.far import Far
+from tests.cli.remote.far import NAME, Far
 from tests.ground import Ground
 
 
@@ -14,6 +14,7 @@ def test_people_and_tokens_are_managed_from_afar_by_an_owner(far: Far, ground: G
     found = next(row for row in far("token", "ls", "--json").json() if row["user"] == "anna")
     assert (found["name"], found["role"]) == ("ci", "viewer")
     far("token", "rm", found["id"])
-    assert far("token", "rm", found["id"], check=3).err == ground.hitch("token", "rm", found["id"], check=3).err
-    assert far("user", "rm", "nobody", check=3).err == ground.hitch("user", "rm", "nobody", check=3).err
+    for wrong in (("token", "rm", found["id"]), ("user", "rm", "nobody")):
+        here = ground.hitch(*wrong, check=3).err
+        assert far(*wrong, check=3).err == here.replace("; hitch ", f"; hitch --context {NAME} ")
     assert far("user", "rm", "anna").out == "anna: removed, with 0 tokens and sign-ins\n"

@@ -7,6 +7,9 @@ import re
 from hitchpost.cli.remote import contexts
 from hitchpost.errors import HitchpostError
 
+UNKNOWN = 401
+"""The status of an answer to somebody whose token is not known."""
+
 
 def elsewhere(text: str, context: str) -> str:
     """``text`` with the context in each command of it that can be for a hub elsewhere, unless every command is."""
@@ -21,10 +24,12 @@ def elsewhere(text: str, context: str) -> str:
 
 
 def with_context(error: HitchpostError, context: str) -> HitchpostError:
-    """A hub's error, whose hints can be followed here, or say where."""
+    """A hub's error, whose hints can be followed here, or say where. Whom it does not know it answers nothing else."""
     from hitchpost.cli.remote.table import REFUSED
 
     def hint(text: str) -> str:
+        if error.http_status == UNKNOWN and "hitch " in text:
+            return f"on the machine of the hub, {text}"
         is_for_there = re.search(rf"\bhitch (?:{'|'.join(REFUSED)})\b", text)
         return elsewhere(f"on the machine of the hub, {text}" if is_for_there else text, context)
 

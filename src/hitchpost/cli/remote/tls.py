@@ -25,7 +25,7 @@ class CannotReach(HitchpostError):
         super().__init__(f"cannot reach {context.name} ({context.url}): {_why(error)}", hint)
 
 
-class NoHubThere(Exception):
+class NoHubThere(HitchpostError):
     """Raised when what answers is no hub: something in between, such as a proxy, or something else."""
 
     def __init__(self, status: int) -> None:
