@@ -1,4 +1,4 @@
-"""A hub elsewhere: asking it over HTTP, and following it over a WebSocket. One connection for all questions."""
+"""A hub elsewhere: asking it over HTTP, and following it over a WebSocket. One connection for all that only looks."""
 
 from __future__ import annotations
 
@@ -161,6 +161,8 @@ class RemoteHub:
         headers = {"Host": tls.host_header(self.context.url), **self._signed()}
         headers |= {"Content-Type": "application/json"} if data is not None else {}
         target = path + (f"?{urlencode(_texts(query), doseq=True, errors='replace')}" if query else "")
+        if method != "GET":
+            self.close()  # one that the other side is about to close would leave it unknown whether this was done
         is_used = self._connection is not None
         connection = self._connection = self._connection or _Connection(self.context, self.connect_s)
         try:
@@ -175,7 +177,7 @@ class RemoteHub:
             raise CannotReach(self.context, error) from None
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            if is_used and method == "GET":  # the hub, or something in between, has closed what nobody used
+            if is_used:  # the hub, or something in between, has closed what nobody used
                 return self._asked(method, path, body, timeout_s, query)
             raise CannotReach(self.context, error) from None
         except BaseException:
