@@ -10,6 +10,7 @@ import sys
 import time
 from importlib import import_module
 
+from bench import turns
 from bench.table import Row, rendered
 
 MEASUREMENTS = {
@@ -47,9 +48,13 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=MEASUREMENTS, default=list(MEASUREMENTS))
     parser.add_argument("--quick", action="store_true", help="small samples: to see that it runs, not how fast")
+    parser.add_argument("--against", metavar="REVISION", help="measure in turns with another version")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="with --against: how often (3)")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
+    if arguments.against:
+        return against(arguments)
     rows: list[Row] = []
     try:
         for name in arguments.only:
@@ -61,6 +66,15 @@ def main() -> int:
         # who is interrupted still says what is known by then
         show(rows, as_json=arguments.json, quick=arguments.quick)
     return 1 if any(row.ok is False for row in rows) else 0
+
+
+def against(arguments: argparse.Namespace) -> int:
+    pairs = turns.in_turns(arguments.against, arguments.only, rounds=arguments.rounds, quick=arguments.quick)
+    if arguments.json:
+        print(json.dumps({"load": os.getloadavg()[0], "pairs": [pair.as_json() for pair in pairs]}, indent=1))
+    else:
+        print(turns.rendered(pairs))
+    return 0 if all(pair.ok for pair in pairs) else 1
 
 
 def show(rows: list[Row], *, as_json: bool, quick: bool) -> None:

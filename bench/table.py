@@ -85,6 +85,11 @@ def rendered(rows: list[Row]) -> str:
                 {True: "ok", False: "over", None: ""}[row.ok],
             ]
         )
+    return aligned(lines)
+
+
+def aligned(lines: list[list[str]]) -> str:
+    """A table whose first line is its header."""
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     padded = [" | ".join(cell.ljust(size) for cell, size in zip(line, widths, strict=True)).rstrip() for line in lines]
     padded.insert(1, "-|-".join("-" * size for size in widths))
