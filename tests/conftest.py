@@ -14,6 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests import schedule
 from tests.ground import Ground
 from tests.limits import pytest_runtest_setup as pytest_runtest_setup
 from tests.limits import pytest_runtest_teardown as pytest_runtest_teardown
@@ -23,6 +24,8 @@ from tests.tmuxes import Panes, panes_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from xdist.remote import Producer  # type: ignore[import-untyped]
+
     from tests.boxes import Boxed
     from tests.hubs import HubProcess
     from tests.kube.cluster import Cluster
@@ -40,39 +43,6 @@ gc.disable()
 # Times say nothing about correctness here: several tests share the cores.
 hypothesis.settings.register_profile("hitchpost", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("hitchpost")
-
-
-# A file is one worker's work. The longest come first, so that no worker begins with one when others are done.
-LONGEST = (
-    "kube/",
-    "agents/",
-    "browser/test_answers.py",
-    "runtimes/test_docker_engines.py",
-    "runtimes/test_docker.py",
-    "runtimes/test_docker_hub.py",
-    "cli/test_advice.py",
-    "faults/test_crash_consistency.py",
-    "security/test_git_wall.py",
-    "hub/http/test_schema.py",
-    "security/test_files.py",
-    "security/test_workspace_injection.py",
-    "cli/test_attach.py",
-    "faults/test_process.py",
-    "fuzz/",
-    "model/",
-    "faults/test_hub.py",
-    "cli/test_hub_commands.py",
-    "hub/test_streams.py",
-    "browser/",
-    "faults/",
-    "hub/",
-    "truth/",
-    "cli/",
-    "runtimes/",
-    "security/",
-    "keeper/",
-    "ops/",
-)
 
 
 ON_DISK = ("agents", "browser", "runtimes", "security", "store", "system")
@@ -93,11 +63,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def place(item: pytest.Item) -> int:
-        name = item.path.relative_to(Path(__file__).parent).as_posix()
-        return next((place for place, start in enumerate(LONGEST) if name.startswith(start)), len(LONGEST))
+    items.sort(key=lambda item: schedule.place(item.path.relative_to(Path(__file__).parent).as_posix()))
 
-    items.sort(key=place)
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> schedule.ByFile:
+    return schedule.ByFile(config, log)
 
 
 def pytest_collection_finish() -> None:

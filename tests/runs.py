@@ -11,11 +11,13 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from tests.support import BEFORE, Process, eventually
@@ -27,6 +29,10 @@ RUN = "PYTEST_RUN"
 
 class NotBegun(Exception):
     """Raised when the process that keeps something for a run has ended before it was ready."""
+
+
+class Enough(Exception):
+    """Raised in the process that keeps something when nobody needs it any more."""
 
 
 def name_run() -> None:
@@ -42,15 +48,23 @@ def _name(pid: int) -> str:
 
 def shared(module: str) -> dict[str, Any]:
     """What ``python -m MODULE keep FOLDER`` has written, begun now if no other worker has."""
-    folder = Path("/tmp") / f"hpr-{BEFORE.get(RUN) or _name(os.getpid())}" / module
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = _folder(module)
     ready = folder / "ready.json"
-    with _alone_in(folder):
-        if not ready.exists() or _keeper(folder) is None:
-            _begin(module, folder)
-        found = json.loads(ready.read_bytes())
-    assert isinstance(found, dict)
-    return found
+    while True:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _alone_in(folder):
+            if not ready.exists() and _keeper(folder):  # it is being ended, and takes its folder with it
+                eventually(lambda: _keeper(folder) is None, what=f"{module} to end")
+                continue
+            if not ready.exists() or _keeper(folder) is None:
+                _begin(module, folder)
+            found = json.loads(ready.read_bytes())
+        assert isinstance(found, dict)
+        return found
+
+
+def _folder(module: str) -> Path:
+    return Path("/tmp") / f"hpr-{BEFORE.get(RUN) or _name(os.getpid())}" / module
 
 
 @contextmanager
@@ -116,8 +130,32 @@ def tell(folder: Path, found: dict[str, Any]) -> None:
     draft.rename(folder / "ready.json")
 
 
+def end(module: str) -> None:
+    """Nobody needs it any more, and it costs something: end it before the run ends. Who does need it begins another."""
+    folder = _folder(module)
+    if folder.exists():
+        with _alone_in(folder):
+            if keeper := _keeper(folder):
+                (folder / "ready.json").unlink(missing_ok=True)
+                os.kill(keeper.pid, signal.SIGTERM)
+
+
 def until_the_end(folder: Path) -> None:
-    """Waits until the run of this folder has ended."""
+    """Waits until the run of this folder has ended, or somebody asks this process to."""
+    signal.signal(signal.SIGTERM, _enough)
+    try:
+        _until_the_run_ends(folder)
+    except Enough:
+        pass
+    # what is ended must not be interrupted
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _enough(number: int, frame: FrameType | None) -> None:
+    raise Enough
+
+
+def _until_the_run_ends(folder: Path) -> None:
     pid, ticks = folder.parent.name.removeprefix("hpr-").split("-")
     try:
         began = os.pidfd_open(int(pid))
