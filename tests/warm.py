@@ -64,6 +64,10 @@ READY: list[str] = []
 LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
 
 
+LONGEST_LOOK_S = 0.1
+"""How long one thread may wait for the end of a process before another one that asks has its turn."""
+
+
 class WarmProcess:
     """A forked process, with what a ``subprocess.Popen`` has."""
 
@@ -71,6 +75,8 @@ class WarmProcess:
         self.returncode: int | None = None
         self._told = told
         self._text = b""
+        self._asking = threading.Lock()
+        """Two threads that ask at once would both close the pipe, and the second one whatever has its number then."""
         while b"\n" not in self._text:
             self._read()
         self.pid = int(self._text.split(b"\n")[0])
@@ -82,24 +88,26 @@ class WarmProcess:
             raise RuntimeError("the process that forks others has gone")
         self._text += chunk
 
-    def poll(self) -> int | None:
-        while self.returncode is None:
-            if self._text.count(b"\n") == 2:
-                self.returncode = int(self._text.split(b"\n")[1])
-                os.close(self._told)
-            elif select.select([self._told], [], [], 0)[0]:
-                self._read()
-            else:
-                break
-        return self.returncode
+    def poll(self, wait_s: float = 0) -> int | None:
+        with self._asking:
+            while self.returncode is None:
+                if self._text.count(b"\n") == 2:
+                    self.returncode = int(self._text.split(b"\n")[1])
+                    os.close(self._told)
+                elif select.select([self._told], [], [], wait_s)[0]:
+                    self._read()
+                else:
+                    break
+            return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self.poll() is None:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
-            select.select([self._told], [], [], left)
+        left = LONGEST_LOOK_S
+        while self.poll(min(left, LONGEST_LOOK_S)) is None:
+            if deadline is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
         assert self.returncode is not None
         return self.returncode
 
