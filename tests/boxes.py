@@ -25,6 +25,7 @@ import pytest
 from hitchpost.cli.ps import from_hub, shapes_from_files
 from hitchpost.model.record import ALL
 from tests.ground import Ground, Truth
+from tests.namespaces import as_user, known_to_machine, seen_with, with_source
 from tests.support import BEFORE, LASTING, Answer, Hitch, Process, end, eventually, halt
 from tests.warm import WarmProcess, spawn
 
@@ -246,7 +247,7 @@ def somebodys(folder: Path) -> list[str]:
         os.chown(path, SOMEBODY, SOMEBODY)
     known_to_machine(folder, "somebody", SOMEBODY)
     places = ["env", f"HOME={folder}/home", f"XDG_RUNTIME_DIR={folder}/xdg"]
-    return [*seen_with(folder), *places, *as_user(SOMEBODY)]
+    return [*seen_with(folder), *with_source(), *places, *as_user(SOMEBODY)]
 
 
 def end_somebodys(folder: Path) -> None:
@@ -272,30 +273,6 @@ class Remapping(Engine):
         self.folder.chmod(0o711)
         known_to_machine(self.folder, "somebody", SOMEBODY)
         self.begin([*seen_with(self.folder), *self.words(), "--userns-remap", "somebody"])
-
-
-def known_to_machine(folder: Path, name: str, uid: int) -> None:
-    """A copy of ``/etc`` with one more user, for ``seen_with``."""
-    etc = folder / "etc"
-    subprocess.run(["cp", "-a", "/etc", str(etc)], check=True)
-    with (etc / "passwd").open("a") as users, (etc / "group").open("a") as groups:
-        users.write(f"{name}:x:{uid}:{uid}::{folder}/home:/bin/sh\n")
-        groups.write(f"{name}:x:{uid}:\n")
-    for kind in ("subuid", "subgid"):
-        (etc / kind).unlink(missing_ok=True)
-        (etc / kind).write_text(f"{name}:100000:65536\n")
-
-
-def seen_with(folder: Path) -> list[str]:
-    """What runs below this sees other lists of users than the machine has, which are left alone."""
-    script = 'mount --bind "$0/etc" /etc && exec "$@"'
-    return ["unshare", "-m", "--propagation", "slave", "sh", "-c", script, str(folder)]
-
-
-def as_user(uid: int, *capabilities: str) -> list[str]:
-    kept = "".join(f",+{name}" for name in capabilities)
-    rights = [f"--{kind}=-all{kept}" for kind in ("inh-caps", "ambient-caps", "bounding-set") if kept]
-    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *rights, "--"]
 
 
 def somebody(ground: Ground) -> Ground:

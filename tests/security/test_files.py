@@ -22,6 +22,7 @@ from hitchpost.runtimes.link import Link
 from hitchpost.system.shortpath import ShortPath
 from tests.ground import Ground, Truth
 from tests.hubs import hub_of
+from tests.namespaces import as_user, with_source
 from tests.support import Answer, Hitch, LeakWatch, eventually
 
 NOBODY = 65534
@@ -244,9 +245,8 @@ def test_root_and_the_owner_are_let_in(ground: Ground) -> None:
     env = {"PATH": os.environ["PATH"], "HITCHPOST_HOME": str(home), "HOME": "/", "PYTHONPATH": path}
 
     def hitch(*words: str) -> subprocess.CompletedProcess[str]:
-        options = {"user": NOBODY, "group": NOBODY, "extra_groups": (), "env": env, "cwd": ground.place}
-        command = ["/usr/bin/python3", "-m", "hitchpost", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True, **options)  # type: ignore[call-overload]
+        command = [*with_source(), *as_user(NOBODY), "/usr/bin/python3", "-m", "hitchpost", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=env, cwd=ground.place)
 
     try:
         hitch("--version")
