@@ -221,7 +221,7 @@ def test_while_postgresql_is_away_sessions_go_on_and_nothing_is_changed(ground: 
         assert fleet.first.ask("POST", "/api/sessions/dev/prompt", {"text": "hi"})["delivered"]
         fleet.first.ask("POST", "/api/sessions/dev/stop")
         fleet.both(session, state="stopped")
-        assert {metric(hub, "hitchpost_fleet_leads") for hub in fleet.hubs} == {0.0, 1.0}
+        eventually(lambda: {metric(hub, "hitchpost_fleet_leads") for hub in fleet.hubs} == {0.0, 1.0})
 
 
 def test_a_hub_that_starts_while_postgresql_is_away_shows_its_copy(ground: Ground, postgres: Server):
