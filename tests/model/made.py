@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from hitchpost.model import facts, record, run
-from hitchpost.model.facts import Exit, Facts, Report
+from hitchpost.model.attention import LIMIT
+from hitchpost.model.facts import Exit, Facts, Pod, Report
+from hitchpost.model.limits import LATE_AFTER_S, TELLING_S
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 STATES = tuple(run.TRANSITIONS)
@@ -113,3 +115,66 @@ def facts_with(**fixed: st.SearchStrategy[object]) -> st.SearchStrategy[Facts]:
         "earlier_runs_s": st.floats(0, 1e6),
     }
     return st.builds(Facts, **fields | fixed)
+
+
+# Facts of which time alone changes the words, within some minutes before NOW or after it
+near = st.integers(-900_000_000, 900_000_000).map(lambda microseconds: NOW + timedelta(microseconds=microseconds))
+
+
+def builds_running(**fields: st.SearchStrategy[object]) -> st.SearchStrategy[Facts]:
+    usual = {"started_at": st.just(ago(1000)), "state_changed_at": st.just(ago(1000))}
+    return st.fixed_dictionaries(usual | fields).map(lambda found: running(**found))
+
+
+@st.composite
+def at_a_limit(draw: st.DrawFn) -> Facts:
+    at = draw(near)
+    return running(
+        started_at=ago(1000),
+        last_activity_at=ago(1000),
+        report=Report("error", "hooks", at, kind=LIMIT, ends_at=draw(st.none() | near)),
+        when_limit="wait",
+        gone_on_from=draw(st.none() | st.just(at)),
+        gone_on_at=draw(st.none() | near),
+        gone_on_known=draw(st.booleans()),
+    )
+
+
+silences = {
+    "last_activity_at": st.none() | near,
+    "busy_since": st.none() | near,
+    "idle_after_s": st.sampled_from((0.1, 30.0, 1e300)),
+    "quiet_after_s": st.sampled_from((0.3, 3.0)),
+}
+snoozed = builds_running(
+    snoozed_until=near, report=st.none() | st.builds(Report, st.sampled_from(("idle", "done")), st.just("hooks"), near)
+)
+unreached = builds_running(
+    runtime=st.just("pod"),
+    keeper_alive=st.none(),
+    probe_failed=st.just(True),
+    pod=st.builds(Pod, st.just("pod"), uid=st.just("1"), node=st.just("n1"), unreachable_since=near),
+)
+FACTS_THAT_WAIT = {
+    "silent": builds_running(**silences),
+    "at a limit": at_a_limit(),
+    "snoozed": snoozed,
+    "unreached": unreached,
+    "any": facts_with(snoozed_until=near),
+}
+
+
+@st.composite
+def around_a_turn(draw: st.DrawFn, facts: Facts) -> tuple[datetime, datetime]:
+    """Two moments, one after the other, about one from which other words may count."""
+    begin, report = facts.last_activity_at or facts.started_at or NOW, facts.report
+    turns = [begin, facts.snoozed_until]
+    turns += [begin + timedelta(seconds=wait_s) for wait_s in (facts.quiet_after_s, facts.idle_after_s) if wait_s < 1e9]
+    if report is not None and report.ends_at is not None:
+        turns.append(report.ends_at + timedelta(seconds=LATE_AFTER_S))
+    if facts.gone_on_at is not None:
+        turns.append(facts.gone_on_at + timedelta(seconds=TELLING_S))
+    turn = draw(st.sampled_from([turn for turn in turns if turn is not None]))
+    aside = st.sampled_from((-10_000_000, -20_000, -11, -2, -1, 0, 1, 2, 20_000, 10_000_000))
+    first, later = sorted((draw(aside), draw(aside)))
+    return turn + timedelta(microseconds=first), turn + timedelta(microseconds=later)

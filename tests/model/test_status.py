@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitchpost.model import record, run
@@ -12,18 +12,34 @@ from hitchpost.model.durations import duration
 from hitchpost.model.facts import DOCKER, LOCAL, POD, TMUX, Exit, Facts
 from hitchpost.model.headline import SECTIONS, colour_of
 from hitchpost.model.status import (
+    FOREVER_S,
+    ROUNDED_S,
     Status,
     as_seen,
     attention,
     is_stale,
+    label_after,
     rests,
     session_alive,
     settle,
     status,
     torn_down,
 )
-from hitchpost.values import replace
-from tests.model.made import NOW, RECORDS, STATES, ago, ended, exits, facts_with, moments, reported, running
+from hitchpost.values import fields, replace
+from tests.model.made import (
+    FACTS_THAT_WAIT,
+    NOW,
+    RECORDS,
+    STATES,
+    ago,
+    around_a_turn,
+    ended,
+    exits,
+    facts_with,
+    moments,
+    reported,
+    running,
+)
 
 ARBITRARY = facts_with(
     state=st.sampled_from(STATES) | st.text(),
@@ -64,6 +80,8 @@ def test_a_status_says_everything_about_a_running_session() -> None:
         takes_prompt=True,
         refusal=None,
         quiet_since=None,
+        counting="",
+        holds_s=2 - ROUNDED_S,
     )
 
 
@@ -93,7 +111,38 @@ def test_a_status_says_everything_about_a_failed_session() -> None:
         takes_prompt=False,
         refusal=None,
         quiet_since=None,
+        counting="",
+        holds_s=FOREVER_S,
     )
+
+
+SECONDS = {"label", "idle_s", "in_status_s", "total_s", "holds_s"}
+
+
+@pytest.mark.parametrize("kind", FACTS_THAT_WAIT)
+@settings(max_examples=200)
+@given(st.data())
+def test_words_hold_as_long_as_they_say(kind: str, data: st.DataObject) -> None:
+    facts = data.draw(FACTS_THAT_WAIT[kind])
+    first, later = data.draw(around_a_turn(facts))
+    words, then = status(facts, first), status(facts, later)
+    if (later - first).total_seconds() < words.holds_s:
+        assert {name: getattr(then, name) for name in fields(then) if name not in SECONDS} == {
+            name: getattr(words, name) for name in fields(words) if name not in SECONDS
+        }
+        assert label_after(words, later) == then.label
+    assert words.holds_s >= 0
+
+
+def test_words_that_only_count_hold_for_long() -> None:
+    quiet = running(last_activity_at=ago(100))
+    words = status(quiet, NOW)
+    assert (words.label, words.holds_s) == ("running (idle 1m 40s)", FOREVER_S)
+    assert label_after(words, NOW + timedelta(hours=2)) == "running (idle 2h 1m)"
+
+
+def test_words_do_not_hold_while_a_clock_is_ahead() -> None:
+    assert status(running(started_at=NOW + timedelta(seconds=5)), NOW).holds_s == 0
 
 
 @given(ARBITRARY | facts_with(), moments)

@@ -36,11 +36,12 @@ class Changes:
         self._folders: dict[int, str] = {}
         self._watches: dict[str, int] = {}
 
-    def open(self) -> None:
-        """Open an inotify, unless it is open already or the user's are used up."""
+    def open(self, *, tells: bool = True) -> None:
+        """Open an inotify, unless it is open already or the user's are used up. One that does not tell is read by who
+        wants to know."""
         if self._fd < 0:
             self._fd = _libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
-            if self._fd >= 0:
+            if self._fd >= 0 and tells:
                 asyncio.get_running_loop().add_reader(self._fd, self.read)
 
     def watch(self, folder: str) -> bool:
@@ -53,6 +54,9 @@ class Changes:
         self._folders[number], self._watches[folder] = folder, number
         self.unwatched.pop(folder, None)
         return True
+
+    def watches(self, folder: str) -> bool:
+        return folder in self._watches
 
     def forget(self, folder: str) -> None:
         self.unwatched.pop(folder, None)

@@ -18,6 +18,7 @@ from hitchpost.hub.pools import run_in
 from hitchpost.hub.run_ends import RunEnds
 from hitchpost.hub.session import HubSession
 from hitchpost.hub.session_table import SessionTable
+from hitchpost.hub.still_runs import StillRuns
 from hitchpost.hub.tasks import Tasks
 from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
@@ -47,6 +48,8 @@ class Observer:
         self.home, self.table, self.announcements, self.changes = home, table, announcements, changes
         self.threads = ThreadPoolExecutor(8, "look")
         self._activity_thread = ThreadPoolExecutor(1, "activity")
+        self._still = StillRuns(changes)
+        self._refreshing = asyncio.Lock()
         self.run_ends = RunEnds(home, self.threads)
         self.look: Callable[[str, str], Observation] = observe
         self.on_look: Callable[[str], None] = lambda session_id: None
@@ -61,8 +64,12 @@ class Observer:
         self._delayed: set[str] = set()
         self._under_way: dict[str, asyncio.Task[HubSession | None]] = {}
 
+    def open(self) -> None:
+        self._still.open()
+
     async def close(self) -> None:
         await self._tasks.close()
+        self._still.close()
         for session in self.table.by_id.values():
             if session.watch is not None:
                 session.watch.close()
@@ -121,6 +128,7 @@ class Observer:
             self.table.unreadable.pop(session_id, None)
             if is_late(session, observation):
                 return session  # the next look is requested already
+            self._forget_run_before(session, observation)
             reported = session.exit_reported_for(observation.facts.run)
             observation, keeper_lost = self._completed(observation, reported)
             self.announcements.update(session, observation, quiet=quiet)
@@ -129,6 +137,11 @@ class Observer:
         if keeper_lost and self.may_write_end(session_id):
             self._tasks.start(self._write_end(observation, reported, quiet=quiet))
         return session
+
+    def _forget_run_before(self, session: HubSession, found: Observation) -> None:
+        before = session.latest
+        if before is not None and (before.run_folder != found.run_folder or is_settled(found)):
+            self._still.forget(before)
 
     async def _failed(self, session: HubSession, error: HitchpostError | OSError) -> None:
         log.warning("cannot look at a session", session_id=session.id, error=str(error))
@@ -162,27 +175,45 @@ class Observer:
         if session.watch is not None:
             session.watch.close()
         self.changes.forget(session_folder(self.home, session.id))
+        if session.latest is not None:
+            self._still.forget(session.latest)
         self.run_ends.forget(session.id)
         self.table.unreadable.pop(session.id, None)
         self.announcements.removed(session)
 
     async def refresh(self, sessions: Sequence[HubSession]) -> None:
         """Look up what nobody reports: an agent's output, a process that a signal stops, a keeper that just died."""
+        async with self._refreshing:
+            moved = await self._refresh(sessions)
+        await asyncio.gather(*map(self.look_at, moved))
+
+    async def _refresh(self, sessions: Sequence[HubSession]) -> list[str]:
+        """Those that have to be looked at. Words are derived anew where facts have changed, or it is time to."""
+        self._still.read()
         before = [(session, seen) for session in sessions if (seen := session.latest) and not is_settled(seen)]
-        if not before:
-            return
-        after = await run_in(self._activity_thread, lambda: [_unless_moved(seen) for _, seen in before])
+        moving = [seen for _, seen in before if not self._still.has(seen)]
+        after = await run_in(self._activity_thread, lambda: list(map(self._seen_again, moving))) if moving else []
+        fresh_of = {seen.folder: fresh for seen, fresh in zip(moving, after, strict=True)}
         now = datetime.now(UTC)
         moved: list[str] = []
-        for (session, seen), fresh in zip(before, after, strict=True):
+        for session, seen in before:
+            fresh = fresh_of.get(seen.folder, seen)
             if fresh is None:
                 moved.append(session.id)
             elif session.latest is seen:
-                words = _words(session.shape)
-                session.update(fresh, now)
-                if _words(session.shape) != words:
-                    self.announcements.reworded(session)
-        await asyncio.gather(*map(self.look_at, moved))
+                if fresh is not seen or not session.pass_on_to(now):
+                    words = _words(session.shape)
+                    session.update(fresh, now)
+                    if _words(session.shape) != words:
+                        self.announcements.reworded(session)
+                if seen.folder in fresh_of:
+                    self._still.add(fresh)
+        return moved
+
+    def _seen_again(self, seen: Observation) -> Observation | None:
+        """With the time of its last output; None when the session has to be looked at."""
+        self._still.watch(seen)
+        return with_activity(seen) if as_it_was(seen) else None
 
     # following ----------------------------------------------------------------------------------------------------
 
@@ -224,8 +255,3 @@ def is_late(session: HubSession, observation: Observation) -> bool:
 def _words(shape: SessionJson) -> tuple[str, str, int]:
     """What time and output change of a session's words. How long it has been quiet, whoever reads the words counts."""
     return shape["attention"], shape["quiet_since"] or shape["label"], shape["rank"]
-
-
-def _unless_moved(observation: Observation) -> Observation | None:
-    """With the time of its last output; None when the session has to be looked at."""
-    return with_activity(observation) if as_it_was(observation) else None

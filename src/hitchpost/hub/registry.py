@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from hitchpost import wire
 from hitchpost.hub.adoption import Adoption
 from hitchpost.hub.announcements import Announcements
 from hitchpost.hub.changes import Changes
@@ -17,7 +18,7 @@ from hitchpost.store import files, records
 from hitchpost.store.home import is_id, sessions_folder
 from hitchpost.store.session import CHANGES, SEEN
 
-WATCHED_FILES = (files.STATE, records.RECORD, SEEN, CHANGES)
+WATCHED_FILES = (files.STATE, records.RECORD, SEEN, CHANGES, wire.POD)
 
 
 class Registry(SessionTable):
@@ -36,6 +37,7 @@ class Registry(SessionTable):
     async def open(self) -> None:
         """Adopt every session, and follow them from now on."""
         self._changes.open()
+        self.observer.open()
         adoption = Adoption(self.home, self.observer, self._changes)
         index = await adoption.run()
         self._tasks.start(self.rescan.run())

@@ -12,12 +12,12 @@ from hitchpost.errors import NoSuchSession
 from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
 from hitchpost.model.compat import agent_state
-from hitchpost.model.status import status
+from hitchpost.model.status import Status, label_after, status
 from hitchpost.ops.views.listing import place_in_list, place_of
 from hitchpost.ops.views.observe import Observation
 from hitchpost.ops.views.session_json import to_json as json_shape
 from hitchpost.ops.views.session_types import Session as SessionJson
-from hitchpost.store.index import NAME, NUMBER, RECORD, line_of, text_of, total_field
+from hitchpost.store.index import NAME, NUMBER, RECORD, line_of, text_of, total_field, with_label
 
 
 class HubSession:
@@ -28,8 +28,11 @@ class HubSession:
     """
 
     __slots__ = (
+        "_from_s",
         "_index_row",
         "_shape",
+        "_until_s",
+        "_words",
         "announced_run",
         "announced_status",
         "id",
@@ -59,6 +62,9 @@ class HubSession:
         """Held during a look: there is only one at a time."""
         self._shape: SessionJson | None = None
         self._index_row: dict[str, Any] | None = None
+        self._words: Status | None = None
+        self._from_s = self._until_s = 0.0
+        """Between these moments the same facts have the same words."""
 
     @classmethod
     def from_index(cls, session_id: str, line: str, text: str = "") -> HubSession:
@@ -103,8 +109,28 @@ class HubSession:
         self._index_row = None
         self.text = lightjson.dumps(described)
         now_s = now.timestamp()
+        self._words, self._from_s = words, now_s
+        self._until_s = 0.0 if observation.problem else now_s + words.holds_s
         total = total_field(words.total_s, now_s, grows=words.total_grows)
         state = agent_state(observation.facts)
         self.line = line_of(described, now_s - words.in_status_s, total, words.colour, state, place_of(described))
         self.place = place_in_list(self.line)
         self.lives = observation.facts.state in runs.LIVE
+
+    def pass_on_to(self, now: datetime) -> bool:
+        """Describe the session in the words that hold ``now``, if these can be no others than those of the last
+        ``update``, but for the time that its label counts. False when they have to be derived anew."""
+        words, shape, now_s = self._words, self._shape, now.timestamp()
+        if words is None or shape is None or not self._from_s <= now_s < self._until_s:
+            return False
+        before, label = shape["label"], label_after(words, now)
+        if label != before:
+            self._shape = {**shape, "label": label}
+            self.text = self.text.replace(_label_field(before), _label_field(label), 1)
+            self.line = with_label(self.line, label)
+        return True
+
+
+def _label_field(label: str) -> str:
+    """As the JSON has it. No text in it looks the same: quotes are escaped there."""
+    return f'"label": {lightjson.dumps(label)}'

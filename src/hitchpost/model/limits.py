@@ -52,6 +52,13 @@ def is_told_now(facts: Facts, now: datetime) -> bool:
     return _is_in_doubt(facts) and set_about is not None and (now - set_about).total_seconds() <= TELLING_S
 
 
+def left_s(facts: Facts, now: datetime) -> list[float]:
+    """How long ``is_late`` and ``is_told_now`` say the same; less than 0.0 where they always will from now on."""
+    ends_at, set_about = goes_on_at(facts), facts.gone_on_at
+    late = [] if ends_at is None else [LATE_AFTER_S - (now - ends_at).total_seconds()]
+    return late if set_about is None else [*late, TELLING_S - (now - set_about).total_seconds()]
+
+
 def is_not_known(facts: Facts, now: datetime) -> bool:
     """Whether a hub set about telling the agent to go on, and nobody knows whether it did. It does not try again: the
     agent would go on twice. Somebody has to look."""

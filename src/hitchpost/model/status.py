@@ -6,7 +6,7 @@ the same facts are in ``compat.py``.
 
 from __future__ import annotations
 
-from hitchpost.model import pods, record, run
+from hitchpost.model import limits, pods, record, run
 from hitchpost.model.actions import actions
 from hitchpost.model.durations import duration, seconds_between
 from hitchpost.model.facts import ADOPTED, Exit, Facts, is_elsewhere
@@ -33,6 +33,9 @@ REPORTED: dict[str, str] = {
 """OSC 7501's words and the attention that each asks for. An agent that sits at its prompt wants one."""
 
 QUIET = (IDLE, WAITING, BLOCKED, DONE)
+FOREVER_S = float("inf")
+ROUNDED_S = 1e-5
+"""Words are made anew so long before they may change: seconds are rounded."""
 WANTS_A_PERSON = (WAITING, BLOCKED, DONE, ERROR)
 
 
@@ -62,6 +65,10 @@ class Status:
     takes_prompt: bool
     refusal: str | None
     quiet_since: datetime | None
+    counting: str
+    """How the label begins, up to the time that it counts since ``quiet_since``; empty when it counts none."""
+    holds_s: float
+    """For so long, the same facts have the same words. Only seconds go on; ``label_after`` has the label then."""
 
 
 def settle(facts: Facts) -> Facts:
@@ -230,7 +237,8 @@ def _word(facts: Facts) -> str:
     return facts.state
 
 
-def _label(facts: Facts, word: str, why: str, now: datetime) -> str:
+def _label(facts: Facts, word: str, why: str) -> str:
+    """One that counts nothing."""
     if word == run.FAILED:
         return f"failed: {why}{_left(facts)}"
     if word == run.ORPHANED:
@@ -238,8 +246,7 @@ def _label(facts: Facts, word: str, why: str, now: datetime) -> str:
     if word == STALE:
         return f"{STALE} {STALE_POD_NOTE if is_elsewhere(facts.runtime) else STALE_NOTE}"
     if word == UNKNOWN and (doubt := pods.doubt_of(facts)):
-        since = pods.unreachable_since(facts)
-        return f"{UNKNOWN} ({doubt}{f' {duration(seconds_between(since, now))}' if since else ''})"
+        return f"{UNKNOWN} ({doubt})"
     if word == run.STARTING and (waits := pods.why_waits(facts.pod)):
         return f"{run.STARTING} ({waits})"
     if word == record.SUSPENDED and facts.exit is not None and facts.exit.error is not None:
@@ -255,12 +262,18 @@ def _label(facts: Facts, word: str, why: str, now: datetime) -> str:
             return "running (process stopped)"
         if facts.keeper_stopped:
             return "running (keeper stopped)"
-        counted, since = _counted(facts, word, now)
-        if counted:
-            return f"running ({counted} {duration(seconds_between(since, now))})"
         if facts.pod is not None and facts.pod.cordoned:
             return f"running (node {facts.pod.node} is cordoned)"
     return word
+
+
+def label_after(words: Status, now: datetime) -> str:
+    """The label at a later moment, as long as the words hold."""
+    return _counting_label(words.counting, words.quiet_since, now) if words.counting else words.label
+
+
+def _counting_label(counting: str, since: datetime | None, now: datetime) -> str:
+    return f"{counting}{duration(seconds_between(since, now))})"
 
 
 def _counted(facts: Facts, word: str, now: datetime) -> tuple[str, datetime | None]:
@@ -309,14 +322,17 @@ def status(facts: Facts, now: datetime) -> Status:
     since = last_sign_of_life(facts) if gone_unseen(facts) else facts.state_changed_at
     since = facts.record_changed_at if word == facts.record else since
     counts_since = counted_since if counted else None
+    counting = f"{word} ({counted} " if counted else ""
     if word == UNKNOWN and (unreachable_since := pods.unreachable_since(facts)):
         since = counts_since = unreachable_since
+        doubt = pods.doubt_of(facts)
+        counting = f"{word} ({doubt} " if doubt else ""
     since = since or facts.state_changed_at or facts.created_at
     shown = headline(facts, word, wants, why, since, now)
     life_s = seconds_between(facts.started_at, (ended_at or last_sign_of_life(facts) or now) if ended else now)
     return Status(
         word=word,
-        label=_label(facts, word, why, now),
+        label=_counting_label(counting, counts_since, now) if counting else _label(facts, word, why),
         state=state,
         reason=why,
         attention=wants,
@@ -337,4 +353,20 @@ def status(facts: Facts, now: datetime) -> Status:
         takes_prompt=takes,
         refusal=no_prompt(facts) if takes and state == run.RUNNING else None,
         quiet_since=counts_since,
+        counting=counting,
+        holds_s=_holds_s(facts, since, now),
     )
+
+
+def _holds_s(facts: Facts, since: datetime | None, now: datetime) -> float:
+    """How long no comparison with ``now`` turns out otherwise. Whatever compares with it has its part here."""
+    quiet_since = facts.last_activity_at or facts.started_at
+    if any(at is not None and at > now for at in (since, facts.started_at, quiet_since)):
+        return 0.0  # a clock that is ahead
+    left_s = limits.left_s(facts, now)
+    if facts.state == run.RUNNING:
+        silent_s = seconds_between(quiet_since, now)
+        left_s += (facts.quiet_after_s - silent_s, facts.idle_after_s - silent_s)
+    if facts.snoozed_until is not None:
+        left_s.append((facts.snoozed_until - now).total_seconds())
+    return max(0.0, min((each for each in left_s if each >= 0.0), default=FOREVER_S) - ROUNDED_S)

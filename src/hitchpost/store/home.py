@@ -123,7 +123,7 @@ def home_of(session_folder: str) -> str:
 
 
 def run_folder(folder: str, run: int) -> str:
-    return os.path.join(folder, "runs", str(run))
+    return f"{folder}/runs/{run}"
 
 
 def make_run_folder(folder: str, run: int) -> str:

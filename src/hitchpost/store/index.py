@@ -283,6 +283,11 @@ def line_of(
     return "\t".join((*first, f"{since_s:.1f}", total, colour, agent_state, *texts))
 
 
+def with_label(line: str, label: str) -> str:
+    """A line with another label."""
+    return "\t".join((line.rpartition("\t")[0], _field(label)))
+
+
 def _field(text: str) -> str:
     """``text`` in printable ASCII: the inside of a JSON string. Without a backslash it is the text itself."""
     return lightjson.dumps(text)[1:-1].replace("\x7f", "\\u007f")

@@ -184,12 +184,16 @@ def gap_text(lost: int) -> str:
 
 def last_written(output_folder: str) -> float | None:
     """When output last came, in seconds since 1970; None when there was none."""
-    for start in reversed(segments(output_folder)):
+    try:
+        names = os.listdir(output_folder)
+    except FileNotFoundError:
+        return None
+    for name in sorted(names, reverse=True):  # segments are named in the order of their offsets
         try:
-            found = os.stat(os.path.join(output_folder, wire.segment_name(start)))
+            found = os.stat(f"{output_folder}/{name}") if wire.segment_offset(name) is not None else None
         except FileNotFoundError:
             continue
-        if found.st_size:
+        if found is not None and found.st_size:
             return found.st_mtime
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from _operator import attrgetter
 
 from hitchpost import wire
 from hitchpost.model import run as runs
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 DYING_S = 0.3
 NEVER = moments.at(0)
-SEEN_OF_HEALTH = (
+seen_of_health = attrgetter(
     "keeper_alive",
     "sandbox_alive",
     "session_alive",
@@ -77,13 +78,16 @@ def observe(home: str, session: str) -> Observation:
 
 
 def with_activity(seen: Observation) -> Observation:
-    """``seen`` with the time at which output came last, now."""
-    written = output.last_written(os.path.join(seen.run_folder, wire.OUTPUT))
+    """``seen`` with the time at which output came last, now; the same one where that is known already."""
+    written = output.last_written(f"{seen.run_folder}/{wire.OUTPUT}")
     if written is None:
         return seen
     is_guess = seen.facts.report is None
     busy_since = _busy_since(seen.run_folder, written, seen.facts.quiet_after_s) if is_guess else None
-    return replace(seen, facts=replace(seen.facts, last_activity_at=moments.at(written), busy_since=busy_since))
+    last_activity_at = moments.at(written)
+    if (last_activity_at, busy_since) == (seen.facts.last_activity_at, seen.facts.busy_since):
+        return seen
+    return replace(seen, facts=replace(seen.facts, last_activity_at=last_activity_at, busy_since=busy_since))
 
 
 def as_it_was(seen: Observation) -> bool:
@@ -94,8 +98,8 @@ def as_it_was(seen: Observation) -> bool:
     health = base.load(seen.record.runtime).health(seen.folder, facts.run, session=seen.record.id)
     if facts.state in runs.TERMINAL and facts.state != runs.ORPHANED:
         return (health.sandbox_alive, health.sandbox_paused) == (facts.sandbox_alive, facts.sandbox_paused)
-    same = [getattr(health, name) == getattr(facts, name) for name in SEEN_OF_HEALTH]
-    return all(same) and facts.probe_failed == (health.probe_failed or health.keeper_alive is None)
+    is_same = seen_of_health(health) == seen_of_health(facts)
+    return is_same and facts.probe_failed == (health.probe_failed or health.keeper_alive is None)
 
 
 def ended(seen: Observation, message: dict[str, object]) -> Observation | None:
