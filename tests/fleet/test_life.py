@@ -9,6 +9,7 @@ import pytest
 
 from hitchpost import wire
 from hitchpost.errors import Refused, StartFailed
+from hitchpost.fleet.news import OUTPUT
 from hitchpost.ops.sessions.send import send
 from hitchpost.ops.views.diff import changed
 from hitchpost.ops.views.observe import observe
@@ -172,3 +173,12 @@ def test_what_has_changed_is_looked_at_in_the_pod_and_its_refusals_are_told_as_t
     with pytest.raises(RefusedThere, match="nothing to compare with") as refused:
         changed(fleet.home, observe(fleet.home, plain.id).record)
     assert refused.value.http_status == Refused.http_status
+
+
+def test_the_time_index_is_told_as_output_and_not_as_a_file_that_everybody_looks_at(fleet: Fleet):
+    session = fleet.sh(ASLEEP)
+    shows(session, b"ready")
+    eventually(lambda: (session.run() / "output" / "times.bin").exists(), what="the time index")
+    kinds = {news.kind for _, news in fleet.news if news.name == "runs/1/output/times.bin"}
+    assert kinds == {OUTPUT}
+    fleet.stop(session)
