@@ -305,6 +305,8 @@ class Server:
                 self._all_ended.set()
 
     async def _say_farewell(self) -> None:
+        for hub in self.hubs:
+            hub.shipment.pace(is_slow=False)
         waits = [asyncio.ensure_future(hub.shipment.idle()) for hub in self.hubs]
         if waits:
             await asyncio.wait(waits, timeout=LEAVE_S)
