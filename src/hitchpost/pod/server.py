@@ -194,7 +194,7 @@ class Server:
             self.ends[run] = await asyncio.to_thread(self._end_of, run)
         if self.folder.run and await asyncio.to_thread(is_kept, self._run_folder(self.folder.run)) is not False:
             self.keep(self.folder.run)
-        else:
+        elif self.folder.run:
             await self._settle()
         self.folder.watch()
         self.folder.look()
