@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from hitchpost import wire
 from hitchpost.errors import Refused
-from hitchpost.fleet import bringing
+from hitchpost.fleet import bringing, stored
 from hitchpost.fleet.bringing import Bringing
 from hitchpost.store.home import make_run_folder
 from tests.fleet.replicas import Replica, replica
@@ -123,3 +124,20 @@ def test_a_session_that_is_gone_is_not_brought(made: Replica) -> None:
         working.files_of(session)
         working.output_of(session, 1, now=True)
         eventually(lambda: working.waiting == 0, what="nothing to be left")
+
+
+def test_what_waits_already_wakes_nobody(made: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flood tells of itself hundreds of times in a second."""
+    working, woken = Bringing(made.mirror, lambda session: None), []
+    monkeypatch.setattr(working._moved, "notify_all", lambda: woken.append(1))
+    for _ in range(100):
+        working.output_of("dev", 1)
+    assert len(woken) == 1
+    working.output_of("dev", 1, now=True)
+    assert len(woken) == 2
+
+
+def test_a_large_part_is_compressed_fast_and_a_small_one_well() -> None:
+    large = b"0123456789abcdef" * (stored.LARGE_BYTES // 16)
+    for data, level in ((large, 1), (large[:-1], 6)):
+        assert stored.compressed(data) == zlib.compress(data, level)

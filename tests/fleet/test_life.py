@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import threading
+from pathlib import Path
 
 import pytest
 
 from hitchpost import wire
 from hitchpost.errors import Refused, StartFailed
+from hitchpost.fleet.news import OUTPUT
 from hitchpost.ops.sessions.send import send
 from hitchpost.ops.views.diff import changed
 from hitchpost.ops.views.observe import observe
+from hitchpost.runtimes.base import Started
 from hitchpost.runtimes.link import Link, NoKeeper
-from hitchpost.runtimes.pod import RefusedThere
+from hitchpost.runtimes.pod import Order, RefusedThere
 from hitchpost.system import process
 from tests.fleet.processes import Fleet
 from tests.ground import Truth, died_of, left_with
@@ -172,3 +177,80 @@ def test_what_has_changed_is_looked_at_in_the_pod_and_its_refusals_are_told_as_t
     with pytest.raises(RefusedThere, match="nothing to compare with") as refused:
         changed(fleet.home, observe(fleet.home, plain.id).record)
     assert refused.value.http_status == Refused.http_status
+
+
+def test_the_time_index_is_told_as_output_and_not_as_a_file_that_everybody_looks_at(fleet: Fleet):
+    session = fleet.sh(ASLEEP)
+    shows(session, b"ready")
+    eventually(lambda: (session.run() / "output" / "times.bin").exists(), what="the time index")
+    kinds = {news.kind for _, news in fleet.news if news.name == "runs/1/output/times.bin"}
+    assert kinds == {OUTPUT}
+    fleet.stop(session)
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def parent_of(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def test_the_keeper_of_the_first_run_is_started_before_the_run_is_ordered(fleet: Fleet):
+    session = fleet.create("sh", "-c", ASLEEP)
+    pod = fleet.cluster.pod(str(session.folder))
+    pod.begin()
+    pod.address()
+
+    def keepers() -> list[int]:
+        assert pod.process is not None
+        first = pod.process.pid
+        found = [pid for pid in process.below(first) if b"keeper/__main__.py" in command_of(pid)]
+        return [pid for pid in found if parent_of(pid) == first]  # nobody's child: it has detached itself
+
+    waiting = eventually(keepers, what="a keeper that waits")
+    fleet.start(session)
+    shows(session, b"ready")
+    assert pod.truth.keeper_pid() in waiting
+    assert keepers() == [pod.truth.keeper_pid()]
+    fleet.stop(session)
+
+
+def test_a_pod_that_no_run_was_ordered_in_ends_with_the_keeper_that_waits(fleet: Fleet):
+    session = fleet.create("sh", "-c", ASLEEP)
+    pod = fleet.cluster.pod(str(session.folder))
+    pod.begin()
+    pod.address()
+    assert pod.end(10) == 0
+
+
+def test_why_a_pod_has_ended_is_told_although_its_link_was_closed_first(fleet: Fleet, monkeypatch: pytest.MonkeyPatch):
+    session = fleet.create("sh", "-c", ASLEEP)
+    folder = str(session.folder)
+
+    async def nobody() -> socket.socket:
+        raise ConnectionRefusedError("nobody is there")
+
+    def start(order: Order) -> Started:
+        closing = threading.Timer(0.2, fleet.links.forget, [folder])
+        closing.start()
+        has_link = [False]
+
+        def given_up() -> str:
+            has_link[0] = has_link[0] or folder in fleet.links.by_folder
+            return "out of memory" if has_link[0] and folder not in fleet.links.by_folder else ""
+
+        try:
+            return fleet.links.start(order.spec, nobody, 10, given_up)
+        finally:
+            closing.join()
+
+    monkeypatch.setattr(fleet.cluster, "start", start)
+    with pytest.raises(StartFailed, match="out of memory"):
+        fleet.start(session)

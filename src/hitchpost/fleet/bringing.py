@@ -6,6 +6,7 @@ memory, slows no pod down, and gets the rest when it is back.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -74,10 +75,12 @@ class Bringing:
         self._is_due(self._runs, (session, run), 0 if now else TOGETHER_S)
 
     def _is_due(self, waiting: dict[T, float], what: T, in_s: float) -> None:
+        """Nobody is woken for what waits already: a flood tells of itself many times in a second."""
         with self._moved:
             at = time.monotonic() + in_s
-            waiting[what] = min(at, waiting.get(what, at))
-            self._moved.notify_all()
+            if at < waiting.get(what, math.inf):
+                waiting[what] = at
+                self._moved.notify_all()
 
     @property
     def waiting(self) -> int:

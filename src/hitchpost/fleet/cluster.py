@@ -322,7 +322,8 @@ class Cluster:
     def _ready(self, wanted: Wanted, session_folder: str) -> facts.Pod:
         """The session's pod, running: the one that is there, or a new one. Raises ``PodNotStarted``."""
         deadline = time.monotonic() + self.options.start_minutes * 60
-        item = self._standing(wanted.session, session_folder)
+        has_had_one = wanted.run > 1 or read_pod(session_folder) is not None
+        item = self._standing(wanted.session, session_folder) if has_had_one else None
         is_new = item is None
         if item is None:
             item = self._made(wanted)

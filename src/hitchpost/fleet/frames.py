@@ -19,6 +19,10 @@ HUB_BEAT_S, POD_CUT_S = 5.0, 15.0
 """The other way round it is less urgent, and a hub has many links."""
 PART_BYTES = 64 * 1024
 """What is sent at once of a file or of a long reply."""
+OUTPUT_PART_BYTES = 256 * 1024
+"""What is sent at once of output."""
+SLOW_BYTES_S = 256 * 1024
+"""So much output in a second goes to a hub at which nobody looks: what people see, but not a flood."""
 WINDOW_BYTES = 256 * 1024
 """So much of what a client of a keeper says may be under way to the pod."""
 
@@ -28,13 +32,14 @@ CHANNEL = b"C"  # 4 bytes of channel, then one frame of the keeper's protocol, w
 CLOSE = b"X"  # 4 bytes of channel: it is closed
 
 # hub to pod
-HELLO = b"H"  # JSON: v, session, and what the hub has. First, once
+HELLO = b"H"  # JSON: v, session, wants, is_slow, and what the hub has. First, once
 OPEN = b"O"  # 4 bytes of channel, then the payload of the client's HELLO to the keeper
 WANT = b"A"  # JSON: wants, and the lines that the hub has: what it wants from now on
+PACE = b"I"  # JSON: is_slow, from now on. Only to a pod that says ``paces``
 REQUEST = b"Q"  # JSON: id, op, and the operation's fields
 
 # pod to hub
-WELCOME = b"W"  # JSON: v, session, run, kept
+WELCOME = b"W"  # JSON: v, session, run, kept, paces
 FILE = b"S"  # a file, whole: see ``name_bytes``; the flag MORE: another part of the same file follows
 PART = b"D"  # what was appended to a file: see ``name_bytes``; 8 bytes of offset, 8 bytes: when, in µs since 1970, or 0
 REACHED = b"P"  # 4 bytes of run, 8 bytes: the log reaches to here, and all that there is of it was sent

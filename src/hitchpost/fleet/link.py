@@ -52,6 +52,8 @@ CONNECT_S = 3.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 NEW_PAUSE_S, NEW_S = 0.1, 20.0
 """A pod that was just made serves in a moment, and somebody waits for it."""
+LOOKED_S = 5.0
+"""Somebody who looks at the output asks for more of it again and again."""
 FILE_FRAMES = (frames.FILE, frames.PART, frames.REACHED, frames.FIRST)
 LONGEST_REPLY_BYTES = 64 << 20
 
@@ -71,7 +73,8 @@ class PodLink:
     """``up_since`` and ``down_since`` are seconds since 1970; one of them is None. ``down_since`` is when the pod was
     last heard, and ``why_down`` what stands between.
 
-    ``wants`` is ``frames.OUTPUT`` where the session's files come to this hub in another way.
+    ``wants`` is ``frames.OUTPUT`` where the session's files come to this hub in another way. Such a link ``is_slow``
+    while nobody looks at the output here: then a flood comes slowly.
     """
 
     def __init__(
@@ -92,6 +95,11 @@ class PodLink:
         self.down_since: float | None = time.time()
         self.why_down = "not connected yet"
         self.was_up = self.is_closed = False
+        self.is_slow = wants == frames.OUTPUT
+        self._paces = False
+        """Whether the pod knows what a slow link is."""
+        self._looked_until = 0.0
+        self._look_timer: asyncio.TimerHandle | None = None
         self.reconnects = 0
         self._made_s = time.monotonic()
         self.kept: int | None = None
@@ -135,10 +143,45 @@ class PodLink:
             lines = await self._in_thread(self.copy.lines)
             if self._pipe is not None and self.up_since is not None:
                 self._pipe.send(frames.json_frame(frames.WANT, {"wants": wants, "lines": lines}))
+            self._pace()
+
+    def looked_at(self) -> None:
+        """Somebody waits for output here: for now, it comes as fast as it is written."""
+        loop = asyncio.get_running_loop()
+        self._looked_until = loop.time() + LOOKED_S
+        if self._look_timer is None:
+            self._look_timer = loop.call_at(self._looked_until, self._look_again)
+        self._pace()
+
+    def _look_again(self) -> None:
+        loop, self._look_timer = asyncio.get_running_loop(), None
+        if self._looked_until > loop.time():
+            self._look_timer = loop.call_at(self._looked_until, self._look_again)
+        else:
+            self._pace()
+
+    def _pace(self) -> None:
+        is_slow = self.wants == frames.OUTPUT and self._look_timer is None
+        if is_slow != self.is_slow:
+            self.is_slow = is_slow
+            if self._pipe is not None and self.up_since is not None and self._paces:
+                self._pipe.send(frames.json_frame(frames.PACE, {"is_slow": is_slow}))
+
+    async def caught_up(self, timeout_s: float) -> None:
+        """All output that the pod has now is here then, if it can be reached so soon."""
+        was_slow = self.is_slow
+        self.looked_at()
+        if was_slow and self._paces and self.up_since is not None:
+            try:
+                await self.ask({"op": "rest"}, timeout_s)
+            except Silent as error:
+                log.info("output is not here yet", session_id=self.session, why=str(error))
 
     async def close(self) -> None:
         """What waits for the pod then is told that it is silent."""
         self.is_closed = True
+        if self._look_timer is not None:
+            self._look_timer.cancel()
         for task in self._tasks:
             task.cancel()
         if others := self._tasks - {asyncio.current_task()}:
@@ -201,7 +244,7 @@ class PodLink:
 
     async def _listen(self, pipe: Pipe) -> None:
         has = await self._in_thread(self.copy.have)
-        hello = {"v": frames.VERSION, "session": self.session, "wants": self.wants, **has}
+        hello = {"v": frames.VERSION, "session": self.session, "wants": self.wants, "is_slow": self.is_slow, **has}
         pipe.send(frames.json_frame(frames.HELLO, hello))
         while found := await pipe.frames():
             batch: list[tuple[bytes, bytes]] = []
@@ -241,6 +284,7 @@ class PodLink:
         elif kind == frames.REPLY:
             self._on_reply(payload)
         elif kind == frames.WELCOME:
+            self._paces = frames.object_of(payload).get("paces") is True
             await self._is_up()
         elif kind == frames.KEPT:
             self.kept = int.from_bytes(payload[:4], "big")

@@ -155,7 +155,7 @@ class Links:
                 break
             except Silent as error:
                 if time.monotonic() >= deadline or link.is_closed:
-                    return self._unanswered(link, standin, str(error))
+                    return self._unanswered(link, standin, given_up() or str(error))
         if answer.get("ok") is True:
             _note_place(session_folder, answer.get("place"))
             pid = answer.get("pid")

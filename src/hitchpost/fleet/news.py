@@ -11,15 +11,13 @@ UP, DOWN, FILE, OUTPUT, KEPT, OVER = "up", "down", "file", "output", "kept", "ov
 
 @value
 class News:
-    """``FILE``: ``name`` in the session's folder has changed. ``OUTPUT``: ``data`` was appended to the segment ``name``
-    of ``run``'s log, where the log has ``offset``. ``KEPT``: a keeper has ``run``. ``OVER``: it is gone, and everything
-    it has written is here. ``DOWN``: ``why`` the pod cannot be reached."""
+    """``FILE``: ``name`` in the session's folder has changed. ``OUTPUT``: so has ``name`` of ``run``'s output.
+    ``KEPT``: a keeper has ``run``. ``OVER``: it is gone, and everything it has written is here. ``DOWN``: ``why`` the
+    pod cannot be reached."""
 
     kind: str
     run: int = 0
     name: str = ""
-    offset: int = 0
-    data: bytes = b""
     why: str = ""
 
 

@@ -16,12 +16,12 @@ from hitchpost.fleet.tls import NotTrusted, refusal
 from hitchpost.wire import BadFrame
 
 READ_BYTES = 64 * 1024
-MOST_UNTAKEN_BYTES = 512 * 1024
+MOST_UNTAKEN_BYTES = 1 << 20
 """More of what came is not read from the socket until somebody takes it."""
 HANDSHAKE_S = 5.0
 CONFIRM_S = 0.1
 """A loop that was busy for long hears first what has come meanwhile."""
-DRAINED_BYTES = 128 * 1024
+DRAINED_BYTES = 256 * 1024
 FAREWELL_S = 1.0
 
 

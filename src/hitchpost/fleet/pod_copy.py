@@ -86,7 +86,7 @@ class Copy:
     def _runs(self) -> dict[str, object]:
         found: dict[str, object] = {}
         for run in sorted({*self._run_numbers(), self.state().run}):
-            self.ends[run] = max(self.ends.get(run, 0), self.end_on_disk(run))
+            self.ends[run] = max(self.ends.get(run, 0), self._end_of_bytes(run))
             sizes = {name: _checksum(os.path.join(run_folder(self.folder, run), name)) for name in shipped.GROWN}
             grown = {name: list(has) for name, has in sizes.items() if has is not None}
             found[str(run)] = {"end": self._end_of_bytes(run), "grown": grown}
@@ -105,10 +105,6 @@ class Copy:
 
     def _end_of_bytes(self, run: int) -> int:
         return output.bounds(self._output(run))[1]
-
-    def end_on_disk(self, run: int) -> int:
-        """With what was lost at the end, as the time index tells."""
-        return max(self._end_of_bytes(run), output.told_end(self._output(run)))
 
     def first(self, run: int) -> int:
         return output.bounds(self._output(run))[0]
@@ -133,7 +129,7 @@ class Copy:
             run, flag, name, start = frames.take_name(payload)
             if kind == frames.PART:
                 at, us = (int.from_bytes(payload[start + i : start + i + 8], "big") for i in (0, 8))
-                return self._take_part(run, name, at, us, payload[start + 16 :])
+                return self._take_part(run, name, at, us, memoryview(payload)[start + 16 :])
             most = shipped.MOST_GROWN_BYTES if name in shipped.GROWN else shipped.MOST_WHOLE_BYTES
             if len(self._part) + len(payload) - start > most:
                 self._part.clear()
@@ -165,7 +161,7 @@ class Copy:
             if before == data or (before is not None and not is_live and name not in shipped.GROWN):
                 return None  # what a hub has written down of an end stays
             files.replace_file(path, data, durable=False)
-        return News(FILE, run, f"runs/{run}/{name}")
+        return _news(run, name)
 
     def _take_state(self, run: int, name: str, data: bytes) -> bool:
         told = loads(data)
@@ -189,13 +185,13 @@ class Copy:
         os.makedirs(os.path.join(folder, wire.OUTPUT), mode=0o700, exist_ok=True)
         return folder
 
-    def _take_part(self, run: int, name: str, at: int, us: int, data: bytes) -> News | None:
+    def _take_part(self, run: int, name: str, at: int, us: int, data: memoryview) -> News | None:
         if name in shipped.LINES:
-            return self._take_lines(name, at, data)
+            return self._take_lines(name, at, bytes(data))
         start = shipped.segment_start(name)
         if start is not None:
             self._append_output(run, start, at, us, data)
-            return News(OUTPUT, run, os.path.basename(name), at, data)
+            return News(OUTPUT, run, f"runs/{run}/{name}")
         if name not in shipped.GROWN:
             raise NotFitting(f"no pod appends to a file {name!r}")
         path = os.path.join(self._folder_of(run, self.state()), name)
@@ -207,7 +203,7 @@ class Copy:
             files.write_all(fd, data)
         finally:
             os.close(fd)
-        return News(FILE, run, f"runs/{run}/{name}")
+        return _news(run, name)
 
     def _take_lines(self, name: str, at: int, data: bytes) -> News | None:
         with locks.FolderLock(self.folder):
@@ -233,7 +229,7 @@ class Copy:
 
     # output -------------------------------------------------------------------------------------------------------
 
-    def _append_output(self, run: int, start: int, at: int, us: int, data: bytes) -> None:
+    def _append_output(self, run: int, start: int, at: int, us: int, data: memoryview) -> None:
         if self._fd < 0 or self._segment != (run, start):
             self._open_segment(run, start)
         if start + self._size != at or at >= frames.FURTHEST:
@@ -277,6 +273,11 @@ class Copy:
 
     def _drop(self, run: int, start: int) -> None:
         files.discard(os.path.join(self._output(run), wire.segment_name(start)))
+
+
+def _news(run: int, name: str) -> News:
+    """Of a file of a run. The time index is a part of the output, and changes as often."""
+    return News(OUTPUT if name == shipped.TIMES else FILE, run, f"runs/{run}/{name}")
 
 
 def _of_pod(lines: bytes) -> bytes:

@@ -1,7 +1,8 @@
 """The pods of a hub: links to all that live, and those that this replica watches.
 
 Every replica has a link to each live pod, for its output and its keeper. One of them watches it: that one has the pod's
-files from it, and brings what it tells into PostgreSQL. The others have the files from there.
+files from it, and brings what it tells into PostgreSQL. The others have the files from there, and a flood of output
+slowly, unless somebody looks at it there.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from hitchpost.store.session import read_state
 TURN_S = 1.0
 DOWN_S = 0.7
 REACH_S = 5.0
+CAUGHT_UP_S = 3.0
 
 log = structlog.get_logger()
 Stamp = tuple[int, ...]
@@ -242,10 +244,18 @@ class Pods:
             return
         pod = read_pod(folder)
         if pod is not None and pod.ended:
+            self._fetch_rest(session, pod.run)
             if note_lost_tail(run_folder(folder, pod.run)):
                 self.bringing.output_of(session, pod.run, now=True)
             asyncio.run_coroutine_threadsafe(self._let_go(folder), self._loop)
         self._loop.call_soon_threadsafe(self.on_change, session)
+
+    def _fetch_rest(self, session: str, run: int) -> None:
+        """Who watched the session before may have brought more of its output than has come here."""
+        try:
+            self.mirror.fetch_output(session, run)
+        except FAILURES as error:
+            log.warning("what was brought of the output is not here yet", session_id=session, error=str(error))
 
     # what operations ask for: blocking, from their threads ----------------------------------------------------------
 
@@ -264,6 +274,11 @@ class Pods:
     def is_starting(self, session: str) -> bool:
         """Whether an operation starts it just now."""
         return bool(self._starting[session])
+
+    async def caught_up(self, session_folder: str) -> None:
+        """Somebody looks at the output here: what the pod has of it is in the copy."""
+        if (link := self.links.by_folder.get(session_folder)) is not None:
+            await link.caught_up(CAUGHT_UP_S)
 
     def reach(self, session: str) -> None:
         """See to it that somebody stands in for the session's keeper here, where it has one."""
@@ -293,7 +308,7 @@ class Pods:
         try:
             if self.mirror.watch(session):
                 asyncio.run_coroutine_threadsafe(link.want(frames.ALL), self._loop).result(REACH_S)
-                self.links.ask(session_folder, {"op": "ping"}, REACH_S)  # its answer comes behind all that it has told
+                self.links.ask(session_folder, {"op": "rest"}, REACH_S)  # its answer comes behind all that it has told
         except (*FAILURES, TimeoutError) as error:
             log.warning("what a pod has told last may not be here", session_id=session, error=str(error))
 

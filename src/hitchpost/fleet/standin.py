@@ -193,6 +193,7 @@ class LocalClient(asyncio.Protocol):
             self.link.join(self)
         elif kind == wire.FOLLOW:
             self._follow = int.from_bytes(payload[:8], "big")
+            self.link.looked_at()
             self.poke(self.standin.end_of_log)
         else:
             self._unsaid.append(wire.frame(kind, payload))

@@ -18,6 +18,8 @@ WHOLE, GROWING, GONE = "whole", "growing", "gone"
 PART_BYTES = 8 << 10
 """A part grows to this size before the next one begins: what is appended is written once or twice, not each time."""
 CHUNK_BYTES = 256 << 10
+LARGE_BYTES = 512 << 10
+"""Of what was appended within a second."""
 NO_RUN = 0
 
 
@@ -258,8 +260,13 @@ def append(held: Connection, session: str, run: int, name: str, start: int, data
         " on conflict (session, run, name, start) do update"
         " set size = excluded.size, data = excluded.data, written_at = excluded.written_at"
         " where segments.size < excluded.size",
-        (session, run, name, start, len(data), zlib.compress(data), written_at),
+        (session, run, name, start, len(data), compressed(data), written_at),
     )
+
+
+def compressed(data: bytes) -> bytes:
+    """A large part is one of a flood, which the processor is short of, and disk is not."""
+    return zlib.compress(data, zlib.Z_BEST_SPEED if len(data) >= LARGE_BYTES else zlib.Z_DEFAULT_COMPRESSION)
 
 
 def _key(session: str) -> int:

@@ -76,7 +76,7 @@ class HubPods:
     def start(self) -> None:
         replica = self.replica
         replica.is_told, replica.wants, replica.reach = self._is_told, has_work, self._reach
-        replica.is_starting = self._is_starting
+        replica.is_starting, replica.caught_up_with = self._is_starting, self._caught_up
         self._tasks.start(self._open())
 
     async def _open(self) -> None:
@@ -138,6 +138,10 @@ class HubPods:
     def _reach(self, session: str) -> None:
         if self.pods is not None:
             self.pods.reach(session)
+
+    async def _caught_up(self, session_folder: str) -> None:
+        if self.pods is not None:
+            await self.pods.caught_up(session_folder)
 
     def _is_starting(self, session: str) -> bool:
         return self.pods is not None and self.pods.is_starting(session)

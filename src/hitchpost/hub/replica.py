@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
@@ -69,6 +69,8 @@ class Replica:
         """Called in the thread of an operation, before it: whoever keeps the session's run can be spoken to then."""
         self.is_told: Callable[[str, int], bool] = is_kept_here
         """Whether the output of a run comes into the copy by itself."""
+        self.caught_up_with: Callable[[str], Awaitable[None]] = _nothing_comes
+        """Called before somebody looks at output: what comes into the copy by itself has come then."""
         self.wants: Callable[[HubSession], bool] = is_live
         """Whether a session needs somebody who watches it."""
         self.is_starting: Callable[[str], bool] = lambda session_id: False
@@ -342,6 +344,7 @@ class Replica:
 
     async def bring_output(self, seen: Observation, run: int) -> None:
         """Have the output of a run in the copy, as far as PostgreSQL has it. What is written here already stays so."""
+        await self.caught_up_with(seen.folder)
         key = seen.record.id, run
         try:
             found = await self._do(self._bring_output, seen, run, self._brought.get(key))
@@ -389,6 +392,10 @@ def replica_name() -> str:
 
 def is_kept_here(session_folder: str, run: int) -> bool:
     return locks.is_held(lock_path(run_folder(session_folder, run))) is not False
+
+
+async def _nothing_comes(session_folder: str) -> None:
+    """Where there is no link to any pod."""
 
 
 def is_live(session: HubSession) -> bool:

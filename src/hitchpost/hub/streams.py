@@ -20,9 +20,9 @@ from hitchpost.runtimes.link import NotReached
 from hitchpost.terminal import output
 
 SNAPSHOT, OUTPUT, GAP = 0, 1, 2
-TURN_BYTES = 32 * 1024
+TURN_BYTES = 64 * 1024
 MOST_BEHIND_BYTES = 16 << 20
-LOOK_EVERY_BYTES = 256 * 1024
+LOOK_EVERY_BYTES = 1 << 20
 LATE_S, LATE_LOOK_S = 3.0, 0.02
 """A log that comes from elsewhere may be so much later here than at another hub."""
 NO_DESCRIPTOR_PAUSE_S = 0.1

@@ -70,12 +70,14 @@ class HubLink:
             self.pipe.send(frames.json_frame(frames.REFUSED, {"why": why}))
             raise BadFrame(f"{why}, but got version {hello.get('v')} and session {hello.get('session')}")
         self._set_wants(hello)
+        shipment.pace(is_slow=hello.get("is_slow") is True)
         known = {int(run): dict(has) for run, has in hello.get("runs", {}).items()}
         for run, has in known.items():
             if run in server.ends:
                 grown = {str(name): (int(size), int(check)) for name, (size, check) in has.get("grown", {}).items()}
                 shipment.has(run, int(has["end"]), grown)
         said = {"v": frames.VERSION, "session": server.session, "run": server.folder.run, "kept": server.kept}
+        said["paces"] = True
         self.pipe.send(frames.json_frame(frames.WELCOME, said))
         if server.folder.run and server.folder.run not in known:
             shipment.begun(server.folder.run)
@@ -127,6 +129,8 @@ class HubLink:
                 client.close()
         elif kind == frames.WANT:
             self._want(frames.object_of(payload))
+        elif kind == frames.PACE:
+            self.shipment.pace(is_slow=frames.object_of(payload).get("is_slow") is True)
         elif kind == frames.REQUEST:
             request = frames.object_of(payload)
             self._requests += 1
@@ -198,12 +202,17 @@ class HubLink:
             self._requests -= 1
         self.server.look()
         text, number = lightjson.dumps(answer).encode(), frames.number(int(request["id"]))
+        if request.get("op") == "rest":
+            run = self.server.folder.run
+            reply = frames.frame(frames.REPLY, number, bytes((frames.LAST,)), text)
+            self.shipment.say_behind(OF_NO_CHANNEL, run, self.server.ends.get(run, 0), reply)
+            return
         for start in range(0, len(text), PART_BYTES):
             flag = frames.MORE if start + PART_BYTES < len(text) else frames.LAST
             self.shipment.say(frames.frame(frames.REPLY, number, bytes((flag,)), text[start : start + PART_BYTES]))
 
     async def _answered(self, request: dict[str, Any]) -> dict[str, object]:
-        if request.get("op") == "ping":
+        if request.get("op") in ("ping", "rest"):  # that is answered behind all output that there is by now
             return {"ok": True}
         if self._requests > MOST_REQUESTS:
             return {"ok": False, "error": f"{MOST_REQUESTS} requests are under way; try again", "code": "busy"}

@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import socket
+import threading
 
 from hitchpost import lightjson, wire
 from hitchpost.errors import FAILURES
@@ -17,6 +18,7 @@ from hitchpost.pod.channels import KeeperClient
 from hitchpost.pod.folder import Folder
 from hitchpost.pod.hub import HubLink
 from hitchpost.pod.own_log import note
+from hitchpost.runtimes import keepers
 from hitchpost.runtimes.kept import is_kept, keeper_process
 from hitchpost.store import files
 from hitchpost.store.home import open_home, run_folder, session_folder
@@ -33,6 +35,8 @@ MOST_STRANGERS = 64
 who keeps the door busy does not."""
 LEAVE_S = 3.0
 """So long a server that leaves waits for hubs to take the rest."""
+READY_S = 30.0
+"""So long a keeper's process waits for the first order."""
 AGAIN_S = 0.05
 LATE_S = 0.05
 """The time of output is written a moment after the output."""
@@ -56,6 +60,7 @@ class Server:
         self._late: asyncio.TimerHandle | None = None
         self._starting = asyncio.Lock()
         self._all_ended = asyncio.Event()
+        self._has_begun = threading.Event()
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
@@ -80,7 +85,10 @@ class Server:
         await asyncio.to_thread(_write_address, self.home, listening.getsockname()[1])
         note(f"serves hubs of session {self.session} at {name}")
         accepting = self.start(self._accept(listening))
+        if not self.kept:
+            self.start(asyncio.to_thread(self._get_ready))
         await self._all_ended.wait()
+        self._has_begun.set()
         accepting.cancel()
         listening.close()
         await self._say_farewell()
@@ -186,10 +194,18 @@ class Server:
             self.ends[run] = await asyncio.to_thread(self._end_of, run)
         if self.folder.run and await asyncio.to_thread(is_kept, self._run_folder(self.folder.run)) is not False:
             self.keep(self.folder.run)
-        else:
+        elif self.folder.run:
             await self._settle()
         self.folder.watch()
         self.folder.look()
+
+    def _get_ready(self) -> None:
+        """Somebody waits for the first order to be carried out: until it comes, what that takes is loaded."""
+        with keepers.Ahead(self._run_folder(self.folder.run + 1)):
+            import hitchpost.pod.requests
+            import hitchpost.pod.runs  # noqa: F401
+
+            self._has_begun.wait(READY_S)
 
     def _run_folder(self, run: int) -> str:
         return run_folder(self.folder.path, run)
@@ -201,16 +217,17 @@ class Server:
     async def begin(self, order: dict[str, Any]) -> dict[str, object]:
         """Begin a run. The answer goes out after the files that tell of it."""
         from hitchpost.pod.requests import refused
+        from hitchpost.pod.runs import begin
 
         async with self._starting:
             if self.leaving:
                 return {"ok": False, "error": "the pod is being ended", "kept": False}
             try:
-                from hitchpost.pod.runs import begin
-
                 answer = await asyncio.to_thread(begin, self.home, self.session, order)
             except FAILURES as error:
                 return {**refused(error), "kept": False}
+            finally:
+                self._has_begun.set()
             run = int(order["run"])
             if run > self.folder.run:
                 self.folder.run = run
@@ -305,6 +322,8 @@ class Server:
                 self._all_ended.set()
 
     async def _say_farewell(self) -> None:
+        for hub in self.hubs:
+            hub.shipment.pace(is_slow=False)
         waits = [asyncio.ensure_future(hub.shipment.idle()) for hub in self.hubs]
         if waits:
             await asyncio.wait(waits, timeout=LEAVE_S)

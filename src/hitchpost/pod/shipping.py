@@ -1,6 +1,7 @@
 """What one hub gets: the files that have changed, the output from the offset that it has, and the keeper's frames.
 
 Nothing is kept for a hub that reads slowly but how far it is: files and output are read when there is room for them.
+The same holds for a hub at which nobody looks, which gets a flood slowly.
 The frames of its clients wait in a queue; the server reads no more of them from the keeper while that is long.
 """
 
@@ -12,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from hitchpost.fleet import frames, shipped
-from hitchpost.fleet.frames import PART_BYTES
+from hitchpost.fleet.frames import OUTPUT_PART_BYTES, PART_BYTES, SLOW_BYTES_S
 from hitchpost.fleet.pipe import Pipe
 from hitchpost.pod.folder import Folder, read, read_from, written_at_us
 from hitchpost.terminal import output
@@ -32,13 +33,20 @@ class Cursor:
 
 
 class Shipment:
-    """``ends`` is how far the log of each run reaches; ``look`` finds what has changed, and tells all shipments."""
+    """``ends`` is how far the log of each run reaches; ``look`` finds what has changed, and tells all shipments.
+
+    While it ``is_slow``, output beyond ``SLOW_BYTES_S`` waits, until something is to be said behind it.
+    """
 
     def __init__(
         self, pipe: Pipe, folder: Folder, ends: dict[int, int], look: Callable[[], None], wants: str = frames.ALL
     ) -> None:
         self.pipe, self.folder, self.ends, self.look, self.wants = pipe, folder, ends, look, wants
+        self.is_slow = False
         self.queued_bytes = 0
+        self._slow_until = 0.0
+        """When so much may have been sent as was sent."""
+        self._timer: asyncio.TimerHandle | None = None
         self._dirty: dict[tuple[int, str], None] = {}
         self._grown: dict[tuple[int, str], tuple[int, int]] = {}
         self._lines: dict[str, int] = {}
@@ -110,6 +118,10 @@ class Shipment:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
+    def pace(self, *, is_slow: bool) -> None:
+        self.is_slow = is_slow
+        self.wake()
+
     async def idle(self) -> None:
         """Until the hub was sent everything, or is gone."""
         await self._idle.wait()
@@ -128,6 +140,8 @@ class Shipment:
                     await self._wake
         finally:
             self._idle.set()
+            if self._timer is not None:
+                self._timer.cancel()
             for cursor in self._cursors.values():
                 cursor.reader.close()
 
@@ -172,6 +186,8 @@ class Shipment:
         for named in due:
             del self._dirty[named]
         for run, name in sorted(due, key=_place):
+            if name == shipped.TIMES and self.is_slow and not self._has_sent(run, self.ends.get(run, 0)):
+                continue  # it comes when all of the output was sent
             if name in shipped.GROWN:
                 await self._send_grown(run, name)
             elif name in shipped.LINES:
@@ -231,11 +247,12 @@ class Shipment:
     async def _send_output(self, run: int) -> bool:
         """A part of it; and the time index, where the hub has the rest. Whether there was any."""
         cursor, end = self._cursors[run], self.ends.get(run, 0)
-        if end <= cursor.reached:
+        if end <= cursor.reached or self._waits(run):
             return False
-        chunk = cursor.reader.read_at_once(PART_BYTES)
+        most = PART_BYTES if self.is_slow else OUTPUT_PART_BYTES
+        chunk = cursor.reader.read_at_once(most)
         if chunk is None or not chunk.data:
-            chunk = await asyncio.to_thread(cursor.reader.read, PART_BYTES)
+            chunk = await asyncio.to_thread(cursor.reader.read, most)
         if not chunk.data:
             # nothing more is there up to the end: the rest was lost
             cursor.reached = end
@@ -243,12 +260,32 @@ class Shipment:
             return True
         self._tell_first(run, cursor)
         name = shipped.segment(cursor.reader.segment)
-        at = frames.offset(written_at_us(self.folder.file(run, name)))
+        at = frames.offset(self._written_at_us(run, name))
         head = frames.name_bytes(run, name)
         self.pipe.send(frames.frame(frames.PART, head, frames.offset(chunk.offset), at, chunk.data))
         cursor.reached = chunk.end
+        self._slow_until += len(chunk.data) / SLOW_BYTES_S
         if cursor.reached >= end:
             await self._send_grown(run, shipped.TIMES)
+        return True
+
+    def _written_at_us(self, run: int, name: str) -> int:
+        """When this part was written. For a hub that is behind: when output came last, which is what it shows."""
+        last = output.last_written(self.folder.output(run)) if self.is_slow else None
+        return written_at_us(self.folder.file(run, name)) if last is None else int(last * 1_000_000)
+
+    def _waits(self, run: int) -> bool:
+        """Whether a slow hub has had as much as it may by now; after a while without any output, a second's worth."""
+        if not self.is_slow or self._held or run != self.folder.run:
+            return False
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self._slow_until = max(self._slow_until, now - 1.0)
+        if self._slow_until <= now:
+            return False
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(self._slow_until, self.wake)
         return True
 
     def _tell_first(self, run: int, cursor: Cursor) -> None:

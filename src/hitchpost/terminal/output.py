@@ -81,7 +81,7 @@ class Reader:
             size = os.preadv(self._fd, [buffer], self.offset - self._start, os.RWF_NOWAIT)
         except OSError:
             return None
-        return self._took(bytes(buffer[:size]), 0)
+        return self._took(bytes(memoryview(buffer)[:size]), 0)
 
     def _took(self, data: bytes, lost: int) -> Chunk:
         chunk = Chunk(self.offset, data, lost)
