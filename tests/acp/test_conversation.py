@@ -291,6 +291,14 @@ def test_the_answer_is_what_was_said_after_the_last_tool() -> None:
     assert agent.states[-1] == ("done", "", "It was the third test.")
 
 
+def test_an_edit_that_an_agent_makes_itself_is_no_error() -> None:
+    async def scene() -> list[object]:
+        agents = Agent(Ways(proposes_edits=True)), Agent()
+        return [agent.conversation.hear("fs/write_text_file", {"path": "/a/b.py"}) for agent in agents]
+
+    assert asyncio.run(scene()) == [{}, None]
+
+
 def test_what_an_agent_would_lose_is_not_loaded() -> None:
     async def scene() -> Agent:
         agent = Agent(Ways(loses_loaded=True), initialize=ALL)

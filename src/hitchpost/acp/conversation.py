@@ -81,11 +81,13 @@ class Ways:
     prompt would fail. So what it asks is refused, and the cancel waits for the next words of the model. A second one
     does not wait.
     ``loses_loaded``: what it loads it deletes at its next start, so nothing is loaded, and each run begins anew.
+    ``proposes_edits``: it hands each edit to its client, too, and writes the file itself, whatever the client says.
     """
 
     errors: tuple[str, ...] = ()
     refuses_first: bool = False
     loses_loaded: bool = False
+    proposes_edits: bool = False
 
 
 class Conversation:
@@ -298,7 +300,7 @@ class Conversation:
             return {}
         if method == "session/request_permission":
             return self._on_permission(params)
-        return None
+        return {} if method == "fs/write_text_file" and self._ways.proposes_edits else None
 
     def _on_update(self, update: Json) -> None:
         kind = str(update.get("sessionUpdate") or "")
