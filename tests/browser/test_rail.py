@@ -243,6 +243,9 @@ def test_several_are_selected_stopped_archived_and_seen(ground: Ground, hub: Hub
     window.row("a").locator(".open-session").click(modifiers=["Shift"])
     expect(bar).to_contain_text("3 selected")
     page.get_by_label("Select b").uncheck()
+    # what is selected keeps its place
+    edges = [(place["x"], place["width"]) for place in (box(window.row(name)) for name in names)]
+    assert edges == [edges[0]] * 3
     shot(window, "selection")
     bar.get_by_role("button", name="Stop 2").click()
     page.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()
