@@ -161,7 +161,7 @@ def test_it_says_until_when_it_waits_and_is_not_ended_meanwhile() -> None:
 
 
 def test_the_end_of_a_limit_names_the_day_where_it_is_another_one() -> None:
-    assert status(waiting(ends_in_s=2 * 86400), NOW).detail == "until Nov 18, 12:00 · the hub goes on then"
+    assert status(waiting(report=limit(2 * 86400)), NOW).detail == "until Nov 18, 12:00 · the hub goes on then"
 
 
 def test_one_that_a_hub_was_about_to_tell_is_not_told_twice_and_needs_somebody() -> None:
