@@ -235,6 +235,70 @@ def test_a_permission_names_the_program_unless_it_is_a_shell(command: list[str],
     assert asyncio.run(scene()).states == [("blocked", "permission", shown)]
 
 
+@pytest.mark.parametrize(
+    ("tool", "shown"),
+    [
+        ({"title": "/a/b.py", "kind": "edit", "locations": [{"path": "/a/b.py"}]}, "edit: /a/b.py"),
+        ({"title": "b.py", "kind": "edit", "locations": [{"path": "/a/b.py"}]}, "edit: b.py"),
+        ({"title": "http://c", "kind": "fetch", "rawInput": {"url": "http://c"}}, "fetch: http://c"),
+        ({"title": "/a/b.py", "locations": [{"path": "/a/b.py"}]}, "/a/b.py"),
+        ({"title": "Write b.py", "kind": "edit", "locations": [{"path": "/a/b.py"}]}, "Write b.py"),
+        ({"kind": "edit"}, "edit"),
+    ],
+)
+def test_a_permission_says_what_is_to_be_done_with_a_path_or_an_address(tool: Json, shown: str) -> None:
+    async def scene() -> Agent:
+        agent = Agent()
+        waiting = asyncio.ensure_future(agent.asks(**tool))
+        await agent.is_asked.wait()
+        waiting.cancel()
+        return agent
+
+    assert asyncio.run(scene()).states == [("blocked", "permission", shown)]
+
+
+def test_what_an_agent_is_about_to_write_is_told_with_its_question() -> None:
+    async def scene() -> Agent:
+        agent = Agent()
+        change = {"type": "diff", "path": "/a/b.py", "oldText": "1", "newText": "2"}
+        waiting = asyncio.ensure_future(agent.asks(toolCallId="t", title="Write b.py", content=[change]))
+        await agent.is_asked.wait()
+        waiting.cancel()
+        return agent
+
+    said = asyncio.run(scene()).said
+    assert [kind for kind, _ in said] == ["tool", "permission"]
+    assert said[0][1] == {"id": "t", "diffs": [{"path": "/a/b.py", "old": "1", "new": "2"}]}
+
+
+def test_the_answer_is_what_was_said_after_the_last_tool() -> None:
+    async def prompt(agent: Agent) -> Json:
+        agent.says("I will look.")
+        agent.update("tool_call", toolCallId="t", title="ls", status="pending")
+        agent.says("It was the ")
+        agent.update("tool_call_update", toolCallId="t", status="completed")
+        agent.says("third test.\nMended.")
+        agent.update("tool_call", toolCallId="u", title="ls", status="pending")
+        return {"stopReason": "end_turn"}
+
+    async def scene() -> Agent:
+        agent = Agent(prompt=prompt)
+        await agent.turn()
+        return agent
+
+    agent = asyncio.run(scene())
+    assert agent.answer == "It was the third test.\nMended."
+    assert agent.states[-1] == ("done", "", "It was the third test.")
+
+
+def test_an_edit_that_an_agent_makes_itself_is_no_error() -> None:
+    async def scene() -> list[object]:
+        agents = Agent(Ways(proposes_edits=True)), Agent()
+        return [agent.conversation.hear("fs/write_text_file", {"path": "/a/b.py"}) for agent in agents]
+
+    assert asyncio.run(scene()) == [{}, None]
+
+
 def test_what_an_agent_would_lose_is_not_loaded() -> None:
     async def scene() -> Agent:
         agent = Agent(Ways(loses_loaded=True), initialize=ALL)

@@ -60,7 +60,7 @@ def test_a_chat_from_the_first_prompt_to_an_interruption(
 
     # a permission, answered where it is asked
     say("ask")
-    expect(chat.locator(".permission-line")).to_have_text(re.compile("touch asked not answered"))
+    expect(chat.locator(".permission-line")).to_have_text(re.compile("touch asked no answer yet"))
     page.locator(".headline-bar").get_by_role("button", name=re.compile("Yes", re.IGNORECASE)).click()
     expect(chat.locator(".permission-line")).to_have_text(re.compile("touch asked yes"))
     expect(chat).to_contain_text('"optionId": "a"')
@@ -247,6 +247,16 @@ def test_a_session_is_handed_over_to_its_terminal_and_back_and_waits_out_limits(
     prompt.fill("limit in 2 hours")
     prompt.press("Enter")
     expect(page.locator(".headline-bar")).to_contain_text("the hub goes on then")
+
+    # the usage says who is at a limit, and leads there
+    page.goto(f"{page.url.split('?')[0]}?usage=day")
+    limits = page.get_by_role("dialog", name="Usage").get_by_role("region", name="At a usage limit now")
+    expect(limits.get_by_role("listitem")).to_contain_text("the hub goes on then")
+    shot(page, "limits", size)
+    limits.get_by_role("button", name="dev").click()
+    expect(page.get_by_role("dialog", name="Usage")).to_have_count(0)
+    expect(page.locator(".pane")).to_have_attribute("aria-label", "dev")
+
     more.click()
     entry.filter(has_text="Stop at usage limits").click()
     expect(page.locator(".headline-bar")).not_to_contain_text("the hub goes on then")

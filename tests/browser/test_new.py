@@ -17,6 +17,7 @@ from tests.hubs import HubProcess
 from tests.repos import Repo
 
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
+CUT = "names => names.filter(name => name.scrollWidth > name.clientWidth).map(name => name.textContent)"
 SHOWN = "sh -c 'echo \"one  word\"; exec cat'"
 
 
@@ -203,6 +204,7 @@ def test_what_is_wrong_is_said_beside_its_field(ground: Ground, repo: Repo, dial
 
 
 def test_what_is_not_installed_says_how_to_get_it(ground: Ground, dialog: NewDialog) -> None:
+    """By its whole name: two ways to start one agent differ at its end."""
     programs = ground.place / "programs"
     programs.mkdir()
     for name in ("bash", "cat"):
@@ -213,6 +215,7 @@ def test_what_is_not_installed_says_how_to_get_it(ground: Ground, dialog: NewDia
     expect(dialog.agent("Bash").get_by_role("radio")).to_be_checked()
     assert dialog.box.locator(".tile-name").all_inner_texts()[:2] == ["Bash", "Command"]
     expect(dialog.box.locator(".tile.missing")).to_have_count(len(catalog.names()) - 1)
+    assert dialog.box.locator(".tile-name").evaluate_all(CUT) == []
     dialog.choose("aider")
     expect(dialog.box.locator(".install")).to_have_text("pip install aider-chat")
     dialog.start.click()

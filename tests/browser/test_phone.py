@@ -141,6 +141,14 @@ def test_fingers_have_keys_and_a_mouse_has_none(
     ground.end(dev)
 
 
+def test_the_list_says_the_tasks_on_a_phone_too(ground: Ground, windows: Callable[..., Window]) -> None:
+    ground.hitch("run", "--name", "dev", "--description", "Keep it warm", "--", "cat")
+    window = windows(**PHONE)
+    window.sign_in()
+    expect(window.row("dev").locator(".task")).to_be_visible()
+    ground.hitch("stop", "dev")
+
+
 def test_a_bar_at_the_bottom_leads_everywhere(ground: Ground, windows: Callable[..., Window]) -> None:
     asks = [ground.begin_sh(f"{say('idle')}exec cat", name=name) for name in ("one", "two")]
     busy = ground.begin_sh("echo busy; exec cat", name="busy")

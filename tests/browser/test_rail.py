@@ -222,8 +222,12 @@ def test_a_row_is_pinned_snoozed_and_renamed(ground: Ground, hub: HubProcess, wi
     window.choose("renamed", "Rename…")
     page.get_by_label("Name", exact=True).fill("second")
     page.keyboard.press("Enter")
-    expect(page.locator(".notice")).to_contain_text("second")
+    trouble = page.get_by_role("dialog", name="Rename renamed").get_by_role("alert")
+    expect(trouble).to_have_text("Another session has this name. Choose another one.")
     expect(window.row("renamed")).to_be_visible()
+    page.keyboard.type("!")
+    expect(trouble).to_have_count(0)
+    page.keyboard.press("Escape")
     for session in (first, second):
         ground.end(session)
 
@@ -239,6 +243,9 @@ def test_several_are_selected_stopped_archived_and_seen(ground: Ground, hub: Hub
     window.row("a").locator(".open-session").click(modifiers=["Shift"])
     expect(bar).to_contain_text("3 selected")
     page.get_by_label("Select b").uncheck()
+    # what is selected keeps its place
+    edges = [(place["x"], place["width"]) for place in (box(window.row(name)) for name in names)]
+    assert edges == [edges[0]] * 3
     shot(window, "selection")
     bar.get_by_role("button", name="Stop 2").click()
     page.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()

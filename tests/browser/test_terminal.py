@@ -260,7 +260,7 @@ def test_a_size_that_somebody_else_gave_is_explained_and_taken_back(
     narrow.type("from narrow")
     rows, cols = eventually(partial(size_after, dev, "from narrow"), what="the size")
     note = wide.page.locator(".size-note")
-    expect(note).to_contain_text(f"sized by another viewer: {int(cols)}×{int(rows)}")
+    expect(note).to_contain_text(f"sized elsewhere: {int(cols)}×{int(rows)}")
     expect(narrow.page.locator(".size-note")).to_have_count(0)
     note.get_by_role("button", name="Take over").click()
     expect(note).to_have_count(0)

@@ -75,6 +75,30 @@ def test_who_goes_on_typing_sends_keys_and_nothing_else(tmp_path: Path):
     asyncio.run(scene())
 
 
+def test_who_joins_before_the_keeper_can_be_reached_types_and_has_its_size_later(tmp_path: Path):
+    async def scene() -> None:
+        listener = Listener()
+        keys, screens = Keys(str(tmp_path)), Screens("screen", 1, Emulators(), Losses())
+        viewer = Viewer(None, str(tmp_path), screens, 120, 24)
+        await keys.join(viewer)
+        server = await asyncio.get_running_loop().create_unix_server(lambda: listener, str(tmp_path / wire.SOCKET))
+        try:
+            viewer.cols = 100
+            await keys.resize(viewer)
+            await keys.type(viewer, b"a")
+            kinds = [
+                (kind, payload[-1:] if kind == wire.INPUT else payload[1:2])
+                for kind, payload in await listener.heard(2)
+            ]
+            assert kinds == [(wire.RESIZE, bytes([100])), (wire.INPUT, b"a")]
+        finally:
+            keys.close()
+            screens.close()
+            server.close()
+
+    asyncio.run(scene())
+
+
 def test_a_view_ends_with_its_run_although_the_last_bytes_were_lost(tmp_path: Path):
     """The keeper counts what a full disk did not take, and says that its log reaches that far."""
     folder = tmp_path / wire.OUTPUT

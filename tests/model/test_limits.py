@@ -150,22 +150,26 @@ def test_limits_that_follow_each_other_are_waited_out_longer_each_time() -> None
 
 def test_it_says_until_when_it_waits_and_is_not_ended_meanwhile() -> None:
     shown = status(waiting(last_activity_at=ago(9000)), NOW)
-    assert (shown.headline, shown.detail) == ("Usage limit", "until Nov 16, 13:00 · the hub goes on then")
+    assert (shown.headline, shown.detail) == ("Usage limit", "until 13:00 · the hub goes on then")
     assert (shown.rank, shown.section) == (WAITS.rank, WAITS.section)
     assert not reap_due(waiting(), 9000, 1800)
     assert reap_due(waiting(when_limit=STOP), 9000, 1800)
     unknown = status(waiting(report=limit(None)), NOW).detail
     assert unknown == "until 13:00 · when it ends is not known, so the hub does not go on"
-    assert status(waiting(when_limit=STOP), NOW).detail == "until Nov 16, 13:00"
-    assert status(waiting(gone_on_from=NOW), NOW).detail == "until Nov 16, 13:00 · was told to go on"
+    assert status(waiting(when_limit=STOP), NOW).detail == "until 13:00"
+    assert status(waiting(gone_on_from=NOW), NOW).detail == "until 13:00 · was told to go on"
+
+
+def test_the_end_of_a_limit_names_the_day_where_it_is_another_one() -> None:
+    assert status(waiting(report=limit(2 * 86400)), NOW).detail == "until Nov 18, 12:00 · the hub goes on then"
 
 
 def test_one_that_a_hub_was_about_to_tell_is_not_told_twice_and_needs_somebody() -> None:
     doubtful = waiting(gone_on_from=NOW, gone_on_at=later(HOUR_S), gone_on_known=False)
     assert looks((0, 100, waiting()), (3600, 3700, doubtful), (9000, 9100, doubtful)) == [False, False, False]
     now, then = (status(doubtful, later(HOUR_S + TELLING_S * part)) for part in (0.9, 1.1))
-    assert (now.detail, now.rank) == ("until Nov 16, 13:00 · is told to go on", WAITS.rank)
-    assert then.detail == f"until Nov 16, 13:00 · {NOT_KNOWN}"
+    assert (now.detail, now.rank) == ("until 13:00 · is told to go on", WAITS.rank)
+    assert then.detail == f"until 13:00 · {NOT_KNOWN}"
     assert (then.rank, then.section) == (TROUBLE.rank, TROUBLE.section)
     # a person has prompted it since
     after = replace(doubtful, report=limit(told=later(HOUR_S + 9)))
@@ -175,6 +179,6 @@ def test_one_that_a_hub_was_about_to_tell_is_not_told_twice_and_needs_somebody()
 
 def test_one_that_should_have_gone_on_some_minutes_ago_needs_somebody() -> None:
     soon, late = (status(waiting(), later(HOUR_S + LATE_AFTER_S * part)) for part in (0.9, 1.1))
-    assert (soon.detail, soon.rank) == ("until Nov 16, 13:00 · the hub goes on then", WAITS.rank)
-    assert late.detail == "until Nov 16, 13:00 · has not gone on yet; only a running hub does that"
+    assert (soon.detail, soon.rank) == ("until 13:00 · the hub goes on then", WAITS.rank)
+    assert late.detail == "until 13:00 · has not gone on yet; only a running hub does that"
     assert (late.rank, late.section) == (TROUBLE.rank, TROUBLE.section)

@@ -55,6 +55,22 @@ describe("a chat", () => {
     expect(chat.parts).toHaveLength(2);
   });
 
+  it("opens a tool while its permission is asked for, and says what was never answered", () => {
+    const chat = new Chat();
+    const state = () =>
+      chat.parts.map((part) => (part.kind === "tool" ? part.tool.asked : part.kind === "asked" && part.waits));
+    const asks = (request: string) => [
+      line("tool", { id: request, title: "write" }),
+      line("permission", { request, tool: request, text: "write" }),
+    ];
+    chat.add([...asks("1"), ...asks("2")]);
+    expect(state()).toEqual([true, true, true, true]);
+    chat.add([line("answer", { request: "1", choice: "yes" }), line("tool", { id: "2", status: "pending" })]);
+    expect(state()).toEqual([false, false, true, true]);
+    chat.add([line("turn", { state: "idle" })]);
+    expect(state()).toEqual([false, false, false, false, false]);
+  });
+
   it("makes another object of a part that changes, and leaves the others alone", () => {
     const chat = new Chat();
     chat.add([line("user", { text: "Hello" }), line("tool", { id: "t", title: "make" })]);
@@ -83,6 +99,6 @@ describe("a chat", () => {
     chat.add([line("turn", { state: "done" }), line("something new")]);
     expect(chat.parts.map((part) => part.kind)).toEqual(["user", "plan", "user", "plan", "asked", "trouble", "notice"]);
     expect(chat.parts[1]).toEqual({ kind: "plan", entries: [{ text: "first", status: "completed" }] });
-    expect(chat.parts[4]).toEqual({ kind: "asked", text: "touch q", choice: "yes" });
+    expect(chat.parts[4]).toEqual({ kind: "asked", text: "touch q", choice: "yes", tool: "1:", waits: false });
   });
 });

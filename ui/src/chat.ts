@@ -8,6 +8,8 @@ export interface Tool {
   status: string;
   output: string;
   diffs: readonly ToolDiff[];
+  /** Whether the agent waits for a permission to use it. */
+  asked?: boolean;
 }
 
 /** What a person has said, or is about to say. `images` are names, by which the hub gives them. */
@@ -23,7 +25,7 @@ export type Part =
   | { kind: "user" | "unsent"; prompt: Prompt }
   | { kind: "tool"; tool: Tool }
   | { kind: "plan"; entries: readonly PlanEntry[] }
-  | { kind: "asked"; text: string; choice: string }
+  | { kind: "asked"; text: string; choice: string; tool: string; waits: boolean }
   | { kind: "trouble"; text: string };
 
 /**
@@ -59,6 +61,7 @@ export class Chat {
       case "begun":
         this.images = line.images === true;
         this.leave(line.run);
+        this.giveUp();
         break;
       case "queued":
         this.queue.set(keyOf(line), promptOf(line));
@@ -86,12 +89,14 @@ export class Chat {
         break;
       case "permission":
         this.asked.set(`${line.run}:${line.request}`, this.parts.length);
-        this.parts.push({ kind: "asked", text, choice: "" });
+        this.parts.push({ kind: "asked", text, choice: "", tool: `${line.run}:${line.tool ?? ""}`, waits: true });
+        this.ask(`${line.run}:${line.tool ?? ""}`, true);
         break;
       case "answer":
         this.answer(`${line.run}:${line.request}`, line.choice ?? "");
         break;
       case "turn":
+        this.giveUp();
         if (line.state === "error") this.parts.push({ kind: "trouble", text: line.message ?? "" });
         if (line.state === "idle") this.parts.push({ kind: "notice", text: "Interrupted" });
         break;
@@ -116,7 +121,24 @@ export class Chat {
   private answer(request: string, choice: string): void {
     const at = this.asked.get(request) ?? -1;
     const part = this.parts[at];
-    if (part?.kind === "asked") this.parts[at] = { ...part, choice };
+    if (part?.kind !== "asked") return;
+    this.parts[at] = { ...part, choice, waits: false };
+    this.ask(part.tool, false);
+  }
+
+  /** What was not answered when its turn ended will not be. */
+  private giveUp(): void {
+    for (const request of this.asked.keys()) {
+      const part = this.parts[this.asked.get(request)!];
+      if (part?.kind === "asked" && part.waits) this.answer(request, "");
+    }
+    this.asked.clear();
+  }
+
+  private ask(key: string, asked: boolean): void {
+    const at = this.tools.get(key) ?? -1;
+    const part = this.parts[at];
+    if (part?.kind === "tool") this.parts[at] = { kind: "tool", tool: { ...part.tool, asked } };
   }
 
   private work(line: ChatLine): void {
@@ -126,6 +148,7 @@ export class Chat {
     const part = this.parts[at];
     const before = part?.kind === "tool" ? part.tool : { id, title: "", status: "", output: "", diffs: [] };
     const tool = {
+      ...before,
       id,
       title: line.title || before.title,
       status: line.status || before.status,

@@ -9,7 +9,7 @@ import { go, type Panel } from "./router";
 import { inOrder } from "./sections";
 import type { Session } from "./shapes";
 import { creating, grid, hasGrid, mayChange, mayManage, notify, open, shown } from "./store";
-import { matches, whereabouts } from "./words";
+import { byName, matches, whereabouts } from "./words";
 
 /** More than this nobody reads; another letter finds less. */
 const MOST = 50;
@@ -22,9 +22,12 @@ export interface Entry {
   deed: () => void;
 }
 
-/** What needs a person is found first, then the other sessions, then commands; the best match of a command's words counts. */
+/**
+ * A session of this very name is found first, then those whose names begin with it or have it, then the others; among
+ * these, who needs a person. Commands come last, found by their words.
+ */
 export function entries(wanted: string): Entry[] {
-  const found = inOrder(usual.value.filter((session) => matches(session, wanted.trim())));
+  const found = byName(inOrder(usual.value.filter((session) => matches(session, wanted.trim()))), wanted.trim());
   const words = wanted.toLowerCase().split(/\s+/);
   const can = commands().filter(({ title }) => words.every((word) => title.toLowerCase().includes(word)));
   return [...found.slice(0, MOST).map(entryOf), ...can];

@@ -37,6 +37,7 @@ const SOURCES: Record<string, string> = {
   hooks: "by its hooks",
   screen: "seen on its screen",
   title: "seen in its title",
+  acp: "told over ACP",
   delivered: "it was given a prompt or an answer",
   contradiction: "its sources disagree",
 };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { session } from "./sample";
 import type { Session } from "./shapes";
-import { argv, canBegin, duration, elapsed, ending, label, matches, receipt, whereabouts } from "./words";
+import { argv, byName, canBegin, duration, elapsed, ending, label, matches, receipt, whereabouts } from "./words";
 
 const ended = (fields: Partial<Session>, exit: Partial<NonNullable<Session["exit"]>>): Session =>
   session({
@@ -105,4 +105,10 @@ test("a label counts on by itself, from the moment that the hub names", () => {
   const problem = { ...quiet, label: "running (idle 1m 0s) (unreadable file, see hitch doctor)" };
   expect(label(session(problem), now)).toBe("running (idle 2m 15s) (unreadable file, see hitch doctor)");
   expect(label(session({ label: "failed: left 3s)" }), now)).toBe("failed: left 3s)");
+});
+
+test("a name that is typed finds its session first, and the order stays where no name has it", () => {
+  const all = ["cacp", "claude-2", "my-cl", "cl", "other"].map((name) => ({ name }));
+  expect(byName(all, "CL").map(({ name }) => name)).toEqual(["cl", "claude-2", "my-cl", "cacp", "other"]);
+  expect(byName(all, "")).toEqual(all);
 });

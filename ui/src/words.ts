@@ -79,6 +79,17 @@ export function matches(session: Session, wanted: string): boolean {
     .every((word) => text.includes(word));
 }
 
+/** The best matches of a name first; the others keep their order. */
+export function byName<T extends { name: string }>(found: readonly T[], wanted: string): T[] {
+  const text = wanted.toLowerCase();
+  if (!text) return [...found];
+  const distance = ({ name }: T): number => {
+    const at = name.toLowerCase().indexOf(text);
+    return at < 0 ? 3 : at > 0 ? 2 : name.length > text.length ? 1 : 0;
+  };
+  return found.toSorted((one, other) => distance(one) - distance(other));
+}
+
 /** As the command line writes it: the two largest units, 45s, 3m 5s, 2h 0m, 4d 3h. */
 export function duration(seconds: number): string {
   const left = Math.max(0, Math.floor(seconds));

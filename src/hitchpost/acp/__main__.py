@@ -283,6 +283,7 @@ def ways_of(agent: catalog.Agent) -> Ways:
         tuple(map(str, found.get("errors", ()))),
         refuses_first=found.get("refuses_first") is True,
         loses_loaded=found.get("loses_loaded") is True,
+        proposes_edits=found.get("proposes_edits") is True,
     )
 
 

@@ -81,11 +81,13 @@ class Ways:
     prompt would fail. So what it asks is refused, and the cancel waits for the next words of the model. A second one
     does not wait.
     ``loses_loaded``: what it loads it deletes at its next start, so nothing is loaded, and each run begins anew.
+    ``proposes_edits``: it hands each edit to its client, too, and writes the file itself, whatever the client says.
     """
 
     errors: tuple[str, ...] = ()
     refuses_first: bool = False
     loses_loaded: bool = False
+    proposes_edits: bool = False
 
 
 class Conversation:
@@ -102,6 +104,9 @@ class Conversation:
         self._numbers = 0
         self._replaying = False
         self._said = ""
+        """The last message of the turn, so far."""
+        self._begins_anew = False
+        """Whether a tool was called behind the last message, so that the next words begin another one."""
         self._turn: asyncio.Task[None] | None = None
         self._is_cancelled = False
         self._is_in_tools = False
@@ -209,7 +214,8 @@ class Conversation:
             self._listener.on_state(ERROR, "", f"{type(error).__name__}: {error}")
 
     async def _take_turn(self, prompt: Prompt) -> None:
-        self._said, self._is_cancelled, self._is_in_tools, self._cancel_waits = "", False, False, False
+        self._said, self._begins_anew = "", False
+        self._is_cancelled, self._is_in_tools, self._cancel_waits = False, False, False
         try:
             blocks = self._blocks(prompt)
         except AskFailed as error:
@@ -294,7 +300,7 @@ class Conversation:
             return {}
         if method == "session/request_permission":
             return self._on_permission(params)
-        return None
+        return {} if method == "fs/write_text_file" and self._ways.proposes_edits else None
 
     def _on_update(self, update: Json) -> None:
         kind = str(update.get("sessionUpdate") or "")
@@ -304,10 +310,12 @@ class Conversation:
             self._on_words()
             text = str(_object(update.get("content")).get("text") or "")
             if kind == "agent_message_chunk":
-                self._said += text
+                self._said = text if self._begins_anew else self._said + text
+                self._begins_anew = self._begins_anew and not text
             self._listener.on_said("agent" if kind == "agent_message_chunk" else "thought", {"text": text})
         elif kind in ("tool_call", "tool_call_update"):
             self._is_in_tools = True
+            self._begins_anew = self._begins_anew or kind == "tool_call"
             self._listener.on_said("tool", _tool(update))
         elif kind == "plan":
             self._listener.on_said("plan", {"entries": _entries(update.get("entries"))})
@@ -322,6 +330,8 @@ class Conversation:
         if self._is_cancelled and (refusal := self._refusal(asked)) is not None:
             return {"outcome": {"outcome": "selected", "optionId": refusal}}
         self._asked[asked.number] = asked
+        if "diffs" in (shown := _tool(tool)):  # some tell only here what they are about to write
+            self._listener.on_said("tool", {"id": shown["id"], "diffs": shown["diffs"]})
         details = {"request": asked.number, "tool": str(tool.get("toolCallId") or ""), "text": asked.text}
         self._listener.on_said("permission", {**details, "options": names})
         self._tell_asked()
@@ -377,8 +387,13 @@ def _title(tool: Json) -> str:
         words = list(map(str, command))
         in_shell = len(words) == 3 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-lc")
         command = words[2] if in_shell else " ".join(words)
-    title = str(tool.get("title") or tool.get("kind") or "")
-    return str(command) if command else title
+    if command:
+        return str(command)
+    kind, title = str(tool.get("kind") or ""), str(tool.get("title") or "")
+    paths = [str(_object(place).get("path") or "") for place in tool.get("locations") or ()]
+    is_bare = title in given.values() or any(path == title or path.endswith(f"/{title}") for path in paths)
+    # a path, a pattern or an address alone does not say what is to be done with it
+    return f"{kind}: {title}" if title and is_bare and kind not in ("", "other") else title or kind
 
 
 def _tool(update: Json) -> Json:

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from hitchpost import wire
 from hitchpost.hub.keepers import KeeperLink
@@ -49,10 +50,14 @@ class Keys:
         return self._link is not None and not self._lock.locked()
 
     async def join(self, viewer: Viewer) -> None:
-        """The last of the viewers has the size. Who joins comes first, and moves to the end when it types."""
+        """The last of the viewers has the size. Who joins comes first, and moves to the end when it types.
+
+        A keeper that cannot be reached yet is tried again by the viewer's next key or size.
+        """
         self.viewers.insert(0, viewer)
         if len(self.viewers) == 1:
-            await self._own(viewer)
+            with suppress(NotReached):
+                await self._own(viewer)
 
     async def leave(self, viewer: Viewer) -> None:
         self.viewers.remove(viewer)

@@ -245,8 +245,7 @@ NOT_KNOWN = "the hub was about to tell it to go on, and it is not known whether 
 
 def _of_limit(report: Report, facts: Facts, now: datetime) -> tuple[str, ...]:
     """Until when, and whether the hub goes on then. Whether one is running is not known here."""
-    moment = f"{report.ends_at:%b %d, %H:%M}" if report.ends_at is not None else report.until
-    until = f"until {moment}" if moment else ""
+    until = f"until {moment}" if (moment := _end_of(report, now)) else ""
     if facts.when_limit != limits.WAIT or not limits.at_limit(facts):
         return (until,)
     if report.ends_at is None:
@@ -257,6 +256,13 @@ def _of_limit(report: Report, facts: Facts, now: datetime) -> tuple[str, ...]:
         return until, "is told to go on" if limits.is_told_now(facts, now) else "was told to go on"
     late = "has not gone on yet; only a running hub does that" if limits.is_late(facts, now) else ""
     return until, late or "the hub goes on then"
+
+
+def _end_of(report: Report, now: datetime) -> str | None:
+    """With the day where it is another one."""
+    if (end := report.ends_at) is None:
+        return report.until
+    return f"{end:%H:%M}" if end.date() == now.astimezone(end.tzinfo).date() else f"{end:%b %d, %H:%M}"
 
 
 def _size(facts: Facts) -> str:

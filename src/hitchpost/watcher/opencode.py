@@ -20,7 +20,7 @@ from hitchpost.watcher.looks import LOOK_S, NothingSeen
 from hitchpost.watcher.prompts import NOT_READY, START_S, not_sent
 
 SERVER = "server"
-REPLIES = {"yes": "once", "no": "reject", "always": "always"}
+REPLIES = {"yes": "once", "always": "always", "no": "reject"}
 PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 """Between two tries to reach the server: it takes seconds to start."""
 LONG_RETRY_S = 60.0

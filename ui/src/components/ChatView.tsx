@@ -140,7 +140,7 @@ function PartView({ part, session }: { part: Part; session: string }) {
     case "asked":
       return (
         <p class="permission-line">
-          {part.text} <b>{part.choice || "not answered"}</b>
+          {part.text} <b>{part.choice || (part.waits ? "no answer yet" : "not answered")}</b>
         </p>
       );
     case "trouble":
@@ -158,7 +158,7 @@ function ToolView({ tool }: { tool: Tool }) {
   );
   if (!tool.output && tool.diffs.length === 0) return <p class={`tool ${tool.status}`}>{head}</p>;
   return (
-    <details class={`tool ${tool.status}`}>
+    <details class={`tool ${tool.status}`} open={tool.asked}>
       <summary>{head}</summary>
       {tool.diffs.map((diff) => (
         <div class="tool-diff" key={diff.path}>

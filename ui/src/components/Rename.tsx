@@ -1,15 +1,28 @@
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { renaming } from "../actions";
-import { set } from "../deeds";
+import { ApiError, ask, reasonOf, sessionPath } from "../api";
 import { useModal } from "../modal";
+import type { Session } from "../shapes";
+import { inWords } from "../wish";
+import { About } from "./Field";
 
 export function Rename() {
   const field = useRef<HTMLInputElement>(null);
+  const [trouble, setTrouble] = useState("");
   const session = renaming.value;
   const leave = () => (renaming.value = null);
   const modal = useModal(session !== null, leave);
+  const rename = async (session: Session, name: string) => {
+    try {
+      await ask("PATCH", sessionPath(session.id), { name });
+      leave();
+    } catch (error) {
+      setTrouble(error instanceof ApiError ? inWords(error) : reasonOf(error));
+    }
+  };
   // before anybody can type: what is typed at once would be replaced by the old name
   useLayoutEffect(() => {
+    setTrouble("");
     if (!session || !field.current) return;
     field.current.value = session.name;
     field.current.select();
@@ -22,11 +35,21 @@ export function Rename() {
           const name = field.current!.value.trim();
           if (!session || !name) return;
           if (name === session.name) leave();
-          else void set(session, { name }).then((done) => done && leave());
+          else void rename(session, name);
         }}
       >
         <h2 id="rename-title">Rename {session?.name}</h2>
-        <input ref={field} aria-label="Name" maxLength={128} spellcheck={false} autoComplete="off" />
+        <input
+          ref={field}
+          aria-label="Name"
+          aria-describedby="rename-about"
+          aria-invalid={trouble !== ""}
+          maxLength={128}
+          spellcheck={false}
+          autoComplete="off"
+          onInput={() => setTrouble("")}
+        />
+        <About name="rename" trouble={trouble} />
         <div class="buttons">
           <button type="button" onClick={leave}>
             Cancel

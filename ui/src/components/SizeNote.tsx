@@ -23,7 +23,7 @@ export function SizeNote({ session }: { session: Session }) {
   return (
     <p class="size-note" role="status">
       <span>
-        sized by another viewer: {size.cols}×{size.rows}
+        sized elsewhere: {size.cols}×{size.rows}
       </span>
       {mayChange.value && takesInput(session) ? (
         <button type="button" onClick={() => viewOf(session.id).takeOver()}>

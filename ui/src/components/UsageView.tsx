@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { useFetched } from "../fetched";
 import { useModal } from "../modal";
 import { go, leaveDialog, route, USAGE_BY, type UsageBy } from "../router";
-import type { Usage, UsageSum } from "../shapes";
+import type { Usage, UsageLimit, UsageSum } from "../shapes";
 import { costOf, inputOf, short } from "../usage";
 import { projectName } from "../words";
 import { Icon } from "./Icon";
@@ -66,7 +66,27 @@ function Sums({ by }: { by: UsageBy }) {
       </div>
       {trouble ? <p class="trouble">{trouble}</p> : null}
       {value && isCurrent ? <Table by={by} usage={value} /> : null}
+      {value && value.limits.length > 0 ? <Limits limits={value.limits} /> : null}
     </>
+  );
+}
+
+/** Who can do nothing now, and until when. */
+function Limits({ limits }: { limits: readonly UsageLimit[] }) {
+  return (
+    <section class="limits" aria-labelledby="usage-limits">
+      <h3 id="usage-limits">At a usage limit now</h3>
+      <ul>
+        {limits.map(({ session, name, agent, detail }) => (
+          <li key={session}>
+            <button type="button" onClick={() => go({ usage: false, session, grid: false })}>
+              {name}
+            </button>
+            <span class="agent">{agent}</span> <span class="detail">{detail}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

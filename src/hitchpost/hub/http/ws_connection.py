@@ -264,10 +264,7 @@ class Connection:
         watch = viewer.watch
         if not view.read_only and watch is not None and not watch.over:
             view.keys = self.hub.keys(session_id)
-            try:
-                await view.keys.join(viewer)
-            except NotReached:
-                view.keys = None
+            await view.keys.join(viewer)
         await self._say(
             {
                 "type": "session.attached",

@@ -30,7 +30,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hitchpost.ops.views.session_types import Session as SessionJson
 
-SAYS = {OSC: "it says itself", HOOKS: "its hooks say", "delivered": "something was sent to it"}
+SAYS = {
+    OSC: "it says itself",
+    HOOKS: "its hooks say",
+    "acp": "it says over ACP",
+    "delivered": "something was sent to it",
+}
 REPORTED = {
     IDLE: "it is at its prompt",
     WORKING: "it is working",
