@@ -1,4 +1,5 @@
-"""The tables, in numbered steps. A step only adds, or takes away what no version uses: the one before goes on beside it.
+"""The tables, in numbered steps. A step only adds, or takes away what no version uses: the version before goes on
+beside it.
 
 A step that an older version could not live with names the oldest one that may still write (``oldest``). It belongs into
 a release of its own, after one that has stopped to need what goes.
