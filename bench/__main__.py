@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 import time
 from importlib import import_module
 
 from bench import turns
 from bench.table import Row, rendered
+from tests.undisturbed import leave_when_asked
 
 MEASUREMENTS = {
     "exits": "exit → final state on disk, and → subscriber told",
@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--against", metavar="REVISION", help="measure in turns with another version")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="with --against: how often (3)")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    leave_when_asked()
 
     if arguments.against:
         return against(arguments)

@@ -27,6 +27,7 @@ from hitchpost.runtimes.tmux import Tmux
 from hitchpost.settings import Settings
 from hitchpost.store import files, records
 from hitchpost.store.home import run_folder, session_folder
+from tests.undisturbed import undisturbed
 
 STRANGE = ("HITCHPOST_", "TMUX", "PYTHON")
 """Beginnings of variables that would make hitch behave as it does not for a user."""
@@ -101,12 +102,13 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            self.end()
-        finally:
-            os.environ.clear()
-            os.environ.update(self._environment)
-            shutil.rmtree(self.folder, ignore_errors=True)
+        with undisturbed():
+            try:
+                self.end()
+            finally:
+                os.environ.clear()
+                os.environ.update(self._environment)
+                shutil.rmtree(self.folder, ignore_errors=True)
 
     def session(self, *argv: str, settings: Settings | None = None, runtime: str = "local") -> Session:
         """A session that is not started yet."""

@@ -64,6 +64,10 @@ class HubProcess:
                 wrapper=wrapper,
                 warm=warm,
             )
+        self.wait()
+
+    def wait(self) -> None:
+        """Until it answers."""
         eventually(self._answers, 60, what="the hub to answer")
         with open(os.path.join(self.home, "hub.json")) as file:
             self.url = json.load(file)["url"].rstrip("/")

@@ -24,6 +24,7 @@ import pytest
 
 from tests import runs
 from tests.support import Process, eventually, place_in_memory
+from tests.undisturbed import undisturbed
 
 PACKAGE = {"/usr/bin/pg_ctlcluster": "postgresql"}
 PLACES = Path("/usr/lib/postgresql")
@@ -234,7 +235,8 @@ def own_server(also: tuple[str, ...] = (), durable: bool = False) -> Iterator[Se
         server.make()
         yield server
     finally:
-        server.close()
+        with undisturbed():
+            server.close()
 
 
 def main() -> None:

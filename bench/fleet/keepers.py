@@ -6,6 +6,7 @@ where a cluster was measured in the same run.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -25,11 +26,14 @@ from bench.table import Row, at_most
 from hitchpost.hub import client as hub_client
 from tests import warm
 from tests.postgres import SUPERUSER, Server, own_server
+from tests.undisturbed import ended_by
 
 HUBS = 2
 STARTS, ENDS = 4, 20
 SETTLE_S, IDLE_S = 10.0, 20.0
 LISTINGS = 100
+AUTHORITY = "authority"
+COMES_UP_S = 5.0
 SPARE_KB = 1500 << 10
 TABLE, SHAPES = "/api/sessions/table", "/api/sessions"
 """What ``hitch ps`` asks for, and what the page does."""
@@ -52,8 +56,17 @@ def hubs(stage: Stage, server: Server, database: str, count: int = HUBS) -> Iter
     pods = Path(stage.folder, "pods")
     config = Path(stage.folder, "config.toml")
     config.write_text("sessions_max = 100000\nreap_idle_minutes = 0\n")
-    made = []
-    try:
+    made: list[Hub] = []
+
+    def end() -> None:
+        for hub in made:
+            if hub.process.poll() is None:
+                hub.process.terminate()
+        for hub in made:
+            hub.process.wait()
+        end_pods(pods)
+
+    with ended_by(end), told_when_it_fails(stage, made):
         for number in range(count):
             home = os.path.join(stage.folder, f"hub{number}")
             os.mkdir(home, 0o700)
@@ -62,19 +75,19 @@ def hubs(stage: Stage, server: Server, database: str, count: int = HUBS) -> Iter
             with open(os.path.join(stage.folder, f"hub{number}.log"), "wb") as log:
                 argv = [sys.executable, "-m", "bench.fleet.process_hub", str(pods), "127.0.0.1", "0"]
                 process = subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-            made.append(Hub(home, process))
+                made.append(Hub(home, process))
             wait_until(lambda home=home: os.path.exists(os.path.join(home, hub_client.FILE)), "a hub")  # type: ignore[misc]
         yield made
+
+
+@contextmanager
+def told_when_it_fails(stage: Stage, made: list[Hub]) -> Iterator[None]:
+    try:
+        yield
     except BaseException:
         for number in range(len(made)):
             tell_end_of_log(os.path.join(stage.folder, f"hub{number}.log"))
         raise
-    finally:
-        for hub in made:
-            hub.process.terminate()
-        for hub in made:
-            hub.process.wait()
-        end_pods(pods)
 
 
 def tell_end_of_log(path: str) -> None:
@@ -84,13 +97,31 @@ def tell_end_of_log(path: str) -> None:
 
 
 def end_pods(folder: Path) -> None:
-    pids = [int(path.read_text()) for path in folder.glob("*/pid")]
+    """Those of hubs that have ended. A pod whose start was cut off says itself, a moment later, which process it is."""
+    if not folder.is_dir():
+        return
+    pids = [pid for path in folder.iterdir() if path.name != AUTHORITY and (pid := pid_of(path))]
     for start in range(0, len(pids), ENDS):
         part = pids[start : start + ENDS]
         for pid in part:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         wait_until(lambda part=part: not any(map(_is_there, part)), "the end of pods", 600)  # type: ignore[misc]
+
+
+def pid_of(pod: Path) -> int:
+    """0 when there is none."""
+    deadline = time.monotonic() + COMES_UP_S
+    while time.monotonic() < deadline:
+        try:
+            return int((pod / "pid").read_text())
+        except (FileNotFoundError, ValueError):
+            pass
+        try:
+            return int(json.loads((pod / "home/address.json").read_bytes())["pid"])
+        except (FileNotFoundError, ValueError):
+            time.sleep(0.05)
+    return 0
 
 
 def _is_there(pid: int) -> bool:

@@ -33,6 +33,7 @@ from hitchpost.system.shortpath import ShortPath
 from tests.kube import images
 from tests.kube.cluster import STORAGE, Cluster
 from tests.postgres import Server, own_server
+from tests.undisturbed import undisturbed
 
 MB = 1_000_000
 LINE = "0123456789abcdef" * 4
@@ -69,10 +70,11 @@ class Fleet:
                 self._begin(number, config)
             yield
         finally:
-            for hub in self.hubs:
-                hub.process.terminate()
-            for hub in self.hubs:
-                hub.process.wait()
+            with undisturbed():
+                for hub in self.hubs:
+                    hub.process.terminate()
+                for hub in self.hubs:
+                    hub.process.wait()
 
     def _begin(self, number: int, config: Path) -> None:
         home = os.path.join(self.stage.folder, f"hub{number}")
@@ -464,5 +466,6 @@ def measure(*, quick: bool) -> tuple[list[Row], float]:
                 found, anchor_ms = crowd(fleet, 4 if quick else 100, quick=quick)
                 rows += found
     finally:
-        cluster.close()
+        with undisturbed():
+            cluster.close()
     return rows, anchor_ms

@@ -15,6 +15,7 @@ from tests.kube.cluster import STORAGE
 from tests.kube.programs import ROOT
 
 BASE = ROOT / "deploy/kubernetes"
+CORDON = "../examples/cordon.yaml"
 NAMESPACE, ACCOUNT = "hitchpost", "hitchpost-hub"
 HUBS = "app.kubernetes.io/component=hub"
 
@@ -28,12 +29,12 @@ def objects(name: str) -> list[Object]:
     return [found for found in yaml.safe_load_all((BASE / name).read_text()) if found]
 
 
-def granted() -> list[Granted]:
-    """What ``rights.yaml`` allows."""
+def granted(file: str = "rights.yaml") -> list[Granted]:
+    """What a file allows."""
     where = {NAMESPACE: OURS, NODE_LEASES: NODE_LEASES, None: NO_NAMESPACE}
     return [
         (verb, group, resource, where[role["metadata"].get("namespace")], name)
-        for role in objects("rights.yaml")
+        for role in objects(file)
         for rule in role.get("rules", ())
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -42,9 +43,9 @@ def granted() -> list[Granted]:
     ]
 
 
-def rights_for(namespace: str) -> list[Object]:
+def rights_for(namespace: str, *files: str) -> list[Object]:
     """The account and its rights in another namespace; what belongs to none has a name of its own."""
-    made = [*objects("account.yaml"), *objects("rights.yaml")]
+    made = [found for name in ("account.yaml", "rights.yaml", *files) for found in objects(name)]
     for found in made:
         meta = found["metadata"]
         if meta.get("namespace") == NAMESPACE:

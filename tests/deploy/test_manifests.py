@@ -86,7 +86,7 @@ def test_into_a_session_come_hubs_only_and_to_its_keeper_only() -> None:
 
 def test_the_examples_are_taken_by_a_real_api_server(cluster: Cluster, tmp_path: Path) -> None:
     with cluster.namespace() as namespace:
-        for name in ("ingress.yaml", "secrets.yaml", "disruption-budget.yaml"):
+        for name in ("ingress.yaml", "secrets.yaml", "disruption-budget.yaml", "cordon.yaml"):
             text = (EXAMPLES / name).read_text().replace(f"namespace: {NAMESPACE}", f"namespace: {namespace}")
             text = text.replace("policy/v1\n", "policy/v1beta1\n")  # this cluster is older than that
             text = text.replace("type: kubernetes.io/tls\n", "")  # with words instead of a certificate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -11,13 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from hitchpost.fleet.checkup import checkup
-from hitchpost.fleet.rights import RIGHTS
+from hitchpost.fleet.kube import ClusterRefused
+from hitchpost.fleet.rights import NO_NAMESPACE, RIGHTS
 from hitchpost.fleet.shared_authority import NAME as AUTHORITY
 from hitchpost.fleet.shared_authority import SharedAuthority
 from hitchpost.ops.doctor.finding import OK
 from hitchpost.ops.sessions.remove import remove
 from hitchpost.values import replace
-from tests.deploy.manifests import ACCOUNT, Granted, granted, rights_for
+from tests.deploy.manifests import ACCOUNT, CORDON, Granted, Object, granted, rights_for
 from tests.fleet.kubernetes import SMALL, KubeFleet
 from tests.ground import Ground
 from tests.kube import images
@@ -50,21 +51,27 @@ def test_what_the_manifests_grant_is_what_the_code_says_that_it_needs() -> None:
     needed = [(right.verb, right.group, right.resource, right.namespace, right.name) for right in RIGHTS]
     assert len(set(needed)) == len(needed)
     assert sorted(granted(), key=str) == sorted(needed, key=str)
+    assert granted(CORDON) == [("patch", "", "nodes", NO_NAMESPACE, "")]
+
+
+@contextmanager
+def applied(cluster: Cluster, namespace: str, *things: Object) -> Iterator[None]:
+    """What belongs to the namespace goes with it."""
+    cluster.apply(*things)
+    try:
+        yield
+    finally:
+        for found in things:
+            if found["metadata"].get("namespace") != namespace:
+                where = found["metadata"].get("namespace", "default")
+                cluster.kubectl("delete", found["kind"], found["metadata"]["name"], "-n", where)
 
 
 @pytest.fixture
 def account(cluster: Cluster) -> Iterator[str]:
     """A namespace where the account of a hub has its rights."""
-    with cluster.namespace() as namespace:
-        made = rights_for(namespace)
-        cluster.apply(*made)
-        try:
-            yield namespace
-        finally:
-            for found in made:
-                if found["metadata"].get("namespace") != namespace:
-                    where = found["metadata"].get("namespace", "default")
-                    cluster.kubectl("delete", found["kind"], found["metadata"]["name"], "-n", where)
+    with cluster.namespace() as namespace, applied(cluster, namespace, *rights_for(namespace)):
+        yield namespace
 
 
 def test_a_whole_life_under_the_account_of_a_hub_works_and_uses_each_of_its_rights(
@@ -96,3 +103,23 @@ def test_a_whole_life_under_the_account_of_a_hub_works_and_uses_each_of_its_righ
         assert {finding.level for finding in found} == {OK}, found
         used = {asked(request, account) for request in front.requests if "selfsubjectaccessreviews" not in request}
     assert used == set(granted())
+
+
+def test_a_node_is_cordoned_with_the_right_of_the_example_and_without_it_the_error_names_that(
+    ground: Ground, cluster: Cluster, account: str, tmp_path: Path
+) -> None:
+    """The node takes pods as before: to say so again needs the same right."""
+    ground.configure(f'[fleet]\nnamespace = "{account}"\nimage = "{images.HITCHPOST}"\n')
+    node, token = cluster.nodes[0], cluster.account_token(ACCOUNT, account)
+    with (
+        front_of(cluster, tmp_path, token) as front,
+        closing(KubeFleet(ground, cluster, account, front.kubeconfig)) as kube,
+    ):
+        with pytest.raises(ClusterRefused, match=f"refused to change nodes {node}: .*forbidden") as refused:
+            kube.pods.cordon(node, on=False)
+        assert "kubectl apply -f deploy/examples/cordon.yaml" in refused.value.hint
+        assert f"kubectl uncordon {node}" in refused.value.hint
+        more = [found for found in rights_for(account, CORDON) if "cordon" in found["metadata"]["name"]]
+        with applied(cluster, account, *more):
+            eventually(lambda: kube.pods.kube.may("patch", "nodes", namespace=NO_NAMESPACE), what="the right")
+            kube.pods.cordon(node, on=False)

@@ -114,16 +114,24 @@ def test_no_error_ends_the_bringing(made: Replica, monkeypatch: pytest.MonkeyPat
         eventually(lambda: not failures and working.waiting == 0, what="it to be tried again")
 
 
-def test_a_session_that_is_gone_is_not_brought(made: Replica) -> None:
-    session = made.make("dev")
-    log_of(made, session).write_bytes(b"hello")
+def test_a_session_that_is_gone_is_not_brought(made: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails waits for its next turn; this fails for good, and is left."""
+    monkeypatch.setattr(bringing, "AGAIN_S", 60.0)
+    gone, good, seen = made.make("gone"), made.make("good"), list[str]()
+    made.session(gone).mention("mentioned", run=0, details={"reason": "to be told"})
+    for session in (gone, good):
+        log_of(made, session).write_bytes(b"hello")
     with made.database.transaction() as held:
-        held.execute("delete from files where session = %s", (session,))
-        held.execute("update sessions set gone_at = now() where id = %s", (session,))
-    with bringing_of(made) as working:
-        working.files_of(session)
-        working.output_of(session, 1, now=True)
-        eventually(lambda: working.waiting == 0, what="nothing to be left")
+        held.execute("delete from files where session = %s", (gone,))
+        held.execute("update sessions set gone_at = now() where id = %s", (gone,))
+    with bringing_of(made, seen.append) as working:
+        for session in (gone, good):
+            working.files_of(session)
+            working.output_of(session, 1, now=True)
+        eventually(lambda: seen == [gone, good], what="both to have had their turn")
+        eventually(lambda: shipped(made, good) == 5, what="the other one's output")
+        assert working.waiting == 0
+    assert shipped(made, gone) == 0
 
 
 def test_what_waits_already_wakes_nobody(made: Replica, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,8 +206,12 @@ def test_an_image_that_is_nowhere_fails_the_start_by_its_name(ground: Ground, cl
         with pytest.raises(StartFailed, match=r"image not found: hitchpost\.test/nothing:1"):
             kube.start(session)
         assert kube.label(session) == "failed: image not found: hitchpost.test/nothing:1"
-        told = [value for value, _ in facts_of(kube, session).values()]
+        eventually(lambda: ", removed" in facts_of(kube, session)["pod"][0], what="the end of its pod")
+        facts = facts_of(kube, session)
+        told = [value for value, _ in facts.values()]
         assert any("image not found: hitchpost.test/nothing:1" in value for value in told), told
+        assert "its reason" not in facts, "it was deleted because of that, and not the other way round"
+        assert not any("deleted" in value.lower() for value in told), told
 
 
 def test_an_image_that_cannot_be_pulled_is_waited_for(ground: Ground, cluster: Cluster) -> None:

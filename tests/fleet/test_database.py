@@ -71,6 +71,40 @@ def test_the_version_before_goes_on_while_the_next_one_is_there(database: str):
         again.close()
 
 
+def tables(address: str) -> set[str]:
+    with psycopg.connect(address) as asking:
+        rows = asking.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
+    return {name for (name,) in rows}
+
+
+def test_tables_that_no_version_has_used_go_and_the_first_version_goes_on(database: str):
+    first = Database(database, steps=STEPS[:1])
+    first.open()
+    unused = {"people", "tokens"}
+    assert unused < tables(database)
+    session = make(first, "dev")
+    with opened(database) as newer:
+        assert not unused & tables(database)
+        assert change(first, session, 1) == 2
+        assert change(newer, session, 2) == 3
+        again = Database(database, steps=STEPS[:1])
+        again.open()
+        assert change(again, session, 3) == 4
+        again.close()
+    first.close()
+
+
+def test_a_backup_that_reads_a_table_keeps_no_hub_from_starting(database: str):
+    first = Database(database, steps=STEPS[:1])
+    first.open()
+    first.close()
+    with psycopg.connect(database) as backup:
+        backup.execute("lock table people in access share mode")
+        with opened(database) as newer:
+            assert make(newer, "dev")
+    assert "people" in tables(database), "it stays, and does no harm"
+
+
 def test_a_version_that_is_too_old_to_write_says_so_and_writes_nothing(database: str):
     step = replace(NEXT, oldest=NEXT.number)
     newer = Database(database, steps=(*STEPS, step))

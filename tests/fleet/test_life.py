@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import os
 import signal
 import socket
@@ -13,12 +15,14 @@ import pytest
 from hitchpost import wire
 from hitchpost.errors import Refused, StartFailed
 from hitchpost.fleet.news import OUTPUT
+from hitchpost.fleet.standin import StandIn
 from hitchpost.ops.sessions.send import send
 from hitchpost.ops.views.diff import changed
 from hitchpost.ops.views.observe import observe
 from hitchpost.runtimes.base import Started
 from hitchpost.runtimes.link import Link, NoKeeper
 from hitchpost.runtimes.pod import Order, RefusedThere
+from hitchpost.store.home import make_run_folder
 from hitchpost.system import process
 from tests.fleet.processes import Fleet
 from tests.ground import Truth, died_of, left_with
@@ -48,6 +52,32 @@ def test_a_run_in_a_pod_starts_prints_and_ends_as_on_one_machine(fleet: Fleet):
     assert session.exit_status() == "3\n"
     pod = fleet.pod(session).truth
     assert (pod.state, pod.exit()) == ("failed", left_with(3))
+
+
+def test_who_starts_a_run_stands_in_for_its_keeper_although_the_hub_was_just_trying_to(fleet: Fleet):
+    """Its turn may come in the moment of the start, and has not the lock that the start holds."""
+    session = fleet.create("sleep", "1000")
+    folder, run_folder = str(session.folder), make_run_folder(str(session.folder), 1)
+    fd = os.open(os.path.join(run_folder, wire.KEEPER_LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+
+    async def at_once() -> list[object]:
+        link = fleet.links.open(folder, fleet.cluster.pod(folder).open_stream)
+        both = fleet.links.stand_in(link, 1), fleet.links.stand_in(link, 1, fd)
+        return list(await asyncio.gather(*both, return_exceptions=True))
+
+    async def nowhere() -> socket.socket:
+        raise ConnectionRefusedError
+
+    fleet.cluster.pod(folder).open_stream = nowhere  # type: ignore[method-assign]
+    try:
+        turn, start = fleet.do(at_once())
+        assert isinstance(turn, Refused)
+        assert isinstance(start, StandIn)
+        assert fleet.links.stands_in(folder, 1)
+        assert os.path.exists(os.path.join(run_folder, wire.SOCKET))
+    finally:
+        os.close(fd)
 
 
 def test_a_death_by_signal_is_told_as_it_was(fleet: Fleet):

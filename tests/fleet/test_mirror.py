@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -15,6 +17,7 @@ from hitchpost.errors import DatabaseAway, HomeRefused, NameTaken, NoSuchSession
 from hitchpost.fleet import changing, stored
 from hitchpost.fleet.copied import HOME, BadName, is_copied
 from hitchpost.fleet.marker import mark
+from hitchpost.fleet.output import JOINED_BYTES
 from hitchpost.fleet.stored import WHOLE, About, Change
 from hitchpost.model import run as runs
 from hitchpost.model.record import ARCHIVED
@@ -692,6 +695,86 @@ def test_what_was_shipped_twice_is_there_once(pair: tuple[Replica, Replica]):
     shipped(second, session, (FIRST, 0, b"0123"), (FIRST, 2, b"2345"), (FIRST, 0, b"012345678"))
     second.mirror.fetch_output(session, 1)
     assert read_all(second, session) == [(0, b"012345678", 0)]
+
+
+def parts_of(made: Replica, session: str) -> list[tuple[str, int, int]]:
+    with made.database.connections.connection() as asking:
+        rows = asking.execute(
+            "select name, start, size from segments where session = %s and run = 1 order by name, start", (session,)
+        ).fetchall()
+    return [(name, start, size) for name, start, size in rows]
+
+
+def test_what_comes_slowly_is_in_few_parts_and_is_read_while_it_grows(pair: tuple[Replica, Replica]):
+    first, second = pair
+    session = first.make()
+    second.mirror.catch_up()
+    lines = [b"%099d\n" % number for number in range(200)]
+    for number, line in enumerate(lines):
+        shipped(first, session, (FIRST, number * 100, line), (wire.TIMES, number * 17, b"%017d" % number))
+        if number % 7 == 0:
+            second.mirror.fetch_output(session, 1)
+    second.mirror.fetch_output(session, 1)
+    assert b"".join(data for _, data, _ in read_all(second, session)) == b"".join(lines)
+    assert first.mirror.output.shipped(session, 1) == {FIRST: 20_000, wire.TIMES: 3_400}
+    parts = parts_of(first, session)
+    assert len(parts) <= 2 + 20_000 // JOINED_BYTES
+    assert max(size for _, _, size in parts) < JOINED_BYTES + 100
+    large = b"x" * JOINED_BYTES
+    shipped(first, session, (FIRST, 20_000, large))
+    assert parts_of(first, session)[-2:-1] == [(FIRST, 20_000, JOINED_BYTES)], "what is large is not written twice"
+
+
+def test_parts_of_hubs_that_do_not_join_them_and_of_one_that_comes_late_fit(pair: tuple[Replica, Replica]):
+    """A hub of the version before, or one that stood still, adds a part where it believes the end to be."""
+    first, second = pair
+    session = first.make()
+    second.mirror.catch_up()
+    whole = bytes(range(100))
+
+    def other(start: int, end: int) -> None:
+        with second.database.transaction() as held:
+            stored.append(held, session, 1, FIRST, start, whole[start:end], 0.0)
+
+    def ours(start: int, end: int) -> None:
+        shipped(first, session, (FIRST, start, whole[start:end]))
+
+    ours(0, 10)
+    other(10, 20)
+    second.mirror.fetch_output(session, 1)
+    ours(20, 30)
+    ours(15, 40)
+    other(30, 35)  # behind what is there
+    ours(40, 50)
+    other(0, 5)  # shorter than what is there
+    ours(50, 70)
+    other(60, 80)
+    ours(70, 100)
+    assert first.mirror.output.shipped(session, 1) == {FIRST: 100}
+    for _ in range(2):
+        second.mirror.fetch_output(session, 1)
+        assert b"".join(data for _, data, _ in read_all(second, session)) == whole
+        assert [lost for _, _, lost in read_all(second, session)] == [0] * len(read_all(second, session))
+        shutil.rmtree(os.path.join(run_folder(second.folder(session), 1), wire.OUTPUT))
+
+
+def test_two_hubs_that_add_to_one_part_at_the_same_time_lose_nothing(pair: tuple[Replica, Replica]):
+    first, second = pair
+    session = first.make()
+    second.mirror.catch_up()
+    whole = os.urandom(3000)
+    with ThreadPoolExecutor(2) as threads:
+        for end in range(30, 3001, 30):
+            sizes = (end, end - 10) if end % 60 else (end - 10, end)
+            calls = [
+                threads.submit(shipped, hub, session, (FIRST, max(0, end - 60), whole[max(0, end - 60) : size]))
+                for hub, size in zip(pair, sizes, strict=True)
+            ]
+            for call in calls:
+                call.result(60)
+            assert first.mirror.output.shipped(session, 1)[FIRST] == end
+    second.mirror.fetch_output(session, 1)
+    assert b"".join(data for _, data, _ in read_all(second, session)) == whole
 
 
 def test_output_that_was_lost_is_told_as_a_gap(pair: tuple[Replica, Replica]):

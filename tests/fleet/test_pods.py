@@ -179,6 +179,29 @@ def test_a_session_that_is_just_being_started_keeps_its_link_although_the_hub_do
     assert state(hub, session) == runs.RUNNING
 
 
+def test_a_session_that_was_just_started_keeps_its_link_until_the_hub_has_looked_at_it(two: Two):
+    hub, turns, known = two.first, list[int](), set[str]()
+
+    def live() -> set[str]:
+        turns.append(len(turns))
+        return set(known)
+
+    def wait_for_turns() -> None:
+        before = len(turns)
+        eventually(lambda: len(turns) >= before + 3, what="turns")
+
+    hub.pods.live = live
+    session = two.begin("exec sleep 1000", known=False)
+    folder = hub.made.folder(session)
+    wait_for_turns()
+    assert hub.pods.links.stands_in(folder, 1)
+    known.add(session)
+    wait_for_turns()
+    assert hub.pods.links.stands_in(folder, 1)
+    known.clear()  # it has ended, or was removed
+    eventually(lambda: not hub.pods.links.stands_in(folder, 1), what="the end of its link")
+
+
 def test_a_pod_that_is_written_down_as_unreached_is_put_right_where_its_link_is_up(two: Two):
     """Its end may be written down after it was made again, or by a hub that is gone."""
     hub = two.first

@@ -19,7 +19,7 @@ from hitchpost.hub.http.grants import OWNER, VIEWER, Grant
 from hitchpost.hub.http.in_progress import Held
 from hitchpost.hub.http.proof import Verifier
 from hitchpost.hub.http.signin import SignIn
-from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, MOST_BROWSERS, SCRIPT, Credential, TokenFile
+from hitchpost.hub.http.tokenfile import BROWSER, BROWSER_S, MOST, SCRIPT, Credential, TokenFile
 from hitchpost.hub.http.tokens import USED_EVERY_S, Tokens, create_bearer
 from tests.ground import Ground
 from tests.hubs import HubProcess, hub_of
@@ -138,13 +138,13 @@ def test_expired_sign_ins_are_swept_and_their_number_is_bounded(home: Path) -> N
     kept.add(browser("early", kept))
     now += BROWSER_S
     assert kept.find("early") is None
-    for number in range(MOST_BROWSERS + 1):
+    for number in range(MOST[BROWSER] + 1):
         now += 1
         kept.add(browser(f"browser {number}", kept))
     value = json.loads((home / "tokens.json").read_bytes())
     assert {key: len(item) for key, item in value.items() if key != "schema"} == {
         "tokens": 1,
-        "signed_in": MOST_BROWSERS,
+        "signed_in": MOST[BROWSER],
     }
     assert [kept.find(f"browser {number}") is not None for number in (0, 1)] == [False, True]
     assert kept.find("for scripts") is not None

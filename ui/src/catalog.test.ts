@@ -1,5 +1,16 @@
 import { expect, test } from "vitest";
-import { COMMAND, chosenOf, heirsOf, meetsLimits, runtimeOptions, takes, tilesOf } from "./catalog";
+import {
+  amountsOf,
+  COMMAND,
+  chosenOf,
+  heirsOf,
+  meetsLimits,
+  profileOptions,
+  runsPods,
+  runtimeOptions,
+  takes,
+  tilesOf,
+} from "./catalog";
 import { session } from "./sample";
 import type { Catalog } from "./shapes";
 
@@ -21,6 +32,12 @@ const CATALOG: Catalog = {
     { name: "tmux", available: false, missing: "tmux is not installed" },
     { name: "local", available: true, missing: "" },
   ],
+  profiles: [],
+};
+const IN_PODS: Catalog = {
+  agents: CATALOG.agents,
+  runtimes: [{ name: "pod", available: true, missing: "" }],
+  profiles: [{ name: "default", cpu: "1", memory: "2Gi", storage: "10Gi" }],
 };
 
 test("what was used last comes first, and what is not installed last, with how to get it", () => {
@@ -33,6 +50,16 @@ test("what was used last comes first, and what is not installed last, with how t
     { value: "local", text: "local", missing: "" },
     { value: "tmux", text: "tmux", missing: "tmux is not installed" },
   ]);
+});
+
+test("in pods an agent need not be installed on the hub's machine, and a profile can be chosen", () => {
+  expect([CATALOG, IN_PODS].map(runsPods)).toEqual([false, true]);
+  const unusable = { ...IN_PODS, runtimes: [{ name: "pod", available: false, missing: "members may not" }] };
+  expect(runsPods(unusable)).toBe(false);
+  expect(tilesOf(IN_PODS, null, true).filter(({ missing }) => missing)).toEqual([]);
+  expect(tilesOf(IN_PODS, null, true).map(({ value }) => value)).toEqual(["claude", "aider", "bash", COMMAND]);
+  expect(profileOptions(IN_PODS)).toEqual([{ value: "default", text: "default", missing: "" }]);
+  expect(amountsOf(IN_PODS, "default")).toBe("1 CPU, 2Gi memory, 10Gi storage");
 });
 
 test("what is not installed is not chosen by itself", () => {

@@ -7,6 +7,8 @@ import { isListed } from "./words";
 /** Stands for a command of the person's own, among the agents; no agent can have that name. */
 export const COMMAND = "/";
 
+const POD = "pod";
+
 /** No agent that a task could be given to, unless somebody wants it. */
 const SHELL = "bash";
 
@@ -15,17 +17,20 @@ export interface Tile extends Option {
   about: string;
 }
 
-/** The agents, the one that was used last first; then a command of one's own; then what is not installed. */
-export function tilesOf(catalog: Catalog, last: string | null): Tile[] {
+/** The agents, the one that was used last first, then those of the hub's machine; then a command of one's own; then what is
+ * not installed. */
+export function tilesOf(catalog: Catalog, last: string | null, inPods = false): Tile[] {
   const agents = catalog.agents.map(
     (agent): Tile => ({
       value: agent.name,
       text: agent.title,
       about: agent.argv[0]?.split("/").at(-1) ?? "",
-      missing: agent.broken || (agent.path === null ? agent.install || "its program is not found" : ""),
+      // what is in the image of pods, nobody can tell here
+      missing: agent.broken || (agent.path === null && !inPods ? agent.install || "its program is not found" : ""),
     }),
   );
-  const usable = agents.filter((agent) => !agent.missing);
+  const isHere = ({ value }: Tile) => catalog.agents.some(({ name, path }) => name === value && path !== null);
+  const usable = agents.filter((agent) => !agent.missing).sort((a, b) => Number(isHere(b)) - Number(isHere(a)));
   return [
     ...usable.filter((agent) => agent.value === last),
     ...usable.filter((agent) => agent.value !== last && agent.value !== SHELL),
@@ -39,6 +44,18 @@ export const runtimeOptions = (catalog: Catalog): Option[] =>
   catalog.runtimes
     .map((runtime) => ({ value: runtime.name, text: runtime.name, missing: runtime.available ? "" : runtime.missing }))
     .sort((a, b) => Number(a.missing !== "") - Number(b.missing !== ""));
+
+/** Whether sessions run in pods: there a repository is cloned, and nothing else of the hub's machine is offered. */
+export const runsPods = (catalog: Catalog): boolean =>
+  catalog.runtimes.some(({ name, available }) => name === POD && available);
+
+export const profileOptions = (catalog: Catalog): Option[] =>
+  catalog.profiles.map(({ name }) => ({ value: name, text: name, missing: "" }));
+
+export const amountsOf = (catalog: Catalog, profile: string): string => {
+  const found = catalog.profiles.find(({ name }) => name === profile);
+  return found ? `${found.cpu} CPU, ${found.memory} memory, ${found.storage} storage` : "";
+};
 
 /** Whether a session may choose that of the agent: `model` or `permission_mode`. */
 export const takes = (catalog: Catalog, agent: string, option: string): boolean =>

@@ -5,6 +5,10 @@ import { signal } from "@preact/signals";
 export interface Draft {
   prompt: string;
   folder: string;
+  /** The address of a repository, for a session in a pod. */
+  repo: string;
+  /** Empty until a person chooses one, of those that pods can have. */
+  profile: string;
   /** Null until a person says so: then it is as the last time in this project. */
   worktree: boolean | null;
   /** Null while it is named from the prompt. */
@@ -27,6 +31,8 @@ export type Change = (change: Partial<Draft>) => void;
 const EMPTY: Draft = {
   prompt: "",
   folder: "",
+  repo: "",
+  profile: "",
   worktree: null,
   branch: null,
   agent: "",

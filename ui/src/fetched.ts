@@ -9,7 +9,7 @@ export interface Fetched<T> {
   trouble: string;
 }
 
-/** What the hub answers at `path`, asked again whenever `stamp` changes and every `everyMs` while the page is visible. */
+/** What the hub answers at `path`, if it is not empty, asked again whenever `stamp` changes and every `everyMs` while the page is visible. */
 export function useFetched<T>(path: string, stamp: string, everyMs = 0): Fetched<T> {
   const [fetched, setFetched] = useState<Fetched<T>>({ value: undefined, trouble: "" });
   const fetcher = useRef<Fetcher<T> | null>(null);
@@ -41,7 +41,7 @@ class Fetcher<T> {
   ) {}
 
   again(): void {
-    this.stale = true;
+    this.stale = this.path !== "";
     if (!this.busy) void this.ask();
   }
 

@@ -6,21 +6,30 @@
 import { signal } from "@preact/signals";
 import { attempt, question } from "./actions";
 import { ask, sessionPath } from "./api";
-import { heirsOf, meetsLimits } from "./catalog";
+import { heirsOf, meetsLimits, runsPods } from "./catalog";
 import { set } from "./deeds";
 import type { Catalog, CatalogAgent, RecordAnswer, Session } from "./shapes";
-import { notify } from "./store";
+import { hasPods, may, mayBegin, notify } from "./store";
 import { isListed } from "./words";
 
 /** What is known of the agents; nothing as long as nobody has asked. */
 export const agents = signal<readonly CatalogAgent[]>([]);
 
+const AGAIN_MS = 10_000;
+let again: ReturnType<typeof setTimeout> | undefined;
+
 /** Who may not see the catalog is offered nothing of it. */
 export async function learnAgents(): Promise<void> {
-  agents.value = await ask<Catalog>("GET", "/api/catalog").then(
-    (catalog) => catalog.agents,
-    () => agents.value,
-  );
+  clearTimeout(again);
+  try {
+    const catalog = await ask<Catalog>("GET", "/api/catalog");
+    agents.value = catalog.agents;
+    hasPods.value = runsPods(catalog);
+  } catch {
+    // what was known stays
+  }
+  // a hub that has just begun may find its cluster a little later
+  if (may.value.includes("create") && !mayBegin.value) again = setTimeout(() => void learnAgents(), AGAIN_MS);
 }
 
 export interface Choice {

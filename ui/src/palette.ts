@@ -8,7 +8,7 @@ import { compact, grouping, needYou, showArchived, usual } from "./rail";
 import { go, type Panel } from "./router";
 import { inOrder } from "./sections";
 import type { Session } from "./shapes";
-import { creating, grid, hasGrid, mayChange, mayManage, notify, open, shown } from "./store";
+import { creating, grid, hasGrid, mayBegin, mayChange, notify, open, shown } from "./store";
 import { byName, matches, whereabouts } from "./words";
 
 /** More than this nobody reads; another letter finds less. */
@@ -54,7 +54,7 @@ function commands(): Entry[] {
   const made: Entry[] = [];
   const add = (title: string, deed: () => void, hint = "") => made.push({ key: title, title, hint, deed });
   const session = shown.value;
-  if (mayManage.value) add("New session", () => (creating.value = true), "n");
+  if (mayBegin.value) add("New session", () => (creating.value = true), "n");
   if (needYou.value.length > 0) add("Next that needs me", nextThatNeedsMe, "g");
   if (session) ofSession(session, add);
   add("Home", () => go({ session: null, grid: false }));

@@ -43,10 +43,11 @@ export interface Attached {
   offset: number;
 }
 
-/** What a session can be made of on the hub's machine. */
+/** What a session can be made of on the hub's machine, or in a fleet's pods: there are `profiles` there, the usual */
 export interface Catalog {
   agents: CatalogAgent[];
   runtimes: CatalogRuntime[];
+  profiles: CatalogProfile[];
 }
 
 /** `path` is where its program is; null when it is not installed, and `install` then says how to. */
@@ -61,6 +62,14 @@ export interface CatalogAgent {
   watched: boolean;
   chat: boolean;
   conversations: string;
+}
+
+/** What a session in a pod can have. Amounts are as Kubernetes writes them. */
+export interface CatalogProfile {
+  name: string;
+  cpu: string;
+  memory: string;
+  storage: string;
 }
 
 /** `missing` is why it cannot be used; empty when it can. */

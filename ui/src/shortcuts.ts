@@ -4,7 +4,7 @@ import { renaming } from "./actions";
 import { nextThatNeedsMe } from "./palette";
 import { letGo, select, selected } from "./rail";
 import { go } from "./router";
-import { creating, current, mayChange, mayManage, panel, sessions } from "./store";
+import { creating, current, mayBegin, mayChange, panel, sessions } from "./store";
 
 /** What the help says, in its order. */
 export const SHORTCUTS: readonly (readonly [where: string, keys: readonly (readonly [key: string, deed: string])[]])[] =
@@ -94,7 +94,7 @@ const OF_DIFF = ["n", "p", "j", "k"];
 const PLAIN: Record<string, () => void> = {
   "/": goToList,
   "?": () => go({ settings: true }),
-  n: () => ifMayManage(() => (creating.value = true)),
+  n: () => ifMayBegin(() => (creating.value = true)),
   g: nextThatNeedsMe,
   j: () => step(1),
   k: () => step(-1),
@@ -110,8 +110,8 @@ function isPaletteKey(event: KeyboardEvent): boolean {
   return event.ctrlKey && (event.shiftKey || !inTerminal);
 }
 
-function ifMayManage(deed: () => void): void {
-  if (mayManage.value) deed();
+function ifMayBegin(deed: () => void): void {
+  if (mayBegin.value) deed();
 }
 
 function ifMine(deed: () => void): void {

@@ -52,7 +52,11 @@ export const minute = signal(Date.now());
 
 /** What the hub lets this page do. It says so, and refuses all else. */
 export const mayChange = computed(() => may.value.includes("change"));
+/** Whether sessions can be started in pods, as far as the hub has said. */
+export const hasPods = signal(false);
 export const mayManage = computed(() => may.value.includes("manage"));
+/** Folders of the hub's machine are its owners'; a pod is for everybody who may have a session. */
+export const mayBegin = computed(() => mayManage.value || (may.value.includes("create") && hasPods.value));
 export const count = computed(() => [...sessions.value.values()].filter(isListed).length);
 export const shown = computed(() => (current.value === null ? undefined : sessions.value.get(current.value)));
 

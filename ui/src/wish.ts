@@ -53,6 +53,9 @@ export function projectsOf(sessions: Iterable<Session>): Project[] {
     .map(([path, { live }]) => ({ path, name: last(path, namesakes.get(last(path, 1)) === 1 ? 1 : 2), live }));
 }
 
+/** Whether a project is a repository that is cloned, and no folder. */
+export const isAddress = (project: string): boolean => project !== "" && !/^[/~]/.test(project);
+
 const last = (path: string, parts: number): string => path.split("/").filter(Boolean).slice(-parts).join("/") || "/";
 
 export function newestOf(sessions: Iterable<Session>): Session | undefined {

@@ -20,6 +20,7 @@ import structlog
 from hitchpost.errors import FAILURES, HitchpostError, Refused, RuntimeMissing
 from hitchpost.fleet import manifests, reading
 from hitchpost.fleet.kube import (
+    FORBIDDEN,
     Claim,
     ClusterAway,
     ClusterRefused,
@@ -55,6 +56,7 @@ BEGIN_S = 60.0
 """Until a pod that runs has begun a run."""
 EXPLAIN_S = 4.0
 FIRST_LIST_S = 5.0
+CORDON = "deploy/examples/cordon.yaml"
 NOT_YET = "it has not answered yet"
 BOUND_S, BOUND_LOOK_S = 3.0, 0.03
 CLOSE_S = 10.0
@@ -196,7 +198,13 @@ class Cluster:
 
     def cordon(self, node: str, *, on: bool) -> None:
         """From now on, no new pod comes to the node, or some do again. Raises ``ClusterAway`` or ``ClusterRefused``."""
-        self.kube.patch(Node, node, {"spec": {"unschedulable": on}})
+        try:
+            self.kube.patch(Node, node, {"spec": {"unschedulable": on}})
+        except ClusterRefused as refused:
+            if refused.status == FORBIDDEN:
+                word = "cordon" if on else "uncordon"
+                refused.hint = f"kubectl apply -f {CORDON} gives hubs the right to; kubectl {word} {node} does the same"
+            raise
 
     # what is stored of a pod ------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 LIST_S, WATCH_S, SILENCE_S = 30.0, 60, 75.0
 """A watch is asked for anew every minute, and one that stays silent for longer is not believed."""
 BUSY = (429, 500, 502, 503, 504)
-CONFLICT, NOT_FOUND, GONE = 409, 404, 410
+FORBIDDEN, CONFLICT, NOT_FOUND, GONE = 403, 409, 404, 410
 CHUNK = 500
 
 log = structlog.get_logger()
@@ -83,7 +83,7 @@ class NoCluster(ClusterAway):
 
 REFUSED_HINTS = {
     401: "check the hub's credentials for the cluster",
-    403: "give the hub's account in the cluster that right",
+    FORBIDDEN: "give the hub's account in the cluster that right",
 }
 
 

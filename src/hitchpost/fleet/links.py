@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from hitchpost.errors import FAILURES
 from hitchpost.fleet import frames
@@ -41,6 +42,8 @@ class Links:
         self.identity, self.on_news = identity, on_news
         self.by_folder: dict[str, PodLink] = {}
         self._standins: dict[str, dict[int, StandIn]] = {}
+        self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """Of sessions whose keeper's place is just being taken."""
         self._past_reconnects = 0
         self._loop = asyncio.get_running_loop()
         self._pool = ThreadPoolExecutor(THREADS, "links")
@@ -65,18 +68,22 @@ class Links:
         return link
 
     async def stand_in(self, link: PodLink, run: int, lock_fd: int | None = None) -> StandIn:
-        """In the keeper's place from now on. With ``lock_fd``, who starts the run has the keeper's lock already."""
-        standins = self._standins.setdefault(link.session_folder, {})
-        if self.stands_in(link.session_folder, run):
-            return standins[run]
-        standin = standins[run] = StandIn(link, run)
-        try:
-            await self._loop.run_in_executor(self._pool, standin.hold, lock_fd)
-            await standin.listen()
-        except BaseException:
-            standin.end()
-            raise
-        return standin
+        """In the keeper's place from now on. With ``lock_fd``, who starts the run has the keeper's lock already.
+
+        Who tries at the same time comes after: one that is refused the lock takes nobody else's place along.
+        """
+        async with self._taking.setdefault(link.session_folder, asyncio.Lock()):
+            standins = self._standins.setdefault(link.session_folder, {})
+            if self.stands_in(link.session_folder, run):
+                return standins[run]
+            standin = standins[run] = StandIn(link, run)
+            try:
+                await self._loop.run_in_executor(self._pool, standin.hold, lock_fd)
+                await standin.listen()
+            except BaseException:
+                standin.end()
+                raise
+            return standin
 
     def stands_in(self, session_folder: str, run: int) -> bool:
         standin = self._standins.get(session_folder, {}).get(run)

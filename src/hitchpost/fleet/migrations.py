@@ -1,4 +1,5 @@
-"""The tables, in numbered steps. A step only adds: the version before goes on beside it.
+"""The tables, in numbered steps. A step only adds, or takes away what no version uses: the version before goes on
+beside it.
 
 A step that an older version could not live with names the oldest one that may still write (``oldest``). It belongs into
 a release of its own, after one that has stopped to need what goes.
@@ -100,6 +101,21 @@ STEPS = (
             used_at timestamptz
         );
         create index tokens_by_person on tokens (person);
+        """,
+    ),
+    # No version has ever read or written ``people`` and ``tokens``: hubs share the file of both. So the first version
+    # misses nothing. Who reads them just now, as a backup does, is not waited for: then they stay, and do no harm.
+    Step(
+        2,
+        1,
+        """
+        do $$ begin
+            perform set_config('lock_timeout', '2s', true);
+            drop table if exists tokens, people;
+            perform set_config('lock_timeout', '0', true);
+        exception when lock_not_available then
+            null;
+        end $$;
         """,
     ),
 )

@@ -16,6 +16,9 @@ from hitchpost.store.home import make_run_folder
 CAP_BYTES = 64 << 20
 TRIM_EVERY = 16
 """The oldest output is dropped after each such part of the cap."""
+JOINED_BYTES = 4 << 10
+"""The last part of a file grows until it has so much: a session that prints a little each second has no row for each.
+Compressed, that stays small enough to be changed in its place."""
 
 
 class Output:
@@ -27,7 +30,11 @@ class Output:
 
     def ship(self, session: str, run: int, name: str, offset: int, data: bytes, written_at: float) -> None:
         """Durable when it returns. What is there already is left out. A time index from its beginning replaces the
-        old one: it is rewritten now and then. Raises ``NoSuchSession``."""
+        old one: it is rewritten now and then. Raises ``NoSuchSession``.
+
+        A part never gets shorter, and others may add behind it what they believe to be new, as hubs do that join
+        nothing: parts may overlap, and readers take from each what they do not have yet.
+        """
         check(name)
         with self.database.transaction() as held:
             there = stored.head(held, session)
@@ -35,13 +42,18 @@ class Output:
                 raise NoSuchSession(session)
             if name == wire.TIMES and offset == 0:
                 _delete(held, session, run, name)
-            end = _end(held, session, run, name, offset)
-            data = data[max(0, end - offset) :]
-            if not data:
+            joined = min(JOINED_BYTES, self.cap_bytes // TRIM_EVERY)
+            start, size, last = _last(held, session, run, name, joined) or (offset, 0, None)
+            end = start + size
+            new = data[max(0, end - offset) :]
+            if not new:
                 return
-            stored.append(held, session, run, name, max(offset, end), data, written_at)
+            if last is not None and offset <= end and len(new) < joined:
+                stored.append(held, session, run, name, start, zlib.decompress(last) + new, written_at)
+            else:
+                stored.append(held, session, run, name, max(offset, end), new, written_at)
             key = session, run
-            self._shipped[key] = self._shipped.get(key, 0) + len(data)
+            self._shipped[key] = self._shipped.get(key, 0) + len(new)
             if self._shipped[key] > self.cap_bytes // TRIM_EVERY:
                 del self._shipped[key]
                 _trim(held, session, run, self.cap_bytes)
@@ -93,13 +105,15 @@ def _ends(asking: Connection, session: str, run: int) -> dict[str, int]:
     return {name: int(end) for name, end in rows}
 
 
-def _end(asking: Connection, session: str, run: int, name: str, nothing: int) -> int:
-    """How far a file is there; ``nothing`` where none of it is. One row is looked at, however many there are."""
-    row = asking.execute(
-        "select start + size from segments where session = %s and run = %s and name = %s order by start desc limit 1",
-        (session, run, name),
+def _last(held: Connection, session: str, run: int, name: str, joined: int) -> tuple[int, int, bytes | None] | None:
+    """Where the last part of a file begins, how much it has, and its content where it may grow; None where there is
+    none. One row is looked at, however many there are."""
+    row = held.execute(
+        "select start, size, case when size < %s then data end from segments"
+        " where session = %s and run = %s and name = %s order by start desc limit 1",
+        (joined, session, run, name),
     ).fetchone()
-    return nothing if row is None else int(row[0])
+    return None if row is None else (int(row[0]), int(row[1]), row[2])
 
 
 def _delete(held: Connection, session: str, run: int, name: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -37,6 +38,8 @@ TURN_S = 1.0
 DOWN_S = 0.7
 REACH_S = 5.0
 CAUGHT_UP_S = 3.0
+NOTICED_S = 10.0
+"""By then a hub has looked at a session that was started there."""
 
 log = structlog.get_logger()
 Stamp = tuple[int, ...]
@@ -81,6 +84,8 @@ class Pods:
         self._seen: dict[str, tuple[Stamp, Known]] = {}
         self._starting: Counter[str] = Counter()
         """Sessions that operations start just now: the hub may not have looked at them yet."""
+        self._begun: dict[str, float] = {}
+        """Sessions that were started since the hub has looked, and until when it will have."""
 
     async def run(self) -> None:
         """For ever: an error is logged, and the next turn comes all the same."""
@@ -101,6 +106,9 @@ class Pods:
     async def turn(self) -> None:
         """Have a link to each pod that lives, with all that it tells where this replica watches it."""
         live = set(self.live())
+        for session, until in list(self._begun.items()):
+            if session in live or time.monotonic() >= until:
+                self._begun.pop(session, None)
         by_session = await asyncio.to_thread(self._look_at, live)
         for session, known in by_session.items():
             try:
@@ -265,6 +273,8 @@ class Pods:
         try:
             is_ours = self.mirror.watch(session)
             started = self.place.start(order)
+            if started.kept:
+                self._begun[session] = time.monotonic() + NOTICED_S
         finally:
             self._starting[session] -= 1
         if not is_ours and (link := self.links.by_folder.get(folder)) is not None:
@@ -272,8 +282,8 @@ class Pods:
         return started
 
     def is_starting(self, session: str) -> bool:
-        """Whether an operation starts it just now."""
-        return bool(self._starting[session])
+        """Whether an operation starts it just now, or has, and the hub has not looked at it yet."""
+        return bool(self._starting[session]) or session in self._begun
 
     async def caught_up(self, session_folder: str) -> None:
         """Somebody looks at the output here: what the pod has of it is in the copy."""

@@ -2,7 +2,7 @@ import { Hand, List, Plus } from "lucide";
 import { nextThatNeedsMe } from "../palette";
 import { needYou } from "../rail";
 import { go } from "../router";
-import { creating, current, mayManage } from "../store";
+import { creating, current, mayBegin } from "../store";
 import { Icon } from "./Icon";
 
 /** On a phone: where a thumb is. "Needs you" goes through those that do, the most urgent first. */
@@ -22,7 +22,7 @@ export function BottomBar() {
         <Icon of={Hand} size={20} />
         Needs you{waiting > 0 ? <b>{waiting}</b> : null}
       </button>
-      {mayManage.value ? (
+      {mayBegin.value ? (
         <button type="button" onClick={() => (creating.value = true)}>
           <Icon of={Plus} size={20} />
           New

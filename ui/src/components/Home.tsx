@@ -4,8 +4,8 @@ import { offersOf } from "../offers";
 import { needYou, projects, usual, working } from "../rail";
 import { byState, FINISHED, inOrder, NEEDS_YOU } from "../sections";
 import type { Session } from "../shapes";
-import { count, creating, known, mayChange, mayManage, open } from "../store";
-import { MOST_PROJECTS } from "../wish";
+import { count, creating, hasPods, known, mayBegin, mayChange, open } from "../store";
+import { isAddress, MOST_PROJECTS } from "../wish";
 import { whereabouts } from "../words";
 import { Answers } from "./Answers";
 import { Dot } from "./Dot";
@@ -34,7 +34,7 @@ function Empty() {
   return (
     <div class="home empty">
       <p>There are no sessions yet.</p>
-      {mayManage.value ? (
+      {mayBegin.value ? (
         <button type="button" class="primary" onClick={() => (creating.value = true)}>
           New session
         </button>
@@ -128,10 +128,10 @@ function Finished() {
 }
 
 function Projects() {
-  const all = projects.value.slice(0, MOST_PROJECTS);
-  if (!mayManage.value) return null;
-  const begin = (folder?: string) => {
-    if (folder) change({ folder });
+  const all = projects.value.filter(({ path }) => isAddress(path) === hasPods.value).slice(0, MOST_PROJECTS);
+  if (!mayBegin.value) return null;
+  const begin = (path?: string) => {
+    if (path) change(hasPods.value ? { repo: path } : { folder: path });
     creating.value = true;
   };
   return (

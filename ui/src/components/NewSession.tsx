@@ -1,36 +1,55 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, ask } from "../api";
-import { COMMAND, chosenOf, meetsLimits, runtimeOptions, takes, tilesOf } from "../catalog";
+import {
+  amountsOf,
+  COMMAND,
+  chosenOf,
+  meetsLimits,
+  profileOptions,
+  runsPods,
+  runtimeOptions,
+  takes,
+  tilesOf,
+} from "../catalog";
 import { change, draft, type FieldName, forget } from "../draft";
 import { useFetched, useSoon } from "../fetched";
 import { useModal } from "../modal";
 import { projects as allProjects } from "../rail";
 import { go, leaveDialog } from "../router";
 import type { Catalog, Folders, SessionWithNotes, NewSession as Wish } from "../shapes";
-import { creating, known as isKnown, mayManage, notify, sessions } from "../store";
-import { fullPath, habitsOf, inWords, MOST_PROJECTS, newestOf, slug, withHabit } from "../wish";
+import { creating, hasPods, known as isKnown, mayBegin, notify, sessions } from "../store";
+import { fullPath, habitsOf, inWords, isAddress, MOST_PROJECTS, newestOf, slug, withHabit } from "../wish";
 import { argv, project } from "../words";
 import { About } from "./Field";
 import { NewSessionAgents } from "./NewSessionAgents";
 import { NewSessionMore } from "./NewSessionMore";
 import { NewSessionProject } from "./NewSessionProject";
+import { NewSessionRepository } from "./NewSessionRepository";
 
-const NOTHING: Catalog = { agents: [], runtimes: [{ name: "local", available: true, missing: "" }] };
-const [AGENT, FOLDER, PROJECTS, MADE] = ["agent", "folder", "projects", "made"];
+const NOTHING: Catalog = { agents: [], runtimes: [{ name: "local", available: true, missing: "" }], profiles: [] };
+const [AGENT, FOLDER, REPO, PROJECTS, MADE] = ["agent", "folder", "repo", "projects", "made"];
+const POD = "pod";
 /** What is installed meanwhile is offered. */
 const CATALOG_MS = 10_000;
 const SOON_MS = 120;
 const IS_MAC = /Mac|iPhone|iPad/.test(navigator.platform);
+/** Where it is to work, as the hub is told and as it is remembered. */
+interface Place {
+  wish: Pick<Wish, "folder" | "repo" | "branch" | "profile">;
+  project: string;
+  worktree: boolean;
+}
 type Troubles = Partial<Record<FieldName | "top", string>>;
 /** Where the hub's word for a field is not the form's. */
 const FIELDS: Record<string, FieldName> = {
   workspace: "folder",
+  repository: "repo",
   "sandbox.image": "image",
   "permission mode": "permission_mode",
 };
 
 export function NewSession() {
-  const open = creating.value && mayManage.value;
+  const open = creating.value && mayBegin.value;
   return (
     <dialog {...useModal(open, leave)} class="new-session" aria-labelledby="new-title">
       {open ? <Form /> : null}
@@ -46,28 +65,35 @@ function Form() {
   const [busy, setBusy] = useState(false);
   const [isMore, setIsMore] = useState(false);
   const { value: known, trouble: unknown } = useFetched<Catalog>("/api/catalog", "", CATALOG_MS);
-  const projects = allProjects.value.slice(0, MOST_PROJECTS);
+  const inPods = known ? runsPods(known) : hasPods.value;
+  const projects = allProjects.value.filter(({ path }) => isAddress(path) === inPods).slice(0, MOST_PROJECTS);
   const newest = newestOf(sessions.value.values());
   // what was begun elsewhere since is the last that was used
   const elsewhere = newest && newest.id !== localStorage.getItem(MADE) ? newest : undefined;
   useEffect(() => {
-    if (draft.value.folder || !isKnown.value) return;
-    change({ folder: (elsewhere && project(elsewhere)) || localStorage.getItem(FOLDER) || projects[0]?.path || "~/" });
-  }, [isKnown.value]);
-  const { prompt, folder, command, name, runtime, image, model, permission_mode, when_limit } = draft.value;
+    if (draft.value[inPods ? "repo" : "folder"] || !isKnown.value) return;
+    const used = elsewhere && project(elsewhere);
+    const last = localStorage.getItem(inPods ? REPO : FOLDER) ?? projects[0]?.path;
+    const path = used && isAddress(used) === inPods ? used : last;
+    change(inPods ? { repo: path ?? "" } : { folder: path || "~/" });
+  }, [isKnown.value, inPods]);
+  const { prompt, folder, repo, profile, command, name, runtime, image, model, permission_mode, when_limit } =
+    draft.value;
   const habits = habitsOf(localStorage.getItem(PROJECTS));
   const [home, setHome] = useState("");
-  const habit = habits.get(fullPath(folder.trim(), home));
+  const habit = habits.get(inPods ? repo.trim() : fullPath(folder.trim(), home));
   const last = elsewhere?.agent || localStorage.getItem(AGENT);
   const catalog = known ?? NOTHING;
-  const tiles = useMemo(() => (known ? tilesOf(known, last) : []), [known, last]);
+  const tiles = useMemo(() => (known ? tilesOf(known, last, inPods) : []), [known, last]);
   const agent = chosenOf(tiles, draft.value.agent, habit?.agent, last);
   const runtimes = runtimeOptions(catalog);
-  const runtimeName = chosenOf(runtimes, runtime, "local");
+  const runtimeName = inPods ? POD : chosenOf(runtimes, runtime, "local");
+  const profiles = profileOptions(catalog);
+  const profileName = chosenOf(profiles, profile);
   const wantsWorktree = draft.value.worktree ?? habit?.worktree ?? true;
   const branchBase = slug(prompt) || slug(name) || (agent === COMMAND ? slug(argv(command)[0] ?? "") : agent) || "work";
 
-  const { value: found } = useFetched<Folders>(useSoon(foldersAt(folder, branchBase), SOON_MS), "");
+  const { value: found } = useFetched<Folders>(useSoon(inPods ? "" : foldersAt(folder, branchBase), SOON_MS), "");
   useEffect(() => setHome(found?.home ?? ""), [found]);
 
   /** What is wrong is said beside its field, and gone as soon as that is changed. */
@@ -81,12 +107,32 @@ function Form() {
         ),
       );
   };
-  const fail = (field: FieldName | "top", text: string) => {
+  const fail = (field: FieldName | "top", text: string): undefined => {
     setTroubles({ [field]: text });
     if (["name", "runtime", "image", "model", "permission_mode", "when_limit"].includes(field)) setIsMore(true);
     requestAnimationFrame(() =>
       form.current?.querySelector<HTMLElement>(`[name="${field}"]:not([type=radio])`)?.focus(),
     );
+  };
+
+  /** A volume of its own, with a clone or empty. */
+  const inPod = (): Place | undefined => {
+    const [url, branch] = [repo.trim(), draft.value.branch?.trim()];
+    if (branch && !url) return fail("repo", "Say of which repository that is a branch.");
+    const where = url ? { repo: url, ...(branch ? { branch } : {}) } : { folder: "/" };
+    return { wish: { ...where, ...(profile ? { profile } : {}) }, project: url, worktree: wantsWorktree };
+  };
+
+  const onMachine = async (): Promise<Place | undefined> => {
+    if (!folder.trim()) return fail("folder", "Say in which folder to work.");
+    const there = await ask<Folders>("GET", foldersAt(folder.trim(), branchBase));
+    if (!there.is_folder) return fail("folder", "There is no such folder on the hub's machine.");
+    const branch = wantsWorktree && there.repository ? draft.value.branch?.trim() || there.branch : null;
+    return {
+      wish: { folder: there.path, ...(branch ? { branch } : {}) },
+      project: fullPath(there.path, ""),
+      worktree: there.repository ? branch !== null : wantsWorktree,
+    };
   };
 
   const begin = async () => {
@@ -95,14 +141,11 @@ function Form() {
     if (agent === COMMAND && words.length === 0) return fail("command", "Say which command to run.");
     if (!tile) return fail("agent", unknown || "Say which agent to run.");
     if (tile.missing) return fail("agent", `${tile.text} is not installed on the hub's machine.`);
-    if (!folder.trim()) return fail("folder", "Say in which folder to work.");
-    const there = await ask<Folders>("GET", foldersAt(folder.trim(), branchBase));
-    if (!there.is_folder) return fail("folder", "There is no such folder on the hub's machine.");
-    const branch = wantsWorktree && there.repository ? draft.value.branch?.trim() || there.branch : null;
+    const place = inPods ? inPod() : await onMachine();
+    if (!place) return;
     const wanted: Wish = {
       ...(agent === COMMAND ? { command: words } : { agent }),
-      folder: there.path,
-      ...(branch ? { branch } : {}),
+      ...place.wish,
       ...(name.trim() ? { name: name.trim() } : {}),
       ...(prompt.trim() ? { prompt: prompt.trim() } : {}),
       runtime: runtimeName,
@@ -114,14 +157,11 @@ function Form() {
       ...(when_limit && meetsLimits(catalog.agents, agent) ? { when_limit } : {}),
     };
     const made = await ask<SessionWithNotes>("POST", "/api/sessions", wanted);
-    localStorage.setItem(FOLDER, folder.trim());
+    localStorage.setItem(inPods ? REPO : FOLDER, (inPods ? repo : folder).trim());
     localStorage.setItem(MADE, made.session.id);
     if (wanted.agent) localStorage.setItem(AGENT, wanted.agent);
-    const kept = {
-      agent: wanted.agent ?? habit?.agent ?? "",
-      worktree: there.repository ? branch !== null : wantsWorktree,
-    };
-    localStorage.setItem(PROJECTS, withHabit(habits, fullPath(there.path, ""), kept));
+    const kept = { agent: wanted.agent ?? habit?.agent ?? "", worktree: place.worktree };
+    if (place.project) localStorage.setItem(PROJECTS, withHabit(habits, place.project, kept));
     sessions.value = new Map(sessions.value).set(made.session.id, made.session);
     for (const note of made.notes ?? []) notify(note, "note");
     forget();
@@ -180,16 +220,28 @@ function Form() {
           />
           <About name="prompt" trouble={troubles.prompt ?? ""} />
         </div>
-        <NewSessionProject
-          projects={projects}
-          found={found}
-          draft={draft.value}
-          change={set}
-          branchBase={branchBase}
-          wantsWorktree={wantsWorktree}
-          folderTrouble={troubles.folder ?? ""}
-          branchTrouble={troubles.branch ?? ""}
-        />
+        {inPods ? (
+          <NewSessionRepository
+            projects={projects}
+            draft={draft.value}
+            change={set}
+            profiles={profiles}
+            profile={profileName}
+            amounts={amountsOf(catalog, profileName)}
+            troubles={troubles}
+          />
+        ) : (
+          <NewSessionProject
+            projects={projects}
+            found={found}
+            draft={draft.value}
+            change={set}
+            branchBase={branchBase}
+            wantsWorktree={wantsWorktree}
+            folderTrouble={troubles.folder ?? ""}
+            branchTrouble={troubles.branch ?? ""}
+          />
+        )}
         <NewSessionAgents
           tiles={tiles}
           chosen={agent}

@@ -21,9 +21,10 @@ interface Props {
 /** What is seldom said. Folded, it tells what was. */
 export function NewSessionMore(of: Props) {
   const { draft, change, troubles } = of;
+  const hasChoice = of.runtimes.length > 1;
   const isBoxed = of.runtime === "docker";
   const said = [
-    of.runtime,
+    hasChoice && of.runtime,
     draft.name,
     isBoxed && draft.image,
     of.model && draft.model,
@@ -56,15 +57,17 @@ export function NewSessionMore(of: Props) {
       </summary>
       <div class="two">
         {field("name", "Name", "Made from agent and branch if empty")}
-        <Select
-          key="runtime"
-          name="runtime"
-          label="Runtime"
-          options={of.runtimes}
-          chosen={of.runtime}
-          choose={(runtime) => change({ runtime })}
-          trouble={troubles.runtime ?? ""}
-        />
+        {hasChoice ? (
+          <Select
+            key="runtime"
+            name="runtime"
+            label="Runtime"
+            options={of.runtimes}
+            chosen={of.runtime}
+            choose={(runtime) => change({ runtime })}
+            trouble={troubles.runtime ?? ""}
+          />
+        ) : null}
         {isBoxed ? field("image", "Image", "Needs tmux and the agent in it") : null}
         {of.model ? field("model", "Model", "In the agent's own words") : null}
         {of.permissionMode ? field("permission_mode", "Permission mode", "In the agent's own words") : null}

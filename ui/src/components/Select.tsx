@@ -14,13 +14,14 @@ interface Props {
   chosen: string;
   choose: (value: string) => void;
   trouble: string;
+  hint?: string;
 }
 
 /** A labelled choice. What cannot be used is said to be so, and why once it is chosen. */
-export function Select({ name, label, options, chosen, choose, trouble }: Props) {
+export function Select({ name, label, options, chosen, choose, trouble, hint = "" }: Props) {
   const missing = options.find((option) => option.value === chosen)?.missing ?? "";
   return (
-    <Labelled name={name} label={label} trouble={trouble} hint={missing}>
+    <Labelled name={name} label={label} trouble={trouble} hint={missing || hint}>
       {(shared) => (
         <select {...shared} value={chosen} onChange={(event) => choose(event.currentTarget.value)}>
           {options.map((option) => (

@@ -22,7 +22,7 @@ import {
 import { go } from "../router";
 import { hasFailed, type Part } from "../sections";
 import type { Session } from "../shapes";
-import { count, creating, current, known, mayChange, mayManage } from "../store";
+import { count, creating, current, known, mayBegin, mayChange } from "../store";
 import { RowMenu } from "./RowMenu";
 import { SelectionBar } from "./SelectionBar";
 import { SessionRow } from "./SessionRow";
@@ -46,7 +46,7 @@ export function SessionList() {
         >
           {count.value}
         </span>
-        {mayManage.value ? (
+        {mayBegin.value ? (
           <button type="button" class="primary" onClick={() => (creating.value = true)}>
             New
           </button>

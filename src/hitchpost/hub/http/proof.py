@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 SECRET_BYTES = 32
 VERSION = "hitchpost sign-in 1"
+PAGE_KEY = b"hitchpost page key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Verifier:
 
     @classmethod
     def of(cls, secret: bytes) -> Verifier:
-        page_key = _mac(secret, b"hitchpost page key")
+        page_key = _mac(secret, PAGE_KEY)
         return cls(hashlib.sha256(page_key).digest(), _mac(secret, b"hitchpost hub key"))
 
     def proof(self, hello: Hello) -> bytes:
@@ -45,12 +46,26 @@ class Verifier:
         return _mac(self.hub_key, hello.text("hub"))
 
     def accepts(self, hello: Hello, proof: bytes) -> bool:
-        """Whether a page's proof is right: its key, hidden under a mask that only this exchange has."""
+        """Whether a page's proof is right."""
+        return self.page_key(hello, proof) is not None
+
+    def page_key(self, hello: Hello, proof: bytes) -> bytes | None:
+        """What a right proof shows to us: the page's key, hidden under a mask that only this exchange has. None when
+        the proof is wrong."""
         mask = _mac(self.stored_key, hello.text("page"))
         if len(proof) != len(mask):
-            return False
-        page_key = bytes(left ^ right for left, right in zip(proof, mask, strict=True))
-        return hmac.compare_digest(hashlib.sha256(page_key).digest(), self.stored_key)
+            return None
+        page_key = _xor(proof, mask)
+        return page_key if hmac.compare_digest(hashlib.sha256(page_key).digest(), self.stored_key) else None
+
+
+def sealed(secret: bytes) -> bytes:
+    """A secret as it may be written down: only the page's key opens it, and that is computed from the secret."""
+    return _xor(secret, _pad(_mac(secret, PAGE_KEY)))
+
+
+def opened(kept: bytes, page_key: bytes) -> bytes:
+    return _xor(kept, _pad(page_key))
 
 
 def browser_secret(code_secret: bytes, hello: Hello) -> bytes:
@@ -66,6 +81,14 @@ def encoded(data: bytes) -> str:
 def decoded(text: str) -> bytes:
     """Raises ``ValueError``."""
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _pad(page_key: bytes) -> bytes:
+    return _mac(page_key, b"hitchpost sealed code")
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    return bytes(left ^ right for left, right in zip(one, other, strict=True))
 
 
 def _mac(key: bytes, text: bytes) -> bytes:

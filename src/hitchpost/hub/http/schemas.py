@@ -536,8 +536,18 @@ class CatalogRuntime(BaseModel):
     missing: str
 
 
+class CatalogProfile(BaseModel):
+    """What a session in a pod can have. Amounts are as Kubernetes writes them."""
+
+    name: str
+    cpu: str
+    memory: str
+    storage: str
+
+
 class Catalog(BaseModel):
-    """What a session can be made of on the hub's machine."""
+    """What a session can be made of on the hub's machine, or in a fleet's pods: there are ``profiles`` there, the usual
+    one first, and an agent without a ``path`` may be in the image all the same."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -558,6 +568,7 @@ class Catalog(BaseModel):
                         }
                     ],
                     "runtimes": [{"name": "local", "available": True, "missing": ""}],
+                    "profiles": [],
                 }
             ]
         }
@@ -565,6 +576,7 @@ class Catalog(BaseModel):
 
     agents: list[CatalogAgent]
     runtimes: list[CatalogRuntime]
+    profiles: list[CatalogProfile]
 
 
 Kind = Literal["permission", "your-turn", "error", "failed", "finished", "hub"]

@@ -18,9 +18,9 @@ class SignIn:
         self.url = ""
         self.page_version = version()
 
-    def launch_url(self, grant: Grant, lasts_s: float) -> str:
+    async def launch_url(self, grant: Grant, lasts_s: float) -> str:
         """A URL that signs a browser in, once, with this grant."""
-        return f"{self.url}#code={self.tokens.new_code(grant, lasts_s)}"
+        return f"{self.url}#code={await self.tokens.launch_code(grant, lasts_s)}"
 
     async def sign_out(self, held: Held) -> None:
         """Forget the browser of a request and end all that it has open, but for that request."""

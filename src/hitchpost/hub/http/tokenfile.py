@@ -1,7 +1,7 @@
 """``tokens.json``: people, and the credentials that outlive the hub. Scripts have tokens, browsers have sign-ins.
 
 It has digests only, and nothing in it signs anybody in. What is taken out of it is worth nothing from then on. In a
-fleet, every hub has the same file.
+fleet, every hub has the same file, with the launch links that were made at any of them.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from datetime import UTC, datetime, timedelta
 
 from hitchpost.errors import MALFORMED, HitchpostError
 from hitchpost.hub.http.grants import MEMBER, Grant
-from hitchpost.hub.http.proof import Verifier
+from hitchpost.hub.http.proof import SECRET_BYTES, Verifier
 from hitchpost.model.people import NO_QUOTA, ROLES, Person, checked_name
 from hitchpost.store import files, locks
 
 FILE = "tokens.json"
-SCRIPT, BROWSER, PROXY = "script", "browser", "proxy"
-SECTIONS = {SCRIPT: "tokens", BROWSER: "signed_in"}
+SCRIPT, BROWSER, LINK, PROXY = "script", "browser", "link", "proxy"
+SECTIONS = {SCRIPT: "tokens", BROWSER: "signed_in", LINK: "links"}
 PEOPLE = "people"
 BROWSER_S = 30 * 24 * 3600.0
-MOST_BROWSERS = 100
+MOST = {BROWSER: 100, LINK: 100}
+"""Of a kind; the one that was used longest ago goes."""
 ID_LENGTH = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What lets somebody in. ``key`` is its name in the file: a token's digest, or a browser's id."""
+    """What lets somebody in. ``key`` is its name in the file: a token's digest, or the id of a browser or of a link."""
 
     key: str
     kind: str
@@ -41,7 +42,9 @@ class Credential:
     used_at: str = ""
     """About when it was used last; empty when it never was."""
     verifier: Verifier | None = None
-    """Of a browser's secret."""
+    """Of a browser's secret, or of a link's."""
+    sealed: bytes = b""
+    """A link's secret, for who shows that it is known already: what its browser keeps is computed from it."""
 
     @property
     def id(self) -> str:
@@ -101,9 +104,20 @@ class Known:
     people: dict[str, Person] = field(default_factory=dict)
 
     def find(self, key: str, now: datetime) -> Credential | None:
-        """Who has the key, as far as the person behind it may go now; None when nobody has it any more."""
+        """Who has the key, as far as the person behind it may go now; None when nobody has it any more. A link is
+        nobody until a browser has used it up."""
+        credential = self._holding(key, now)
+        return None if credential is None or credential.kind == LINK else self.in_force(credential)
+
+    def link(self, key: str, now: datetime) -> Credential | None:
+        """The link that has the key, unless it was used, taken back or is too old, or its person has gone."""
+        credential = self._holding(key, now)
+        is_link = credential is not None and credential.kind == LINK and self.in_force(credential) is not None
+        return credential if is_link else None
+
+    def _holding(self, key: str, now: datetime) -> Credential | None:
         credential = self.credentials.get(key)
-        return None if credential is None or not credential.grant.holds(now) else self.in_force(credential)
+        return credential if credential is not None and credential.grant.holds(now) else None
 
     def in_force(self, credential: Credential) -> Credential | None:
         """The credential of somebody who is still there, with what that person's role allows."""
@@ -133,20 +147,34 @@ class TokenFile:
         return [known.in_force(credential) or credential for credential in known.credentials.values()]
 
     def add(self, credential: Credential) -> None:
-        """Durable when it returns. The browser that was used longest ago goes when there are ``MOST_BROWSERS``.
+        """Durable when it returns. Of browsers and links there are only so many: the one used longest ago goes.
 
         Raises ``NoSuchUser`` when the person whose it is to be is not there.
         """
         with self._changing() as known:
             if credential.grant.user and credential.grant.user not in known.people:
                 raise NoSuchUser(credential.grant.user)
-            credentials = known.credentials
-            credentials[credential.key] = replace(credential, created_at=files.stamp(self.wall()))
-            browsers = [browser for browser in credentials.values() if browser.kind == BROWSER]
-            browsers.sort(key=lambda browser: browser.used_at or browser.created_at)
-            for browser in browsers[:-MOST_BROWSERS]:
-                del credentials[browser.key]
+            self._put(known, credential)
             self._write(known)
+
+    def redeem(self, key: str, browser: Credential) -> bool:
+        """Use a link up for a browser, both in one change. False when the link is not there any more, at any hub."""
+        with self._changing() as known:
+            if known.link(key, self.now()) is None:
+                return False
+            del known.credentials[key]
+            self._put(known, browser)
+            self._write(known)
+        return True
+
+    def _put(self, known: Known, credential: Credential) -> None:
+        credentials, kind = known.credentials, credential.kind
+        credentials[credential.key] = replace(credential, created_at=files.stamp(self.wall()))
+        if kind in MOST:
+            alike = [each for each in credentials.values() if each.kind == kind]
+            alike.sort(key=lambda each: each.used_at or each.created_at)
+            for old in alike[: -MOST[kind]]:
+                del credentials[old.key]
 
     def remove(self, *beginnings: str) -> list[Credential]:
         """Take out everyone whose key begins so."""
@@ -261,6 +289,8 @@ class TokenFile:
             section: {each.key: _entry(each) for each in known.credentials.values() if each.kind == kind}
             for kind, section in SECTIONS.items()
         }
+        if not sections[SECTIONS[LINK]]:  # there are none on one machine
+            del sections[SECTIONS[LINK]]
         if known.people:
             sections[PEOPLE] = {
                 person.name: {"role": person.role, "quota": person.quota.shape(), "created_at": person.created_at}
@@ -290,6 +320,8 @@ def _entry(credential: Credential) -> dict[str, object]:
         entry["used_at"] = credential.used_at
     if credential.verifier is not None:
         entry |= {"stored_key": credential.verifier.stored_key.hex(), "hub_key": credential.verifier.hub_key.hex()}
+    if credential.sealed:
+        entry["sealed"] = credential.sealed.hex()
     return entry
 
 
@@ -325,6 +357,9 @@ def _credential(kind: str, key: str, entry: dict[str, object]) -> Credential:
     if grant.role == MEMBER and not grant.user:
         raise ValueError("a member is somebody")
     verifier = None
-    if kind == BROWSER:
+    if kind in (BROWSER, LINK):
         verifier = Verifier(bytes.fromhex(str(entry["stored_key"])), bytes.fromhex(str(entry["hub_key"])))
-    return Credential(key, kind, grant, verifier=verifier, **texts)
+    sealed = bytes.fromhex(str(entry["sealed"])) if kind == LINK else b""
+    if kind == LINK and (grant.expires_at is None or len(sealed) != SECRET_BYTES):
+        raise ValueError("a link ends, and has a secret")
+    return Credential(key, kind, grant, verifier=verifier, sealed=sealed, **texts)

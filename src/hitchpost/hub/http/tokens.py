@@ -1,11 +1,13 @@
 """Every secret that lets somebody in: launch codes, browsers' sign-ins, scripts' tokens, tickets for WebSockets.
 
 Codes, challenges, tickets and the tokens of signed-in pages are kept in memory and die with the hub: whoever takes its
-port afterwards hears nothing that the next hub knows. Browsers and scripts are in a file, by their digests.
+port afterwards hears nothing that the next hub knows. Browsers and scripts are in a file, by their digests. In a fleet
+codes are there, too: any hub takes them, and the change that adds the browser uses the code up, so it counts once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
 import time
@@ -16,15 +18,16 @@ from datetime import datetime
 
 import structlog
 
-from hitchpost.errors import FAILURES, Refused
+from hitchpost.errors import FAILURES, DatabaseAway, Refused
 from hitchpost.hub.http.grants import MEMBER, OWNER, Grant
 from hitchpost.hub.http.in_progress import Live
-from hitchpost.hub.http.proof import SECRET_BYTES, Hello, Verifier, browser_secret, encoded
+from hitchpost.hub.http.proof import SECRET_BYTES, Hello, Verifier, browser_secret, encoded, opened, sealed
 from hitchpost.hub.http.tokencache import TokenCache
 from hitchpost.hub.http.tokenfile import (
     BROWSER,
     BROWSER_S,
     ID_LENGTH,
+    LINK,
     PROXY,
     SCRIPT,
     Credential,
@@ -61,7 +64,8 @@ class Code:
 
 
 class Tokens:
-    """Makes secrets, and finds the credential that a secret belongs to. ``owner`` is one that is in no file of ours."""
+    """Makes secrets, and finds the credential that a secret belongs to. ``owner`` is one that is in no file of ours,
+    ``guard`` what is entered around changes of a file that all hubs of a fleet have."""
 
     def __init__(
         self,
@@ -73,6 +77,7 @@ class Tokens:
     ) -> None:
         self.clock, self.owner = clock, owner
         self.file = TokenFile(home, wall, guard)
+        self.is_shared = guard is not nullcontext
         self.cache = TokenCache(self.file, self._file_changed)
         self.live = Live(self.find, self.cache.refresh, lambda: self.cache.is_watched, wall)
         self._codes: dict[str, Code] = {}
@@ -81,6 +86,8 @@ class Tokens:
         """Digests of pages' tokens, and the keys of their browsers."""
         self._tickets: dict[str, tuple[float, str]] = {}
         self._unwritten: dict[str, Credential] = {}
+        self._redeeming: dict[str, tuple[str, Credential]] = {}
+        """Browsers that have shown a link of the fleet, and its key. They are nobody before it is used up for them."""
         self._guesses: dict[str, float] = {}
         self._noted: dict[str, float] = {}
         self._nobody = secrets.token_bytes(SECRET_BYTES)
@@ -117,6 +124,21 @@ class Tokens:
 
     # signing in -------------------------------------------------------------------------------------------------
 
+    async def launch_code(self, grant: Grant, lasts_s: float) -> str:
+        """A code that every hub of a fleet takes; on one machine, and while PostgreSQL is away, this hub alone."""
+        if self.is_shared:
+            try:
+                return await asyncio.to_thread(self._shared_code, grant, lasts_s)
+            except DatabaseAway as error:
+                log.warning("only this hub takes a new launch link", why=str(error))
+        return self.new_code(grant, lasts_s)
+
+    def _shared_code(self, grant: Grant, lasts_s: float) -> str:
+        name, secret = secrets.token_hex(ID_LENGTH), secrets.token_bytes(SECRET_BYTES)
+        ends = replace(grant, expires_at=self.file.in_s(lasts_s))
+        self.file.add(Credential(name, LINK, ends, verifier=Verifier.of(secret), sealed=sealed(secret)))
+        return f"{name}.{encoded(secret)}"
+
     def new_code(self, grant: Grant | None = None, lasts_s: float = CODE_S) -> str:
         """For one sign-in, soon: an id, which is sent, and a secret, which is not."""
         now = self.clock()
@@ -143,36 +165,56 @@ class Tokens:
         A launch code is used up, and its browser gets a credential of its own: ``write_down`` is to be called for it.
         """
         until, hello = self._challenges.pop(hub_nonce, (0.0, None))
-        if hello is None or self.clock() >= until or not self._verifier(hello.id).accepts(hello, proof):
+        if hello is None or self.clock() >= until:
+            return None
+        page_key = self._verifier(hello.id).page_key(hello, proof)
+        if page_key is None:
             return None
         code = self._codes.pop(hello.id, None)
-        if code is None:
+        if code is not None:
+            credential = self._browser(code.grant, code.secret, hello)
+            self._unwritten[credential.key] = credential
+            return self.find(credential.key)
+        link = self._link(hello.id)
+        if link is None:
             return self.find(hello.id)
-        verifier = Verifier.of(browser_secret(code.secret, hello))
-        grant = replace(code.grant, expires_at=self.file.in_s(BROWSER_S))
-        credential = Credential(secrets.token_hex(ID_LENGTH), BROWSER, grant, verifier=verifier)
-        self._unwritten[credential.key] = credential
-        return self.find(credential.key)
+        credential = self._browser(link.grant, opened(link.sealed, page_key), hello)
+        self._redeeming[credential.key] = link.key, credential
+        return credential
 
-    def write_down(self, key: str) -> None:
-        """Write a new browser down, which waits for the disk. One that cannot be written down lasts as long as the hub.
+    def _browser(self, grant: Grant, code_secret: bytes, hello: Hello) -> Credential:
+        verifier = Verifier.of(browser_secret(code_secret, hello))
+        lasting = replace(grant, expires_at=self.file.in_s(BROWSER_S))
+        return Credential(secrets.token_hex(ID_LENGTH), BROWSER, lasting, verifier=verifier)
+
+    def _link(self, name: str) -> Credential | None:
+        return self.cache.known.link(name, self.file.now()) if self.is_shared else None
+
+    def write_down(self, key: str) -> bool:
+        """Write a new browser down, which waits for the disk. One that cannot be written down lasts as long as the hub,
+        unless a fleet's link let it in: then ``DatabaseAway`` is raised, because nobody can count that the link was
+        used. False when another was faster with it.
 
         This, ``sign_out`` and ``note_use`` are for threads; all else is the event loop's, and needs no locks.
         """
+        redeeming = self._redeeming.pop(key, None)
+        if redeeming is not None:
+            return self.file.redeem(*redeeming)
         unwritten = self._unwritten.get(key)
         if unwritten is None:
-            return
+            return True
         try:
             self.file.add(unwritten)
             if self._unwritten.pop(key, None) is None:
                 self.file.remove(key)  # signed out meanwhile
         except FAILURES as error:
             log.warning("a sign-in could not be written down", why=str(error))
+        return True
 
     def _verifier(self, name: str) -> Verifier:
         """What checks a proof with this id. For an unknown id it is one whose secret nobody has."""
         verifier = Verifier.of(hmac.digest(self._nobody, name.encode(), "sha256"))
-        code, credential = self._codes.get(name), self.find(name)
+        code, credential = self._codes.get(name), self._link(name) or self.find(name)
         if code is not None and self.clock() < code.until:
             verifier = code.verifier
         elif credential is not None and credential.verifier is not None:

@@ -14,7 +14,7 @@ from hitchpost.model.attention import BLOCKED_BY, DONE, ERROR, HOOKS, IDLE, OSC,
 from hitchpost.model.durations import duration
 from hitchpost.model.facts import Exit, Facts, is_elsewhere
 from hitchpost.model.headline import STALE
-from hitchpost.model.pods import doubt_of, why_ended, why_waits
+from hitchpost.model.pods import DELETED, doubt_of, why_ended, why_waits
 from hitchpost.model.status import BLOCKED, UNKNOWN, Status, as_seen, gone_unseen, processes, status
 from hitchpost.ops.views import past
 from hitchpost.ops.views.moments import moment
@@ -200,9 +200,12 @@ def _of_pod(seen: Observation, now: datetime) -> list[Fact]:
     pod = seen.facts.pod
     if pod is None:
         return []
-    ended = f", ended: {why_ended(pod)}" if pod.ended else ", asked to end" if pod.leaving else ""
+    was_removed = pod.ended and pod.reason == DELETED and pod.run < seen.facts.run
+    """A start that failed gives its pod up: that is no reason, but what came of it."""
+    ended = ", removed" if was_removed else f", ended: {why_ended(pod)}" if pod.ended else ""
+    ended = ended or (", asked to end" if pod.leaving else "")
     found = [Fact("pod", f"{pod.name} (uid {pod.uid}): {pod.phase or 'not made yet'}{ended}", wire.POD, pod.since)]
-    if pod.reason:
+    if pod.reason and not was_removed:
         found.append(Fact("its reason", f"{pod.reason}: {pod.message}".rstrip(": "), pod.source or wire.POD, pod.since))
     if pod.node:
         ready = {True: "ready", False: "not ready", None: "whether it is ready is not known"}[pod.node_ready]

@@ -9,9 +9,11 @@ from typing import Any
 from fastapi import APIRouter
 
 from hitchpost import settings as config
+from hitchpost.fleet.profiles import USUAL, FleetOptions, options
 from hitchpost.hub.http.depends import CallersGrant, TheHub, ThePeople
 from hitchpost.hub.http.grants import Forbidden
 from hitchpost.hub.http.schemas import Catalog
+from hitchpost.model.facts import is_elsewhere
 from hitchpost.ops.views import catalog
 
 router = APIRouter()
@@ -30,8 +32,17 @@ async def get_catalog(hub: TheHub, grant: CallersGrant, people: ThePeople) -> di
 
 
 def _catalog() -> dict[str, Any]:
-    agents = catalog.agents(os.environ, config.load())
+    settings, runtimes = config.load(), catalog.runtimes()
+    in_pods = any(is_elsewhere(runtime.name) for runtime in runtimes)
     return {
-        "agents": [asdict(agent) for agent in agents],
-        "runtimes": [asdict(runtime) for runtime in catalog.runtimes()],
+        "agents": [asdict(agent) for agent in catalog.agents(os.environ, settings)],
+        "runtimes": [asdict(runtime) for runtime in runtimes],
+        "profiles": _profiles(options(settings)) if in_pods else [],
     }
+
+
+def _profiles(fleet: FleetOptions) -> list[dict[str, str]]:
+    """The usual one first."""
+    names = sorted({USUAL, *fleet.profiles}, key=lambda name: (name != fleet.profile, name))
+    chosen = [(name, fleet.chosen(name)) for name in names]
+    return [{"name": name, "cpu": each.cpu, "memory": each.memory, "storage": each.storage} for name, each in chosen]

@@ -121,7 +121,11 @@ async def sign_page_in(sign_in: TheSignIn, body: PageProof) -> dict[str, Any]:
         if tokens.guessed(body.proof):
             raise HTTPException(429, "too many wrong proofs; try again in a minute")
         raise HTTPException(401, "this link was used already, or is too old")
-    await asyncio.to_thread(tokens.write_down, browser.key)
+    is_first = await asyncio.to_thread(tokens.write_down, browser.key)
+    await tokens.refresh()
+    browser = tokens.find(browser.key) if is_first else None
+    if browser is None:
+        raise HTTPException(401, "this link was used already, or is too old")
     fresh = {"token": tokens.new_token(browser.key), "ticket": tokens.new_ticket(browser.key)}
     return {"id": browser.key, "page": sign_in.page_version, **fresh, **_me(browser.grant, browser.name)}
 
@@ -161,7 +165,7 @@ async def new_launch_code(sign_in: TheSignIn, body: LaunchWish | None = None) ->
     if wish.role == MEMBER and not user:
         raise Refused("a member is somebody: say who", cli_hint="--user NAME says who")
     grant = Grant(wish.role, None if wish.sessions is None else frozenset(wish.sessions), user=user)
-    return {"url": sign_in.url, "launch_url": sign_in.launch_url(grant, wish.lasts_s)}
+    return {"url": sign_in.url, "launch_url": await sign_in.launch_url(grant, wish.lasts_s)}
 
 
 @router.post("/api/ws-ticket", response_model=Ticket)
