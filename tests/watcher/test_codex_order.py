@@ -1,0 +1,343 @@
+"""What Codex's app-server says, in the orders that a busy machine makes of it: no older word counts after a newer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.server import ServerConnection, unix_serve
+
+from hitchpost.agents import catalog
+from hitchpost.ops.sessions.create import create
+from hitchpost.ops.sessions.spec import SessionSpec
+from hitchpost.settings import Settings
+from hitchpost.store.home import session_folder
+from hitchpost.watcher.codex import Codex
+from hitchpost.watcher.watching import Watching
+from tests.ground import Ground
+
+IDLE, ACTIVE = {"type": "idle"}, {"type": "active", "activeFlags": []}
+T = "0199a213-81c0-7800-8aa1-bbab2a035a53"
+SOON_S = 30.0
+
+
+class Link:
+    """A keeper that writes down what its watcher says."""
+
+    def __init__(self) -> None:
+        self.reports: list[dict[str, Any] | None] = []
+        self.told = asyncio.Event()
+        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    def tell(self, op: str, **fields: Any) -> None:
+        if op == "verdict":
+            self.reports.append(fields["report"])
+            self.told.set()
+
+    def follow(self, offset: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def says(self, event: dict[str, Any]) -> None:
+        self._events.put_nowait(event)
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        while True:
+            yield await self._events.get()
+
+    @property
+    def states(self) -> list[str]:
+        """One after the other, none twice in a row; empty where nothing is known."""
+        found = [report["state"] if report else "" for report in self.reports]
+        return [state for at, state in enumerate(found) if at == 0 or found[at - 1] != state]
+
+
+class Server:
+    """An app-server. It answers what the test has an answer for, and keeps the rest until the test answers it."""
+
+    def __init__(self, answers: dict[str, Any]) -> None:
+        self.answers = answers
+        self.connections: list[ServerConnection] = []
+        self.refuses = 0
+        """So many connections it closes at once."""
+        self.hangs_up_after = ""
+        """The request after which it closes a connection, once."""
+        self._kept: list[tuple[ServerConnection, dict[str, Any]]] = []
+        self._came = asyncio.Event()
+
+    async def serve(self, connection: ServerConnection) -> None:
+        if self.refuses:
+            self.refuses -= 1
+            await connection.close()
+            return
+        self.connections.append(connection)
+        async for message in connection:
+            asked = json.loads(message)
+            if "id" not in asked:
+                continue
+            if asked["method"] == self.hangs_up_after:
+                self.hangs_up_after = ""
+                await connection.close()
+                return
+            answer = self.answers.get(asked["method"], None)
+            if answer is None:
+                self._kept.append((connection, asked))
+                self._came.set()
+            else:
+                await connection.send(json.dumps({"id": asked["id"], "result": answer}))
+
+    async def asked(self, method: str, within_s: float = SOON_S) -> dict[str, Any]:
+        """The frame that answers the oldest kept request of a kind, but for its result."""
+        async with asyncio.timeout(within_s):
+            while True:
+                for at, (_, asked) in enumerate(self._kept):
+                    if asked["method"] == method:
+                        del self._kept[at]
+                        return {"id": asked["id"]}
+                self._came.clear()
+                await self._came.wait()
+
+    async def says(self, *frames: dict[str, Any]) -> None:
+        """All of it arrives at once."""
+        for frame in frames:
+            await self.connections[-1].send(json.dumps(frame))
+
+
+class Watched:
+    def __init__(self, watching: Watching, link: Link, server: Server) -> None:
+        self.watching, self.link, self.server = watching, link, server
+
+    async def becomes(self, state: str) -> dict[str, Any]:
+        async with asyncio.timeout(SOON_S):
+            while not self.link.reports or (self.link.reports[-1] or {}).get("state", "") != state:
+                self.link.told.clear()
+                await self.link.told.wait()
+        return self.link.reports[-1] or {}
+
+    async def stays(self, state: str, for_s: float) -> None:
+        """It is ``state`` all the time; what is said for a moment only counts, too."""
+        before = len(self.link.reports) - 1
+        await asyncio.sleep(for_s)
+        assert {(report or {}).get("state", "") for report in self.link.reports[before:]} == {state}
+
+    def send(self, text: str) -> asyncio.Task[dict[str, Any]]:
+        return asyncio.create_task(self.watching.send(text, enter=True))
+
+
+def told(method: str, **params: Any) -> dict[str, Any]:
+    return {"method": method, "params": {"threadId": T, **params}}
+
+
+def status(found: dict[str, Any]) -> dict[str, Any]:
+    return told("thread/status/changed", status=found)
+
+
+def turn(number: str, state: str, text: str = "") -> dict[str, Any]:
+    items = [{"type": "agentMessage", "text": text}] if text else []
+    ended = {"completedAt": int(time.time()) + 1} if state != "inProgress" else {"completedAt": None}
+    return {"id": number, "status": state, "items": items, **ended}
+
+
+def started(number: str) -> dict[str, Any]:
+    return told("turn/started", turn=turn(number, "inProgress"))
+
+
+def completed(number: str, text: str) -> dict[str, Any]:
+    return told("turn/completed", turn=turn(number, "completed", text))
+
+
+def thread(found: dict[str, Any], preview: str = "") -> dict[str, Any]:
+    return {"thread": {"id": T, "preview": preview, "createdAt": 1, "status": found}}
+
+
+FRESH = {
+    "initialize": {},
+    "thread/loaded/list": {"data": [T]},
+    "thread/read": thread(IDLE),
+    "thread/resume": {"model": "m", **thread(IDLE)},
+    "thread/turns/list": {"data": []},
+    "thread/backgroundTerminals/list": {"data": []},
+}
+"""A conversation without a turn."""
+
+
+@pytest.fixture
+def watch(ground: Ground) -> Callable[[dict[str, Any], Callable[[Watched], Awaitable[None]]], None]:
+    """Run a test beside a watcher of Codex, whose app-server answers so."""
+    record = create(str(ground.home), SessionSpec(str(ground.place), agent="codex"), Settings(), actor="test")
+    run_folder = Path(session_folder(str(ground.home), record.id)) / "runs" / "1"
+    run_folder.mkdir(parents=True)
+    (run_folder / "run.json").write_text("{}")
+
+    def run(answers: dict[str, Any], test: Callable[[Watched], Awaitable[None]]) -> None:
+        async def main() -> None:
+            link, server = Link(), Server(answers)
+            async with unix_serve(server.serve, str(run_folder / "codex.sock"), compression=None):
+                watching = Watching(catalog.load("codex"), str(run_folder), link)  # type: ignore[arg-type]
+                beside = asyncio.create_task(watching.run(Codex(watching)))
+                link.says({"event": "osc7501", "seq": 1, "report": {"state": "idle"}})
+                try:
+                    await test(Watched(watching, link, server))
+                finally:
+                    beside.cancel()
+                    await asyncio.wait([beside])
+                    watching.close()
+
+        asyncio.run(main())
+
+    return run
+
+
+def test_a_turn_that_its_server_is_slow_to_begin_is_not_told_as_over(watch: Any) -> None:
+    async def test(codex: Watched) -> None:
+        await codex.becomes("idle")
+        sent = codex.send("one")
+        await codex.server.says({**await codex.server.asked("turn/start"), "result": {"turn": turn("1", "inProgress")}})
+        assert (await sent)["proof"] == "turn/start: 1"
+        await codex.stays("working", 5)
+        await codex.server.says(status(ACTIVE), started("1"), status(IDLE), completed("1", "well"))
+        assert (await codex.becomes("done"))["message"] == "well"
+        assert codex.link.states == ["idle", "working", "done"]
+
+    watch(dict(FRESH), test)
+
+
+def test_how_an_older_turn_ended_is_not_told_of_the_one_that_has_just_begun(watch: Any) -> None:
+    """It is asked for when the watcher comes back: the answer may come beside that to a prompt."""
+    answers = {name: answer for name, answer in FRESH.items() if name != "thread/read"}
+
+    async def test(codex: Watched) -> None:
+        server = codex.server
+        await server.says({**await server.asked("thread/read"), "result": thread(IDLE)})
+        await codex.becomes("idle")
+        await server.says(status(ACTIVE), started("0"), status(IDLE), completed("0", "well"))
+        await codex.becomes("done")
+        server.answers["thread/turns/list"] = {"data": [turn("0", "completed", "well")]}
+        await server.connections[0].close()
+        await server.says({**await server.asked("thread/read"), "result": thread(IDLE, "zero")})
+        asked = await server.asked("thread/read")
+        sent = codex.send("one")
+        prompt = await server.asked("turn/start")
+        await server.says(
+            {**asked, "result": thread(IDLE, "zero")}, {**prompt, "result": {"turn": turn("1", "inProgress")}}
+        )
+        assert (await sent)["ok"]
+        await codex.stays("working", 0.5)
+        await server.says(status(ACTIVE), started("1"), status(IDLE), completed("1", "well"))
+        assert (await codex.becomes("done"))["message"] == "well"
+
+    watch(answers, test)
+
+
+def test_what_was_read_of_a_conversation_is_older_than_what_is_told_of_it_meanwhile(watch: Any) -> None:
+    answers = {name: answer for name, answer in FRESH.items() if name != "thread/read"}
+
+    async def test(codex: Watched) -> None:
+        server = codex.server
+        asked = await server.asked("thread/read")
+        await server.says(status(ACTIVE), {**asked, "result": thread(IDLE)})
+        await server.says({**await server.asked("thread/read"), "result": thread(ACTIVE)})
+        await codex.becomes("working")
+        assert codex.link.states == ["working"]
+
+    watch(answers, test)
+
+
+def test_a_turn_that_is_over_before_its_conversation_was_read_is_told_as_over(watch: Any) -> None:
+    answers = {name: answer for name, answer in FRESH.items() if name != "thread/read"}
+    answers["thread/turns/list"] = {"data": [turn("1", "completed", "well")]}
+
+    async def test(codex: Watched) -> None:
+        server = codex.server
+        asked = await server.asked("thread/read")
+        await server.says(status(ACTIVE), status(IDLE), {**asked, "result": thread(IDLE)})
+        server.answers["thread/read"] = thread(IDLE, "one")
+        for _ in range(2):
+            with suppress(TimeoutError):
+                await server.says({**await server.asked("thread/read", 2), "result": thread(IDLE, "one")})
+        assert (await codex.becomes("done"))["message"] == "well"
+        assert codex.link.states == ["done"]
+
+    watch(answers, test)
+
+
+def test_a_turn_whose_end_is_not_listed_yet_is_not_told_as_interrupted(watch: Any) -> None:
+    answers = {**FRESH, "turn/start": {"turn": turn("1", "inProgress")}}
+    answers["thread/turns/list"] = {"data": [turn("1", "inProgress")]}
+
+    async def test(codex: Watched) -> None:
+        await codex.becomes("idle")
+        assert (await codex.send("one"))["ok"]
+        await codex.server.says(status(ACTIVE), started("1"), status(IDLE))
+        await codex.stays("working", 5)
+        codex.server.answers["thread/turns/list"] = {"data": [turn("1", "completed", "well")]}
+        assert (await codex.becomes("done"))["message"] == "well"
+        assert codex.link.states == ["idle", "working", "done"]
+        await codex.server.says(completed("1", "well"))  # late, and no news
+
+    watch(answers, test)
+
+
+def test_how_one_turn_ended_is_not_told_of_the_next(watch: Any) -> None:
+    answers = {**FRESH, "turn/start": {"turn": turn("1", "inProgress")}}
+
+    async def test(codex: Watched) -> None:
+        server = codex.server
+        await codex.becomes("idle")
+        assert (await codex.send("one"))["ok"]
+        await server.says(status(ACTIVE), started("1"), status(IDLE), completed("1", "well"))
+        await codex.becomes("done")
+        server.answers["turn/start"] = {"turn": turn("2", "inProgress")}
+        server.answers["thread/turns/list"] = {"data": [turn("1", "completed", "well")]}
+        assert (await codex.send("two"))["ok"]
+        await server.says(completed("1", "well"), status(ACTIVE), started("2"), status(IDLE))
+        await codex.stays("working", 3)
+        await server.says(completed("2", "better"))
+        assert (await codex.becomes("done"))["message"] == "better"
+
+    watch(answers, test)
+
+
+def test_a_connection_that_breaks_in_a_turn_leaves_what_is_known(watch: Any) -> None:
+
+    async def test(codex: Watched) -> None:
+        server = codex.server
+        await codex.becomes("idle")
+        await server.says(status(ACTIVE), started("1"))
+        await codex.becomes("working")
+        server.answers["thread/read"] = thread(ACTIVE, "one")
+        server.answers["thread/resume"] = {"model": "m", **thread(ACTIVE, "one")}
+        await server.connections[0].close()
+        await codex.stays("working", 2)
+        assert len(server.connections) == 2
+        await server.says(status(IDLE), completed("1", "well"))
+        assert (await codex.becomes("done"))["message"] == "well"
+        assert codex.link.states == ["idle", "working", "done"]
+
+    watch(dict(FRESH), test)
+
+
+@pytest.mark.parametrize("how", ["at once", "after a request"])
+def test_a_server_that_is_not_reached_the_first_time_is_tried_again(watch: Any, how: str) -> None:
+    """Alone, Codex would be heard by its own reports, and some versions of it have no word for the end of a turn."""
+
+    async def test(codex: Watched) -> None:
+        await codex.becomes("idle")
+        assert (codex.link.reports[-1] or {})["source"] == "app-server"
+
+    answers = dict(FRESH)
+
+    async def prepared(codex: Watched) -> None:
+        codex.server.refuses = 2 if how == "at once" else 0
+        codex.server.hangs_up_after = "thread/loaded/list" if how != "at once" else ""
+        await test(codex)
+
+    watch(answers, prepared)
