@@ -5,59 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, unix_serve
 
-from hitchpost.agents import catalog
-from hitchpost.ops.sessions.create import create
-from hitchpost.ops.sessions.spec import SessionSpec
-from hitchpost.settings import Settings
-from hitchpost.store.home import session_folder
-from hitchpost.watcher.codex import Codex
-from hitchpost.watcher.watching import Watching
 from tests.ground import Ground
+from tests.watcher.linked import SOON_S, Watched, run_folder, watched
 
 IDLE, ACTIVE = {"type": "idle"}, {"type": "active", "activeFlags": []}
 T = "0199a213-81c0-7800-8aa1-bbab2a035a53"
-SOON_S = 30.0
-
-
-class Link:
-    """A keeper that writes down what its watcher says."""
-
-    def __init__(self) -> None:
-        self.reports: list[dict[str, Any] | None] = []
-        self.told = asyncio.Event()
-        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-
-    def tell(self, op: str, **fields: Any) -> None:
-        if op == "verdict":
-            self.reports.append(fields["report"])
-            self.told.set()
-
-    def follow(self, offset: int) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-    def says(self, event: dict[str, Any]) -> None:
-        self._events.put_nowait(event)
-
-    async def events(self) -> AsyncIterator[dict[str, Any]]:
-        while True:
-            yield await self._events.get()
-
-    @property
-    def states(self) -> list[str]:
-        """One after the other, none twice in a row; empty where nothing is known."""
-        found = [report["state"] if report else "" for report in self.reports]
-        return [state for at, state in enumerate(found) if at == 0 or found[at - 1] != state]
 
 
 class Server:
@@ -81,7 +40,7 @@ class Server:
         self.connections.append(connection)
         async for message in connection:
             asked = json.loads(message)
-            if "id" not in asked:
+            if "id" not in asked or "method" not in asked:
                 continue
             if asked["method"] == self.hangs_up_after:
                 self.hangs_up_after = ""
@@ -111,25 +70,12 @@ class Server:
             await self.connections[-1].send(json.dumps(frame))
 
 
-class Watched:
-    def __init__(self, watching: Watching, link: Link, server: Server) -> None:
-        self.watching, self.link, self.server = watching, link, server
+class Codex:
+    """The watcher and the server, as a test sees them."""
 
-    async def becomes(self, state: str) -> dict[str, Any]:
-        async with asyncio.timeout(SOON_S):
-            while not self.link.reports or (self.link.reports[-1] or {}).get("state", "") != state:
-                self.link.told.clear()
-                await self.link.told.wait()
-        return self.link.reports[-1] or {}
-
-    async def stays(self, state: str, for_s: float) -> None:
-        """It is ``state`` all the time; what is said for a moment only counts, too."""
-        before = len(self.link.reports) - 1
-        await asyncio.sleep(for_s)
-        assert {(report or {}).get("state", "") for report in self.link.reports[before:]} == {state}
-
-    def send(self, text: str) -> asyncio.Task[dict[str, Any]]:
-        return asyncio.create_task(self.watching.send(text, enter=True))
+    def __init__(self, watched: Watched, server: Server) -> None:
+        self.server, self.send, self.answer = server, watched.send, watched.answer
+        self.becomes, self.stays, self.keeper = watched.keeper.becomes, watched.keeper.stays, watched.keeper
 
 
 def told(method: str, **params: Any) -> dict[str, Any]:
@@ -170,26 +116,17 @@ FRESH = {
 
 
 @pytest.fixture
-def watch(ground: Ground) -> Callable[[dict[str, Any], Callable[[Watched], Awaitable[None]]], None]:
+def watch(ground: Ground) -> Callable[[dict[str, Any], Callable[[Codex], Awaitable[None]]], None]:
     """Run a test beside a watcher of Codex, whose app-server answers so."""
-    record = create(str(ground.home), SessionSpec(str(ground.place), agent="codex"), Settings(), actor="test")
-    run_folder = Path(session_folder(str(ground.home), record.id)) / "runs" / "1"
-    run_folder.mkdir(parents=True)
-    (run_folder / "run.json").write_text("{}")
+    folder = run_folder(ground, "codex")
 
-    def run(answers: dict[str, Any], test: Callable[[Watched], Awaitable[None]]) -> None:
+    def run(answers: dict[str, Any], test: Callable[[Codex], Awaitable[None]]) -> None:
         async def main() -> None:
-            link, server = Link(), Server(answers)
-            async with unix_serve(server.serve, str(run_folder / "codex.sock"), compression=None):
-                watching = Watching(catalog.load("codex"), str(run_folder), link)  # type: ignore[arg-type]
-                beside = asyncio.create_task(watching.run(Codex(watching)))
-                link.says({"event": "osc7501", "seq": 1, "report": {"state": "idle"}})
-                try:
-                    await test(Watched(watching, link, server))
-                finally:
-                    beside.cancel()
-                    await asyncio.wait([beside])
-                    watching.close()
+            server = Server(answers)
+            path = str(folder / "codex.sock")
+            async with unix_serve(server.serve, path, compression=None), watched("codex", folder) as beside:
+                beside.keeper.says({"event": "osc7501", "seq": 1, "report": {"state": "idle"}})
+                await test(Codex(beside, server))
 
         asyncio.run(main())
 
@@ -197,7 +134,7 @@ def watch(ground: Ground) -> Callable[[dict[str, Any], Callable[[Watched], Await
 
 
 def test_a_turn_that_its_server_is_slow_to_begin_is_not_told_as_over(watch: Any) -> None:
-    async def test(codex: Watched) -> None:
+    async def test(codex: Codex) -> None:
         await codex.becomes("idle")
         sent = codex.send("one")
         await codex.server.says({**await codex.server.asked("turn/start"), "result": {"turn": turn("1", "inProgress")}})
@@ -205,7 +142,7 @@ def test_a_turn_that_its_server_is_slow_to_begin_is_not_told_as_over(watch: Any)
         await codex.stays("working", 5)
         await codex.server.says(status(ACTIVE), started("1"), status(IDLE), completed("1", "well"))
         assert (await codex.becomes("done"))["message"] == "well"
-        assert codex.link.states == ["idle", "working", "done"]
+        assert codex.keeper.states == ["idle", "working", "done"]
 
     watch(dict(FRESH), test)
 
@@ -214,7 +151,7 @@ def test_how_an_older_turn_ended_is_not_told_of_the_one_that_has_just_begun(watc
     """It is asked for when the watcher comes back: the answer may come beside that to a prompt."""
     answers = {name: answer for name, answer in FRESH.items() if name != "thread/read"}
 
-    async def test(codex: Watched) -> None:
+    async def test(codex: Codex) -> None:
         server = codex.server
         await server.says({**await server.asked("thread/read"), "result": thread(IDLE)})
         await codex.becomes("idle")
@@ -240,13 +177,13 @@ def test_how_an_older_turn_ended_is_not_told_of_the_one_that_has_just_begun(watc
 def test_what_was_read_of_a_conversation_is_older_than_what_is_told_of_it_meanwhile(watch: Any) -> None:
     answers = {name: answer for name, answer in FRESH.items() if name != "thread/read"}
 
-    async def test(codex: Watched) -> None:
+    async def test(codex: Codex) -> None:
         server = codex.server
         asked = await server.asked("thread/read")
         await server.says(status(ACTIVE), {**asked, "result": thread(IDLE)})
         await server.says({**await server.asked("thread/read"), "result": thread(ACTIVE)})
         await codex.becomes("working")
-        assert codex.link.states == ["working"]
+        assert codex.keeper.states == ["working"]
 
     watch(answers, test)
 
@@ -255,7 +192,7 @@ def test_a_turn_that_is_over_before_its_conversation_was_read_is_told_as_over(wa
     answers = {name: answer for name, answer in FRESH.items() if name != "thread/read"}
     answers["thread/turns/list"] = {"data": [turn("1", "completed", "well")]}
 
-    async def test(codex: Watched) -> None:
+    async def test(codex: Codex) -> None:
         server = codex.server
         asked = await server.asked("thread/read")
         await server.says(status(ACTIVE), status(IDLE), {**asked, "result": thread(IDLE)})
@@ -264,7 +201,7 @@ def test_a_turn_that_is_over_before_its_conversation_was_read_is_told_as_over(wa
             with suppress(TimeoutError):
                 await server.says({**await server.asked("thread/read", 2), "result": thread(IDLE, "one")})
         assert (await codex.becomes("done"))["message"] == "well"
-        assert codex.link.states == ["done"]
+        assert codex.keeper.states == ["done"]
 
     watch(answers, test)
 
@@ -273,14 +210,14 @@ def test_a_turn_whose_end_is_not_listed_yet_is_not_told_as_interrupted(watch: An
     answers = {**FRESH, "turn/start": {"turn": turn("1", "inProgress")}}
     answers["thread/turns/list"] = {"data": [turn("1", "inProgress")]}
 
-    async def test(codex: Watched) -> None:
+    async def test(codex: Codex) -> None:
         await codex.becomes("idle")
         assert (await codex.send("one"))["ok"]
         await codex.server.says(status(ACTIVE), started("1"), status(IDLE))
         await codex.stays("working", 5)
         codex.server.answers["thread/turns/list"] = {"data": [turn("1", "completed", "well")]}
         assert (await codex.becomes("done"))["message"] == "well"
-        assert codex.link.states == ["idle", "working", "done"]
+        assert codex.keeper.states == ["idle", "working", "done"]
         await codex.server.says(completed("1", "well"))  # late, and no news
 
     watch(answers, test)
@@ -289,7 +226,7 @@ def test_a_turn_whose_end_is_not_listed_yet_is_not_told_as_interrupted(watch: An
 def test_how_one_turn_ended_is_not_told_of_the_next(watch: Any) -> None:
     answers = {**FRESH, "turn/start": {"turn": turn("1", "inProgress")}}
 
-    async def test(codex: Watched) -> None:
+    async def test(codex: Codex) -> None:
         server = codex.server
         await codex.becomes("idle")
         assert (await codex.send("one"))["ok"]
@@ -308,7 +245,7 @@ def test_how_one_turn_ended_is_not_told_of_the_next(watch: Any) -> None:
 
 def test_a_connection_that_breaks_in_a_turn_leaves_what_is_known(watch: Any) -> None:
 
-    async def test(codex: Watched) -> None:
+    async def test(codex: Codex) -> None:
         server = codex.server
         await codex.becomes("idle")
         await server.says(status(ACTIVE), started("1"))
@@ -320,7 +257,7 @@ def test_a_connection_that_breaks_in_a_turn_leaves_what_is_known(watch: Any) -> 
         assert len(server.connections) == 2
         await server.says(status(IDLE), completed("1", "well"))
         assert (await codex.becomes("done"))["message"] == "well"
-        assert codex.link.states == ["idle", "working", "done"]
+        assert codex.keeper.states == ["idle", "working", "done"]
 
     watch(dict(FRESH), test)
 
@@ -329,15 +266,35 @@ def test_a_connection_that_breaks_in_a_turn_leaves_what_is_known(watch: Any) -> 
 def test_a_server_that_is_not_reached_the_first_time_is_tried_again(watch: Any, how: str) -> None:
     """Alone, Codex would be heard by its own reports, and some versions of it have no word for the end of a turn."""
 
-    async def test(codex: Watched) -> None:
+    async def test(codex: Codex) -> None:
         await codex.becomes("idle")
-        assert (codex.link.reports[-1] or {})["source"] == "app-server"
+        assert codex.keeper.report["source"] == "app-server"
 
     answers = dict(FRESH)
 
-    async def prepared(codex: Watched) -> None:
+    async def prepared(codex: Codex) -> None:
         codex.server.refuses = 2 if how == "at once" else 0
         codex.server.hangs_up_after = "thread/loaded/list" if how != "at once" else ""
         await test(codex)
 
     watch(answers, prepared)
+
+
+def test_of_two_permissions_the_second_is_told_when_the_first_is_answered(watch: Any) -> None:
+    def asks(number: int, command: str) -> dict[str, Any]:
+        return {"id": number, **told("item/commandExecution/requestApproval", itemId=str(number), command=command)}
+
+    async def test(codex: Codex) -> None:
+        await codex.becomes("idle")
+        flags = {"type": "active", "activeFlags": ["waitingOnApproval"]}
+        await codex.server.says(status(ACTIVE), started("1"), status(flags), asks(7, "touch one"), asks(8, "touch two"))
+        for number, command in ((7, "touch one"), (8, "touch two")):
+            asked = await codex.becomes("blocked")
+            assert asked["message"] == f"run {command}"
+            answered = codex.answer(asked["request"], "no")
+            await codex.becomes("working")
+            await codex.server.says(told("serverRequest/resolved", requestId=number))
+            assert (await answered)["ok"]
+        await codex.stays("working", 6)  # its server may take long to say that it goes on
+
+    watch(dict(FRESH), test)

@@ -184,8 +184,7 @@ class Codex(Adapter):
         elif method == "thread/tokenUsage/updated":
             self._on_usage(self._thread, told.get("tokenUsage"))
         elif method == "serverRequest/resolved":
-            self._asked = {name: asked for name, asked in self._asked.items() if asked.number != told.get("requestId")}
-            self.on_verdict()
+            self._on_resolved(told.get("requestId"))
         elif number is not None:
             self._on_asked(method, told, number)
 
@@ -407,6 +406,17 @@ class Codex(Adapter):
             self._asked[self.watching.new_request()] = asked
             self._say_asked()
 
+    def _on_resolved(self, number: Any) -> None:
+        """It was answered, here or there, or is asked no more. What else it asks is told now."""
+        left = {name: asked for name, asked in self._asked.items() if asked.number != number}
+        was_asked, self._asked = len(left) < len(self._asked), left
+        if was_asked and left:
+            self._say_asked()
+        elif was_asked and self._thread is not None and self._thread.busy:
+            self._thread.waits_for = ""
+            self._say(WORKING)
+        self.on_verdict()
+
     def _say_asked(self) -> None:
         name, asked = next(iter(self._asked.items()))
         request = name if asked.answers or asked.takes_text else ""
@@ -424,9 +434,9 @@ class Codex(Adapter):
             return {"ok": False, "why": GONE}
         if choice not in asked.answers and not asked.takes_text:
             return {"ok": False, "why": f"expected {' or '.join(asked.answers)}, but got {choice}"}
-        asked.answered = True
+        asked.answered, began = True, time.monotonic()
         await self._server.answer(asked.number, asked.result(choice))
-        self.watching.delivered()
+        self.watching.delivered(began)
         await self.until(lambda: name not in self._asked, RESOLVED_S)
         if choice == words.DENY and message and self._thread is not None:
             await self._server.ask("turn/start", threadId=self._thread.id, input=words.input_of(message))
