@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +92,8 @@ def run_folder(ground: Ground, agent: str) -> Path:
     record = create(str(ground.home), SessionSpec(str(ground.place), agent=agent), Settings(), actor="test")
     folder = Path(session_folder(str(ground.home), record.id)) / "runs" / "1"
     folder.mkdir(parents=True)
-    (folder / "run.json").write_text("{}")
+    began = {"agent": {"pid": 1, "start": 1}, "argv": [agent], "started_at": datetime.now(UTC).isoformat()}
+    (folder / "run.json").write_text(json.dumps({"schema": 1, **began}))
     return folder
 
 
