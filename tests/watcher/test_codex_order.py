@@ -280,6 +280,26 @@ def test_a_server_that_is_not_reached_the_first_time_is_tried_again(watch: Any, 
     watch(answers, prepared)
 
 
+@pytest.mark.parametrize("how", ["is told", "can be read"])
+def test_a_conversation_that_is_listed_before_it_can_be_read_costs_no_server(watch: Any, how: str) -> None:
+    """It has just begun. Without its server, the end of its first turn would be told as its prompt."""
+    answers = {name: answer for name, answer in FRESH.items() if name != "thread/read"}
+
+    async def test(codex: Codex) -> None:
+        server = codex.server
+        asked = await server.asked("thread/read")
+        await server.says({**asked, "error": {"code": -32600, "message": f"thread not loaded: {T}"}})
+        if how == "is told":
+            await server.says({"method": "thread/started", "params": thread(IDLE)})
+        else:
+            await server.says({**await server.asked("thread/read"), "result": thread(IDLE)})
+        assert (await codex.becomes("idle"))["source"] == "app-server"
+        await codex.stays("idle", 1)
+        assert codex.keeper.report["source"] == "app-server"
+
+    watch(answers, test)
+
+
 def test_of_two_permissions_the_second_is_told_when_the_first_is_answered(watch: Any) -> None:
     def asks(number: int, command: str) -> dict[str, Any]:
         return {"id": number, **told("item/commandExecution/requestApproval", itemId=str(number), command=command)}

@@ -75,7 +75,12 @@ class Acp(Adapter):
         if told["request"]:
             request = self.watching.new_request()
             self._request = (request, str(told["request"]))
-        how = {"kind": str(told["kind"]), "message": str(told["message"]), "request": request, "options": options}
+        how: dict[str, Any] = {
+            "kind": str(told["kind"]),
+            "message": str(told["message"]),
+            "request": request,
+            "options": options,
+        }
         self.watching.put(ACP, str(told["state"]), **how)
 
     async def _count(self, used: dict[str, Any]) -> None:

@@ -123,7 +123,8 @@ class Codex(Adapter):
     async def _greet(self, server: AppServer) -> None:
         await server.greet()
         self._server = server
-        threads = [await self._read(str(number)) for number in (await server.ask("thread/loaded/list")).get("data", ())]
+        listed = (await server.ask("thread/loaded/list")).get("data", ())
+        threads = [await self._read_listed(str(number)) for number in listed]
         shown = [thread for thread in threads if thread is not None]
         if shown and self._thread is None:
             last = self.watching.known_conversation()
@@ -219,6 +220,16 @@ class Codex(Adapter):
         if isinstance(thread, dict) and words.is_shown(thread):
             return thread
         self._others.add(thread_id)
+        return None
+
+    async def _read_listed(self, thread_id: str) -> Told | None:
+        """A thread that has just begun is listed before it can be read. It may be told of meanwhile."""
+        for _ in range(TRIES):
+            with suppress(Declined):
+                return await self._read(thread_id)
+            if self._thread is not None:
+                break
+            await asyncio.sleep(TRY_EVERY_S)
         return None
 
     def _enter(self, thread: Told) -> None:
