@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -278,6 +279,19 @@ def test_a_server_that_is_not_reached_the_first_time_is_tried_again(watch: Any, 
         await test(codex)
 
     watch(answers, prepared)
+
+
+def test_a_turn_that_ended_before_another_keeper_took_over_is_told_as_over(watch: Any, ground: Ground) -> None:
+    """The file of the run is written anew then."""
+    (run_file,) = ground.home.glob("sessions/*/runs/1/run.json")
+    os.utime(run_file, (time.time() + 100, time.time() + 100))
+    answers = {**FRESH, "thread/read": thread(IDLE, "one")}
+    answers["thread/turns/list"] = {"data": [turn("1", "completed", "well")]}
+
+    async def test(codex: Codex) -> None:
+        assert (await codex.becomes("done"))["message"] == "well"
+
+    watch(answers, test)
 
 
 @pytest.mark.parametrize("how", ["is told", "can be read"])

@@ -6,11 +6,12 @@ import asyncio
 import os
 import time
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
-from hitchpost import wire
 from hitchpost.model import attention
 from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, QUESTION, UNKNOWN, WORKING
+from hitchpost.store import runfiles
 from hitchpost.watcher import codex_words as words
 from hitchpost.watcher.adapter import OSC, PROOF_S, READY_S, SCREEN, Adapter
 from hitchpost.watcher.appserver import AppServer, Declined, NoAnswer, NotInTime, NotReached, Told, remove_left
@@ -55,7 +56,8 @@ class Codex(Adapter):
         self._changes: dict[str, list[str]] = {}
         self._counting = Counting(watching.usage)
         self._report: dict[str, Any] | None = None
-        self._began = os.path.getmtime(os.path.join(watching.run_folder, wire.RUN))
+        run = runfiles.read_run(watching.run_folder)
+        self._began = datetime.fromisoformat(run.started_at).timestamp() if run is not None else 0.0
         self._shown = asyncio.Event()
         self._lost_at = 0.0
         self._is_declined = self._alone = False
