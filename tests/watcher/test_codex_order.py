@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -279,6 +280,24 @@ def test_a_server_that_is_not_reached_the_first_time_is_tried_again(watch: Any, 
         await test(codex)
 
     watch(answers, prepared)
+
+
+def test_a_turn_that_ends_in_the_second_in_which_its_run_began_is_told_as_over(watch: Any, ground: Ground) -> None:
+    """Its server tells ends in whole seconds. A thread that is read, and not told of, is asked how its turn ended."""
+    (run_file,) = ground.home.glob("sessions/*/runs/1/run.json")
+    began = "2026-11-19T05:20:00.700000Z"
+    run_file.write_text(json.dumps({**json.loads(run_file.read_text()), "started_at": began}))
+    ended = {**turn("1", "completed", "well"), "completedAt": int(datetime.fromisoformat(began).timestamp())}
+    answers = {**FRESH, "turn/start": {"turn": turn("1", "inProgress")}, "thread/turns/list": {"data": [ended]}}
+
+    async def test(codex: Codex) -> None:
+        await codex.becomes("idle")
+        assert (await codex.send("one"))["ok"]
+        await codex.server.says(status(ACTIVE), status(IDLE))
+        assert (await codex.becomes("done"))["message"] == "well"
+        assert codex.keeper.states == ["idle", "working", "done"]
+
+    watch(answers, test)
 
 
 def test_a_turn_that_ended_before_another_keeper_took_over_is_told_as_over(watch: Any, ground: Ground) -> None:

@@ -175,9 +175,9 @@ def number_of(turn: Any) -> str:
 
 
 def is_newer(turn: Any, moment: float) -> bool:
-    """Whether a turn has ended after ``moment``: the outcome of an older one is no news."""
+    """Whether a turn has ended after ``moment``: the outcome of an older one is no news. Its end has whole seconds."""
     ended = turn.get("completedAt") if isinstance(turn, dict) else None
-    return isinstance(ended, (int, float)) and ended >= moment
+    return isinstance(ended, (int, float)) and ended >= int(moment)
 
 
 def last_answer(turn: dict[str, Any]) -> str:
