@@ -193,6 +193,31 @@ def test_what_the_agent_said_of_itself_stands_when_its_watcher_dies(ground: Grou
     ground.end(session)
 
 
+def test_words_that_a_watcher_knew_better_than_do_not_count_while_the_next_one_comes(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+):
+    """Codex 0.163 reports the end of a turn as it does an interruption. Its server, which a watcher hears, does not."""
+    with_fake(monkeypatch, "say")
+    session = begin(ground, say("working") + "read line\n" + say("idle") + WAIT)
+    comes(session, event="osc7501", seq=1)
+    with link(session) as connection:
+        better = {"state": "working", "source": "app-server"}
+        told = {"id": 0, "op": "verdict", "seq": 1, "report": better, "overrules": True}
+        connection.request("send", text=json.dumps(told), timeout_s=60)
+        eventually(lambda: states(session) == better)
+        first = watcher_pid(session)
+        os.kill(first, signal.SIGKILL)
+        eventually(lambda: report(session) == LOST)
+        connection.send(wire.INPUT, b"\n")
+        comes(session, event="osc7501", seq=2)
+        watcher_pid(session, but=first)
+        connection.request("send", text="hello", timeout_s=60)  # what waits to be written down is written now
+        assert report(session) == LOST
+        verdict(connection, 2, "done")
+        eventually(lambda: states(session)["state"] == "done")
+    ground.end(session)
+
+
 def test_a_watcher_is_told_of_a_client_that_leaves(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     with_fake(monkeypatch, "mute")
     session = begin(ground, say("idle") + WAIT)

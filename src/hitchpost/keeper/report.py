@@ -68,8 +68,11 @@ class AgentReport:
             self._set(report)
 
     def on_watcher_lost(self) -> None:
-        """What only the watcher knew is not known any more. What the agent said of itself stands."""
-        self._overruled = False
+        """What only the watcher knew is not known any more. What the agent said of itself stands.
+
+        Where the watcher knew better than the agent's own words, those count again only when no other watcher comes.
+        """
+        self._overruled = self._overruled and self._keeper.watcher.is_there
         if self.current is not None and not self._keeper.run.exited:
             said = self.own if self.current.get("source") == OSC else None
             self._set(said or UNKNOWN_NOW)

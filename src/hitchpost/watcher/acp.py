@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from typing import Any
 
 from hitchpost.agents.acp import MOST_LINE, SOCKET
@@ -74,7 +75,12 @@ class Acp(Adapter):
         if told["request"]:
             request = self.watching.new_request()
             self._request = (request, str(told["request"]))
-        how = {"kind": str(told["kind"]), "message": str(told["message"]), "request": request, "options": options}
+        how: dict[str, Any] = {
+            "kind": str(told["kind"]),
+            "message": str(told["message"]),
+            "request": request,
+            "options": options,
+        }
         self.watching.put(ACP, str(told["state"]), **how)
 
     async def _count(self, used: dict[str, Any]) -> None:
@@ -113,13 +119,14 @@ class Acp(Adapter):
         if verdict is not None and verdict.state == BLOCKED:
             told = {"state": BLOCKED, "kind": verdict.kind, "message": verdict.message}
             return not_sent(str(attention.refusal(told)))
+        began = time.monotonic()
         answer = await self._ask("prompt", text=text, images=images)
         if not answer["ok"]:
             return answer
         sent = {"ok": True, "offset": self.watching.end}
         if answer.get("waits"):  # a client of an older version does not say
             return {**sent, "proof": "", "waits": True}
-        self.watching.delivered()
+        self.watching.delivered(began)
         return {**sent, "proof": "session/prompt"}
 
     async def take_back(self, prompt: str) -> dict[str, Any]:
@@ -136,9 +143,10 @@ class Acp(Adapter):
         name, number = self._request
         if not shown or name != shown or request not in ("", shown):
             return {"ok": False, "why": "nothing is asked that can be answered here, or it was answered already"}
+        began = time.monotonic()
         answer = await self._ask("answer", request=number, choice=choice)
         if answer["ok"]:
-            self.watching.delivered()
+            self.watching.delivered(began)
             answer = {"ok": True, "request": shown, "choice": choice}
             if message:
                 answer["untold"] = await self._tell_why(message)

@@ -170,8 +170,8 @@ class Adapter:
         if self.rules.only_at_start and self.has_reported:
             self.watching.screen.close()
 
-    def end_of_turn(self) -> str:
-        """How a turn has ended, as far as the title cannot tell."""
+    def end_of_turn(self) -> str | None:
+        """How a turn has ended, as far as the title cannot tell; None while somebody else is about to say it."""
         return DONE
 
     def read_screen(self, text: str) -> rules.Match | None:
@@ -191,16 +191,16 @@ class Adapter:
             return rules.composed(self.rules.composer, text)
 
     def on_screen(self, text: str) -> None:
-        found = self.match(text)
+        found, at = self.match(text), self.watching.screen.read_at
         if found is None:
-            self.watching.forget(SCREEN)
+            self.watching.forget(SCREEN, at=at)
         elif (
             not self._is_said(SCREEN, found.state, found.message)
             or self.watching.evidence[SCREEN].background != found.details["background"]
         ):
             if found.rule.can_be_answered:
                 found.details["request"] = self.watching.new_request()
-            self.watching.put(SCREEN, found.state, **found.details)
+            self.watching.put(SCREEN, found.state, at=at, **found.details)
         self._title.on_screen(text, found)
 
     async def seen(self) -> str:

@@ -46,6 +46,10 @@ class NoAnswer(HitchpostError):
     """Raised when the app-server did not answer a request, or refused it."""
 
 
+class Declined(NoAnswer):
+    """Raised when the app-server has refused a request."""
+
+
 class NotInTime(NoAnswer):
     """Raised when the app-server has a request and did not answer it in time: it may carry it out yet."""
 
@@ -115,7 +119,7 @@ class AppServer:
             self._asked.pop(number, None)
         error, result = told.get("error"), told.get("result")
         if isinstance(error, dict):
-            raise NoAnswer(f"Codex has refused it: {error.get('message')}")
+            raise Declined(f"Codex has refused it: {error.get('message')}")
         return result if isinstance(result, dict) else {}
 
     async def answer(self, number: object, result: Told) -> None:

@@ -58,7 +58,7 @@ class Claude(Adapter):
     def __init__(self, watching: Any) -> None:
         super().__init__(watching)
         self._requests: dict[str, Asked] = {}
-        self._dialog, self._shown = "", ""
+        self._dialog, self._shown, self._question = "", "", ""
         self._again: asyncio.TimerHandle | None = None
         self._has_worked = False
         self._counting = Counting(watching.usage)
@@ -100,12 +100,15 @@ class Claude(Adapter):
         """Hold the hook until somebody answers here, or the question is gone because somebody pressed a key."""
         tool, wanted = str(told.get("tool_name") or ""), told.get("tool_input")
         if tool == "AskUserQuestion":
-            self.watching.put(HOOKS, BLOCKED, kind=QUESTION, message=_question(wanted))
+            self._question = _question(wanted)
+            if not self._reports_otherwise():
+                self._tell_question()
             return None
         number, text = self.watching.new_request(), asked(tool, wanted)
         about = plain(text).removeprefix(f"{tool}: ")
         request = self._requests[number] = Asked(text, about, asyncio.get_running_loop().create_future())
-        self._tell_asked()
+        if not self._reports_otherwise():
+            self._tell_asked()
         try:
             decision = await request.decision
         finally:
@@ -115,6 +118,15 @@ class Claude(Adapter):
         if decision is None:
             return None
         return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+
+    def _reports_otherwise(self) -> bool:
+        """Whether its own report is that it asks nothing: that follows in a moment, or the hook, a program that had to
+        start, comes after its dialog was answered in the terminal."""
+        said = self.watching.evidence.get(OSC)
+        return said is not None and said.state != BLOCKED
+
+    def _tell_question(self) -> None:
+        self.watching.put(HOOKS, BLOCKED, kind=QUESTION, message=self._question)
 
     def _is_open(self) -> bool:
         """Whether its own report is that it asks for a permission."""
@@ -161,8 +173,11 @@ class Claude(Adapter):
         self._has_worked = self._has_worked or (report is not None and report["state"] == WORKING)
         before = self.watching.evidence.get(OSC)
         super().on_osc7501(report)
+        if self._question and report is not None and (report["state"], report.get("kind")) == (BLOCKED, QUESTION):
+            self._tell_question()
         if report is None or report["state"] != BLOCKED:
             self._let_go()
+            self._question = ""
             if before is not None and before.state == BLOCKED:
                 self._over = _session_file(self.watching.agent_pid)[1]
 

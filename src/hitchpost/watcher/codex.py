@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
-from hitchpost import wire
 from hitchpost.model import attention
-from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, QUESTION, WORKING
+from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, QUESTION, UNKNOWN, WORKING
+from hitchpost.store import runfiles
 from hitchpost.watcher import codex_words as words
 from hitchpost.watcher.adapter import OSC, PROOF_S, READY_S, SCREEN, Adapter
-from hitchpost.watcher.appserver import AppServer, NoAnswer, NotInTime, NotReached, Told, remove_left
+from hitchpost.watcher.appserver import AppServer, Declined, NoAnswer, NotInTime, NotReached, Told, remove_left
 from hitchpost.watcher.codex_usage import Counting
 from hitchpost.watcher.prompts import not_sent
 
@@ -21,11 +24,17 @@ SHOWN_S = 10.0
 """How long the screen may take to be there. It must greet the server first: the server takes its name for its own."""
 LOST_S = 0.5
 """Most often the agent ends with its server: what was known last is true for so long."""
+REACH_S, AGAIN_S = 20.0, 0.2
+"""How long a server that is there may take to be reached, and the pause between two tries: where much else runs, it is
+slow. Alone, Codex may have no word for the end of a turn."""
+LOST = "its app-server does not answer"
 TRIES, TRY_EVERY_S = 20, 0.1
 OPENED = ("thread/goal/cleared", "thread/goal/updated")
 """Said of a thread that a client opens, whoever listens."""
 OUTCOME_S = 1.0
 """A thread is said to be idle just before its turn is said to be over, and to wait just before it asks."""
+LISTED_S = 15.0
+"""How long a turn that was taken may take to begin, and its end to be listed: the server is idle, and says no more."""
 RESOLVED_S = 5.0
 GONE = "nothing is asked that can be answered here, or it was answered already"
 
@@ -38,58 +47,86 @@ class Codex(Adapter):
         self._server: AppServer | None = None
         self._thread: words.Thread | None = None
         self._others: set[str] = set()
+        self._statuses: dict[str, Any] = {}
+        """What was told last of each thread. What is read of one was asked for before, or says the same."""
+        self._begun: set[str] = set()
+        """Threads that were heard to work."""
         self._outcomes = 0
         self._asked: dict[str, words.Asked] = {}
         self._changes: dict[str, list[str]] = {}
         self._counting = Counting(watching.usage)
         self._report: dict[str, Any] | None = None
-        self._began = os.path.getmtime(os.path.join(watching.run_folder, wire.RUN))
+        run = runfiles.read_run(watching.run_folder)
+        self._began = datetime.fromisoformat(run.started_at).timestamp() if run is not None else 0.0
         self._shown = asyncio.Event()
-        self._alone = False
+        self._lost_at = 0.0
+        self._is_declined = self._alone = False
 
     # its server ---------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """The socket is there before the screen is. Without it, Codex runs alone."""
         remove_left(os.path.join(os.path.dirname(self.watching.run_folder), str(self.watching.run_number - 1)), SOCKET)
-        while not self._alone:
+        since = time.monotonic()
+        while True:
             shown = await self.until(self._shown.is_set, SHOWN_S)
-            if self._is_there():
-                await self._converse()
-            elif shown:
-                break
+            if not self._is_there():
+                since = time.monotonic()
+                if shown:
+                    break
+            elif await self._converse():
+                since = time.monotonic()
+            else:
+                if self._is_declined or time.monotonic() - since > REACH_S:
+                    break
+                await asyncio.sleep(AGAIN_S)
         self._alone = True
+        self.watching.forget(SERVER)
         self.on_osc7501(self._report)
         await super().run()
 
     def _is_there(self) -> bool:
         return os.path.lexists(os.path.join(self.watching.run_folder, SOCKET))
 
-    async def _converse(self) -> None:
-        """Hear and be heard, for as long as the server is there."""
+    async def _converse(self) -> bool:
+        """Hear and be heard, for as long as the server is there. False when it was not reached.
+
+        A connection that breaks is made again at once, and what is known stands until then.
+        """
+        greeted = False
         try:
             server = await AppServer.connect(self.watching.run_folder, SOCKET, self._hear)
+            listening = self.watching.start(server.listen())
+            try:
+                await self._greet(server)
+                greeted = True
+                await listening
+            except Declined:
+                self._is_declined = True
+            except NoAnswer:
+                pass
+            finally:
+                listening.cancel()
         except NotReached:
-            self._alone = True
-            return
-        listening = self.watching.start(server.listen())
-        try:
-            await self._greet(server)
-            await listening
-        except NoAnswer:
-            self._alone = True
-            listening.cancel()
+            pass
         self._server = self._thread = None
         self._asked.clear()
         self._others.clear()
+        self._statuses.clear()
+        self._lost_at = time.monotonic() if greeted else self._lost_at
         remove_left(self.watching.run_folder, SOCKET)
-        await asyncio.sleep(LOST_S)
-        self.watching.forget(SERVER)
+        if not self._is_there():
+            await asyncio.sleep(LOST_S)
+            self.watching.forget(SERVER)
+        elif SERVER in self.watching.evidence and time.monotonic() - self._lost_at > LOST_S:
+            self._say(UNKNOWN, LOST)
+        return greeted
 
     async def _greet(self, server: AppServer) -> None:
         await server.greet()
         self._server = server
-        threads = [await self._read(str(number)) for number in (await server.ask("thread/loaded/list")).get("data", ())]
+        listed = (await server.ask("thread/loaded/list")).get("data", ())
+        threads = [await self._read_listed(str(number)) for number in listed]
         shown = [thread for thread in threads if thread is not None]
         if shown and self._thread is None:
             last = self.watching.known_conversation()
@@ -122,18 +159,27 @@ class Codex(Adapter):
 
     def _hear(self, method: str, told: Told, number: Any) -> None:
         thread_id = str(told.get("threadId") or "")
+        if method == "thread/status/changed":
+            self._statuses[thread_id] = told.get("status")
+            if words.is_active(told):
+                self._begun.add(thread_id)
+        if self._thread is not None and thread_id == self._thread.id:
+            self._thread.news += 1
         if method == "thread/started":
             self._on_started(told.get("thread"))
         elif method == "thread/closed":
             self._others.discard(thread_id)
+            self._statuses.pop(thread_id, None)
+            self._begun.discard(thread_id)
         elif self._thread is None or thread_id != self._thread.id:
             self._on_other(method, thread_id, told.get("status"))
         elif method == "thread/status/changed":
             self._on_status(told.get("status"))
         elif method == "turn/started":
+            self._thread.turn = words.number_of(told.get("turn"))
             self._on_busy([])
         elif method == "turn/completed":
-            self._on_outcome(told.get("turn"))
+            self._on_completed(self._thread, told.get("turn"))
         elif method == "item/started":
             self._on_item(told.get("item"))
         elif method == "item/completed":
@@ -141,8 +187,7 @@ class Codex(Adapter):
         elif method == "thread/tokenUsage/updated":
             self._on_usage(self._thread, told.get("tokenUsage"))
         elif method == "serverRequest/resolved":
-            self._asked = {name: asked for name, asked in self._asked.items() if asked.number != told.get("requestId")}
-            self.on_verdict()
+            self._on_resolved(told.get("requestId"))
         elif number is not None:
             self._on_asked(method, told, number)
 
@@ -179,18 +224,29 @@ class Codex(Adapter):
         self._others.add(thread_id)
         return None
 
+    async def _read_listed(self, thread_id: str) -> Told | None:
+        """A thread that has just begun is listed before it can be read. It may be told of meanwhile."""
+        for _ in range(TRIES):
+            with suppress(Declined):
+                return await self._read(thread_id)
+            if self._thread is not None:
+                break
+            await asyncio.sleep(TRY_EVERY_S)
+        return None
+
     def _enter(self, thread: Told) -> None:
         """The screen shows this conversation now."""
         if self._thread is not None:
             self._others.add(self._thread.id)
         self._asked.clear()
         self._changes.clear()
-        self._thread = words.Thread(str(thread["id"]), begun=bool(thread.get("preview")))
+        number = str(thread["id"])
+        self._thread = words.Thread(number, begun=bool(thread.get("preview")) or number in self._begun)
         self._others.discard(self._thread.id)
         if not self._thread.begun:
             self._counting.begin(self._thread.id)
         self.watching.conversation(self._thread.id, begun=self._thread.begun)
-        self._on_status(thread.get("status"))
+        self._on_status(self._statuses.get(self._thread.id, thread.get("status")))
 
     def _on_status(self, status: Any) -> None:
         thread, kind = self._thread, status.get("type") if isinstance(status, dict) else ""
@@ -230,13 +286,15 @@ class Codex(Adapter):
         for _ in range(TRIES):
             if self._server is None or thread is not self._thread:
                 return
+            news = thread.news
             try:
                 resumed = await self._server.ask("thread/resume", threadId=thread.id, excludeTurns=True)
             except NoAnswer:
                 await asyncio.sleep(TRY_EVERY_S)
                 continue
             thread.model = str(resumed.get("model") or "")
-            if words.is_over(resumed.get("thread")) and thread is self._thread and thread.busy:
+            is_over = words.is_over(resumed.get("thread")) and thread.news == news
+            if is_over and thread is self._thread and thread.busy:
                 self._await_outcome(thread)  # before we could hear of it
             return
         thread.subscribed = False
@@ -254,29 +312,40 @@ class Codex(Adapter):
             if not thread.subscribed:
                 thread.subscribed = True
                 await self._subscribe(thread)
-            over, last = await self._last_turn(thread)
-        except NoAnswer:
-            return
+            deadline = time.monotonic() + LISTED_S
+            is_late = False
+            while self._lacks_outcome(thread) and not is_late:
+                is_late = time.monotonic() > deadline
+                with suppress(NoAnswer):
+                    await self._look_for_outcome(thread, is_late=is_late)
+                await asyncio.sleep(0 if is_late else TRY_EVERY_S)
         finally:
             thread.settling = False
-        if over and thread is self._thread and (thread.busy or not thread.heard):
-            self._on_outcome(last)
 
-    async def _last_turn(self, thread: words.Thread) -> tuple[bool, Any]:
-        """Whether no turn runs, and the last one of this run. The list may have its end a moment after its status."""
-        over = False
-        for _ in range(TRIES):
-            if (server := self._server) is None:
-                return False, {}
-            turns = (await server.ask("thread/turns/list", threadId=thread.id, limit=1)).get("data")
-            over = words.is_over((await server.ask("thread/read", threadId=thread.id)).get("thread"))
-            last = turns[0] if isinstance(turns, list) and turns else {}
-            if words.is_newer(last, self._began):
-                return over, last
-            if not over or not thread.busy:
-                break
-            await asyncio.sleep(TRY_EVERY_S)
-        return over, {}
+    def _lacks_outcome(self, thread: words.Thread) -> bool:
+        """Whether its turn is over, or has not begun, and nothing was said of how it ended."""
+        told = {"status": self._statuses.get(thread.id)}
+        return thread is self._thread and (thread.busy or not thread.heard) and not words.is_active(told)
+
+    async def _look_for_outcome(self, thread: words.Thread, *, is_late: bool) -> None:
+        """Ask for the last turn. The list may have its end a moment after its status, and a prompt that was taken may
+        begin later. What is told meanwhile is newer than the answer."""
+        if (server := self._server) is None:
+            return
+        news = thread.news
+        turns = (await server.ask("thread/turns/list", threadId=thread.id, limit=1)).get("data")
+        read = (await server.ask("thread/read", threadId=thread.id)).get("thread")
+        if thread.news != news or not self._lacks_outcome(thread):
+            return
+        last = turns[0] if isinstance(turns, list) and turns else {}
+        is_newer = words.is_newer(last, self._began)
+        if isinstance(read, dict) and words.is_active(read):
+            self._statuses[thread.id] = read["status"]
+            self._on_status(read["status"])
+        elif is_newer and (is_late or not thread.busy or thread.can_be(words.number_of(last))):
+            self._on_outcome(last)
+        elif is_late or not thread.busy:
+            self._on_outcome({})
 
     def _on_item_over(self, thread: words.Thread, item: Any) -> None:
         if isinstance(item, dict) and item.get("type") == "agentMessage":
@@ -290,6 +359,13 @@ class Codex(Adapter):
         if not thread.busy:
             self.watching.start(self._counting.count(thread.id, thread.model))
 
+    def _on_completed(self, thread: words.Thread, turn: Any) -> None:
+        """An end that was asked for, and told, is no news when it is told late: another turn may run."""
+        number = words.number_of(turn)
+        if not number or number != thread.over:
+            self._outcomes += 1
+            self._on_outcome(turn)
+
     def _on_outcome(self, turn: Any) -> None:
         """How the last turn has ended."""
         thread = self._thread
@@ -297,7 +373,7 @@ class Codex(Adapter):
         if thread is None:
             return
         thread.busy, thread.heard = False, True
-        self._outcomes += 1
+        thread.turn, thread.over = "", words.number_of(turn)
         self.watching.start(self._counting.count(thread.id, thread.model))
         self._asked.clear()
         self._changes.clear()
@@ -343,6 +419,17 @@ class Codex(Adapter):
             self._asked[self.watching.new_request()] = asked
             self._say_asked()
 
+    def _on_resolved(self, number: Any) -> None:
+        """It was answered, here or there, or is asked no more. What else it asks is told now."""
+        left = {name: asked for name, asked in self._asked.items() if asked.number != number}
+        was_asked, self._asked = len(left) < len(self._asked), left
+        if was_asked and left:
+            self._say_asked()
+        elif was_asked and self._thread is not None and self._thread.busy:
+            self._thread.waits_for = ""
+            self._say(WORKING)
+        self.on_verdict()
+
     def _say_asked(self) -> None:
         name, asked = next(iter(self._asked.items()))
         request = name if asked.answers or asked.takes_text else ""
@@ -360,9 +447,9 @@ class Codex(Adapter):
             return {"ok": False, "why": GONE}
         if choice not in asked.answers and not asked.takes_text:
             return {"ok": False, "why": f"expected {' or '.join(asked.answers)}, but got {choice}"}
-        asked.answered = True
+        asked.answered, began = True, time.monotonic()
         await self._server.answer(asked.number, asked.result(choice))
-        self.watching.delivered()
+        self.watching.delivered(began)
         await self.until(lambda: name not in self._asked, RESOLVED_S)
         if choice == words.DENY and message and self._thread is not None:
             await self._server.ask("turn/start", threadId=self._thread.id, input=words.input_of(message))
@@ -379,17 +466,20 @@ class Codex(Adapter):
         server, thread, offset = self._server, self._thread, self.watching.end
         if server is None or thread is None:
             return not_sent("Codex has just ended, or has no conversation yet")
-        outcomes, was_busy = self._outcomes, thread.busy
+        began, outcomes, was_busy = time.monotonic(), self._outcomes, thread.busy
         try:
             started = await server.ask("turn/start", threadId=thread.id, input=words.input_of(text))
         except NotInTime:  # it may have begun, or begin yet: that is heard, or is not known
             begun = not was_busy and await self.until(lambda: thread.busy or self._outcomes != outcomes, PROOF_S)
             return {"ok": True, "offset": offset, "proof": "turn/started" if begun else ""}
-        if thread is self._thread and not thread.busy and self._outcomes == outcomes:
-            self.watching.delivered()
-            self._on_busy([])  # so that no older word of its screen counts until the server says more
-        turn = started.get("turn")
-        number = turn.get("id") if isinstance(turn, dict) else ""
+        number = words.number_of(started.get("turn"))
+        is_over = self._outcomes != outcomes and number in ("", thread.over)
+        if thread is self._thread and not thread.busy and not is_over:
+            thread.turn = number
+            thread.news += 1
+            self.watching.delivered(began)
+            self._on_busy([])  # so that no older word counts until the server says more
+            self._await_outcome(thread)  # it may never begin
         return {"ok": True, "offset": offset, "proof": f"turn/start: {number}"}
 
     def _is_blocked(self) -> bool:

@@ -32,6 +32,8 @@ class Thread:
     """The conversation that the screen shows. ``busy``: a turn has begun, and its outcome is not known.
 
     ``heard``: something was said of it since it is shown. ``waits_for``: a person, and what kind of answer.
+    ``turn``: the one that runs, as far as known; ``over``: the last one whose outcome was told. ``news`` counts what
+    was heard: an answer to what was asked before the last of that may be older.
     """
 
     id: str
@@ -41,9 +43,16 @@ class Thread:
     heard: bool = False
     waits_for: str = ""
     settling: bool = False
+    turn: str = ""
+    over: str = ""
+    news: int = 0
     model: str = ""
     said: str = ""
     """Its last answer, as far as it was heard."""
+
+    def can_be(self, number: str) -> bool:
+        """Whether the turn that runs can be this one."""
+        return number == self.turn if self.turn else number != self.over
 
 
 @dataclass(slots=True)
@@ -77,6 +86,12 @@ class Failure:
 def is_shown(thread: dict[str, Any]) -> bool:
     """Whether the screen can show a thread. Titles are made in threads that do not last; helpers have parents."""
     return not thread.get("ephemeral") and not thread.get("parentThreadId") and isinstance(thread.get("id"), str)
+
+
+def is_active(thread: Any) -> bool:
+    """Whether a turn is known to run in a thread."""
+    status = thread.get("status") if isinstance(thread, dict) else None
+    return isinstance(status, dict) and status.get("type") == "active"
 
 
 def is_over(thread: Any) -> bool:
@@ -154,10 +169,15 @@ def failure(error: Any) -> Failure:
     return Failure(text, error.get("codexErrorInfo") in LIMITS, until["text"] if until else "")
 
 
+def number_of(turn: Any) -> str:
+    """Which turn it is; empty when it does not say."""
+    return str(turn.get("id") or "") if isinstance(turn, dict) else ""
+
+
 def is_newer(turn: Any, moment: float) -> bool:
-    """Whether a turn has ended after ``moment``: the outcome of an older one is no news."""
+    """Whether a turn has ended after ``moment``: the outcome of an older one is no news. Its end has whole seconds."""
     ended = turn.get("completedAt") if isinstance(turn, dict) else None
-    return isinstance(ended, (int, float)) and ended >= moment
+    return isinstance(ended, (int, float)) and ended >= int(moment)
 
 
 def last_answer(turn: dict[str, Any]) -> str:

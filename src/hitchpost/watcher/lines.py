@@ -71,7 +71,7 @@ class Lines(Shown):
             if said is not None and said.state in AT_PROMPT:
                 self._begin()
                 self.prompted("", TOOK)
-            self.watching.put(SCREEN, WORKING)
+            self.watching.put(SCREEN, WORKING, at=self.watching.screen.read_at)
         super().on_screen(text)
 
     def _begin(self) -> None:

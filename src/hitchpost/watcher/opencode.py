@@ -344,13 +344,15 @@ class Opencode(Adapter):
             body |= {"message": message} if message and choice == "no" else {}
         else:
             return {"ok": False, "why": f"expected one of {', '.join(REPLIES)}, but got {choice}"}
+        began = time.monotonic()
         status, _ = await self.server.ask("POST", path, body)
         if status == 404:
             return {"ok": False, "why": "it was answered already"}
         if status != 200:
             return {"ok": False, "why": f"its server did not take the answer (status {status})"}
-        self._asked.pop(number, None)
-        self.watching.delivered()
+        self.watching.delivered(began)
+        if self._asked.pop(number, None) is not None:
+            self._tell()
         return {"ok": True, "request": number, "choice": choice}
 
 

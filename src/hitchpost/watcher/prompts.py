@@ -131,8 +131,9 @@ class Prompts:
                     return NOT_IN_PROMPT
             if (why := self._blocked()) is not None:
                 return f"the text is in the agent's prompt but was not sent: {why}"
+            pressed_at = time.monotonic()
             await self._watching.link.press("\r")
-            self._watching.delivered()
+            self._watching.delivered(pressed_at)
             if await self._proven(began, TAKEN_S):
                 return None
             left = await self._composed() if has_composer else None

@@ -42,9 +42,11 @@ class Qwen(Adapter):
             self.watching.put(HOOKS, ERROR, message=text, kind=is_limit(told, text), adds=True)
         return None
 
-    def end_of_turn(self) -> str:
+    def end_of_turn(self) -> str | None:
         """A turn that was interrupted, or whose tool was refused, has no hook of its end."""
         said = self.watching.evidence.get(HOOKS)
+        if said is not None and said.state == WORKING:
+            return None
         return DONE if said is not None and said.state == DONE else IDLE
 
 

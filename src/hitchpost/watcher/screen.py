@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 
 from hitchpost import wire
 from hitchpost.terminal import output
@@ -17,7 +18,8 @@ class NoScreen(NothingSeen):
 
 
 class LogScreen:
-    """Looks go on where the last one ended, one at a time. ``end`` is the offset in the log that the last one saw."""
+    """Looks go on where the last one ended, one at a time. ``end`` is the offset in the log that the last one saw, and
+    ``read_at`` when that was: drawing it takes a moment, and an agent may say something else meanwhile."""
 
     def __init__(self, run_folder: str) -> None:
         self._folder = os.path.join(run_folder, wire.OUTPUT)
@@ -25,7 +27,7 @@ class LogScreen:
         self._screen: RunScreen | None = None
         self._lock = asyncio.Lock()
         self._over = False
-        self.end = 0
+        self.end, self.read_at = 0, 0.0
 
     async def text(self) -> str:
         """What is on the screen now, in lines as the agent wrote them: rules read the same at any width.
@@ -46,6 +48,7 @@ class LogScreen:
         if self._screen is None:
             self._emulators = Emulators()
             self._screen = RunScreen(self._folder, self._emulators, Losses())
+        self.read_at = time.monotonic()
         end = output.bounds(self._folder)[1]
         self._screen.advance(end)
         self.end = end

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LONGEST_UNREST_S = 1.0
 """The screen of an agent that goes on printing at its prompt is read all the same, after this time."""
+SAID_S = 1.0
+"""How long a hook may take to say how a turn has ended that the title says is over."""
 NO_PROMPT = "it does not show its prompt"
 ODD_TITLE = "its window title is not one that we know"
 
@@ -63,7 +65,12 @@ class TitlePrompt:
             self._watching.put(TITLE, UNKNOWN, message=NO_PROMPT)
 
     def _settle(self) -> None:
-        if self._at_prompt is not None:
-            _, ended, details = self._at_prompt
-            self._at_prompt = None
-            self._watching.put(TITLE, self._adapter.end_of_turn() if ended else IDLE, **details)
+        if self._at_prompt is None:
+            return
+        since, ended, details = self._at_prompt
+        state = self._adapter.end_of_turn() if ended else IDLE
+        if state is None and time.monotonic() - since < SAID_S:
+            asyncio.get_running_loop().call_later(LOOK_S, self._settle)
+            return
+        self._at_prompt = None
+        self._watching.put(TITLE, state or IDLE, **details)

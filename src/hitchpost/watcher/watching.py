@@ -117,8 +117,11 @@ class Watching:
 
     # evidence -----------------------------------------------------------------------------------------------------
 
-    def put(self, source: str, state: str, **more: Any) -> None:
-        """A source has said something new."""
+    def put(self, source: str, state: str, *, at: float | None = None, **more: Any) -> None:
+        """A source has said something new; ``at``: or it was so then, and what it has said since stands."""
+        at = time.monotonic() if at is None else at
+        if self._has_said_since(source, at):
+            return
         said: dict[str, Any] = {
             name: attention.plain(item) if isinstance(item, str) else item for name, item in more.items()
         }
@@ -127,7 +130,7 @@ class Watching:
         if said.get("kind") == LIMIT:
             said["until"] = said.get("until") or ends_at(said.get("message", ""))
             said["ends_at"] = self._ends_at(source, said["until"])
-        self.evidence[source] = Evidence(source, state, time.monotonic(), **said)
+        self.evidence[source] = Evidence(source, state, at, **said)
         self._judge()
 
     def _ends_at(self, source: str, until: str) -> str:
@@ -138,7 +141,14 @@ class Watching:
         found = moment_of(until, datetime.now().astimezone()) if until else None
         return "" if found is None else found.isoformat(timespec="seconds")
 
-    def forget(self, source: str) -> None:
+    def _has_said_since(self, source: str, at: float) -> bool:
+        said = self.evidence.get(source)
+        return said is not None and said.at > at
+
+    def forget(self, source: str, *, at: float | None = None) -> None:
+        """It says nothing any more; ``at``: or it did not then, and what it has said since stands."""
+        if at is not None and self._has_said_since(source, at):
+            return
         if self.evidence.pop(source, None) is not None:
             self._judge()
 
