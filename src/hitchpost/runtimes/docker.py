@@ -96,14 +96,15 @@ class Docker(local.Local):
         from hitchpost.runtimes.freeze import is_ours
 
         alive = box.alive
+        runs = alive or box.restarted
         where = run_folder(session_folder, run)
         lives = agent_lives(where) if seen.keeper_alive is False else seen.keeper_alive
         return replace(
             seen,
             lost="" if alive or seen.keeper_alive is not False else _why_gone(box, where),
-            sandbox_alive=alive,
+            sandbox_alive=runs,
             session_alive=lives and alive,
-            sandbox_paused=alive and box.paused and not is_ours(session_folder),
+            sandbox_paused=runs and box.paused and not is_ours(session_folder),
             exit=_written_exit(session_folder, where) if alive and lives is False else None,
         )
 
