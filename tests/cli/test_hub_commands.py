@@ -221,6 +221,17 @@ def test_cancel_asks_first_and_archives_what_it_ends(ground: Ground) -> None:
     assert ground.hitch("cancel", "nobody", "--yes", check=3).err
 
 
+@pytest.mark.ids("D-11")
+def test_cancel_asks_only_what_it_will_do(ground: Ground) -> None:
+    dev = ground.begin("sh", "-c", "exit 3", name="dev")
+    assert dev.ended() == "failed"
+    assert "archive dev? [y/N]" in ground.hitch("cancel", "dev", stdin="n\n", check=1).err
+    ground.hitch("cancel", "dev", stdin="y\n")
+    again = ground.hitch("cancel", "dev", stdin="y\n", check=4).err
+    assert "dev is archived already" in again
+    assert "?" not in again
+
+
 @pytest.mark.ids("D-10")
 def test_prune_says_what_it_would_do_and_then_does_it(ground: Ground) -> None:
     assert ground.hitch("prune").out == "nothing is due\n"
