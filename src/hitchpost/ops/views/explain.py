@@ -304,6 +304,8 @@ def keeper_text(seen: Observation) -> str:
         where = "another process holds its lock" if held else "its lock is free"
         return "not started" if seen.facts.state == runs.CREATED else f"gone: {where}"
     pid = keeper_process(seen.run_folder)
+    if pid is None and not os.path.lexists(lock_path(seen.run_folder)):
+        return f"{'stopped by a signal' if found.stopped else 'alive'}: its lock was removed, and its process is there"
     if pid is None:
         return "alive: its lock is held; by whom is not recorded yet"
     return f"{'stopped by a signal' if found.stopped else 'alive'}: its lock is held by pid {pid}"
