@@ -29,6 +29,8 @@ EVENT = b"E"  # JSON: event, and its fields
 REPLY = b"R"  # JSON: id, ok, and the answer
 
 # a run's files
+HUNG_UP = "hung_up"
+"""Beside the exit status of an agent in a container: its terminal was gone when it ended."""
 RUN, EXIT, EXIT_STATUS, INTENT, ATTENTION = "run.json", "exit.json", "exit_status", "intent.json", "attention.json"
 KEEPER_LOCK, SOCKET, KEEPER_LOG, OUTPUT, TIMES = "keeper.lock", "ctl.sock", "keeper.log", "output", "times.bin"
 TMUX_SOCKET, START_SOCKET = "tmux.sock", "start.sock"

@@ -858,6 +858,7 @@ ELSEWHERE = {
     ("cli/remote/tls.py", "hitch context rm {} forgets it"): FROM_AFAR,
     ("cli/remote/tls.py", "hitch context show {} tries it again"): FROM_AFAR,
     ("ops/sessions/stop.py", "hitch restart --force {}"): "tests/fleet/test_cluster_faults.py",
+    ("ops/sessions/stop.py", "hitch stop {} removes it once its engine answers"): "tests/runtimes/test_docker_hub.py",
     ("cli/attachment.py", "hitch logs {} has them"): "tests/cli/test_attach.py",
     ("hub/run_ends.py", "hitch doctor"): "tests/faults/test_hub_on_disks.py",
     ("cli/fleet.py", "hitch fleet undrain {} undoes it"): "tests/fleet/test_operating.py",

@@ -20,7 +20,7 @@ from hitchpost.model.facts import Exit, Facts, Report
 from hitchpost.model.status import status
 from hitchpost.ops.views.explain import rule
 from tests.cli.places import HOSTILE, SHAPE, is_harmless, new_session, tree
-from tests.ground import Ground, Truth
+from tests.ground import Ground, Truth, alive
 from tests.support import Hitch, eventually, halt
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -116,9 +116,25 @@ def test_a_lost_keeper_is_explained_before_anybody_has_written_it_down(ground: G
     found = explain(ground, session)
     assert (found["session"]["label"], values(found)["state"]) == ("failed: keeper lost", "running (run 1)")
     written = "running is recorded, but its keeper is gone"
-    died = "the agent, its child, got SIGKILL when it died"
+    died = "the agent, its child, ends with it"
     assert found["rule"] == f"the run failed: keeper lost; {written}; {died}"
     assert tree(session.folder) == before
+
+
+@pytest.mark.ids("F17")
+def test_an_agent_that_refuses_to_end_with_its_keeper_is_not_told_as_ended(ground: Ground) -> None:
+    stays = "import ctypes, signal; ctypes.CDLL(None).prctl(1, 0); signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+    session = ground.run("python3", "-c", f"{stays}; print('on', flush=True); signal.pause()", name="dev")
+    eventually(lambda: b"on" in session.output())
+    agent = session.agent_pid()
+    session.kill_keeper()
+    found = explain(ground, session)
+    assert found["session"]["label"] == "failed: keeper lost (left 1 process behind)"
+    lives = f"the agent, its child, has refused to end with it, and lives on as process {agent}, unheard"
+    assert found["rule"].endswith(f"; {lives}")
+    ground.hitch("stop", "dev")
+    assert not alive(agent)
+    assert explain(ground, session)["rule"].endswith("; the agent, its child, ends with it")
 
 
 @pytest.mark.ids("F40")

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from hitchpost.hub import client as hub_client
+from hitchpost.hub.http.server import take_locks
 from tests.ground import Ground, Truth, alive
 from tests.hubs import refused
 from tests.signing import launched
@@ -92,6 +93,33 @@ def test_a_hub_whose_files_are_deleted_stays_the_only_one_and_is_found(ground: G
     assert ground.hitch("status", "--json").json()["hub"]["pid"] == pid
     assert ground.hitch("down").out == "the hub is down\n"
     assert not alive(pid)
+
+
+@pytest.mark.ids("C21")
+def test_a_hub_whose_socket_is_removed_is_not_told_as_stopped_and_makes_it_again(ground: Ground) -> None:
+    ground.hitch("up", "--port", "0")
+    pid = hub_file(ground)["pid"]
+    (ground.home / "hub.sock").unlink()
+    os.kill(pid, signal.SIGSTOP)  # it has no time to make it again
+    words = f"does not answer (process stopped); kill -CONT {pid} resumes it, hitch down ends it"
+    assert ground.hitch("status").out.splitlines()[1] == f"  hub       {words}"
+    os.kill(pid, signal.SIGCONT)
+    assert launched(ground.hitch("up", "--json").json()["launch_url"]) == 200
+    assert (hub_file(ground)["pid"], (ground.home / "hub.sock").stat().st_mode & 0o777) == (pid, 0o600)
+    assert ground.hitch("status", "--json").json()["hub"]["pid"] == pid
+    assert ground.hitch("down").out == "the hub is down\n"
+    assert not (ground.home / "hub.sock").exists()
+
+
+@pytest.mark.ids("C21")
+def test_a_hub_that_nobody_can_reach_is_told_so(ground: Ground) -> None:
+    held = take_locks(str(ground.home))
+    words = f"does not answer (pid {os.getpid()}): it starts or ends, or its socket was removed; try again in a moment"
+    assert ground.hitch("status").out.splitlines()[1] == f"  hub       {words}"
+    assert f"the hub {words}" in ground.hitch("doctor", check=False).out
+    for fd in held:
+        os.close(fd)
+    assert ground.hitch("status", "--json").json()["hub"] is None
 
 
 @pytest.mark.ids("F31")
@@ -191,6 +219,17 @@ def test_cancel_asks_first_and_archives_what_it_ends(ground: Ground) -> None:
     found = ground.hitch("cancel", "other", "--yes", "--json").json()
     assert (found["record"], found["state"], found["run"]) == ("archived", "stopped", 1)
     assert ground.hitch("cancel", "nobody", "--yes", check=3).err
+
+
+@pytest.mark.ids("D-11")
+def test_cancel_asks_only_what_it_will_do(ground: Ground) -> None:
+    dev = ground.begin("sh", "-c", "exit 3", name="dev")
+    assert dev.ended() == "failed"
+    assert "archive dev? [y/N]" in ground.hitch("cancel", "dev", stdin="n\n", check=1).err
+    ground.hitch("cancel", "dev", stdin="y\n")
+    again = ground.hitch("cancel", "dev", stdin="y\n", check=4).err
+    assert "dev is archived already" in again
+    assert "?" not in again
 
 
 @pytest.mark.ids("D-10")

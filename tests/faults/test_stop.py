@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.runtimes.kept import Kept, is_kept, kept
 from hitchpost.runtimes.link import Link
 from hitchpost.system.shortpath import ShortPath
@@ -72,6 +73,25 @@ def test_a_removed_socket_is_made_again_and_those_who_are_connected_stay(ground:
         Link.connect(str(dev.run())).close()
         assert before.request("send", text="x")["ok"] is True
     ground.end(dev)
+
+
+@pytest.mark.ids("C3", "C15")
+def test_a_keeper_whose_lock_was_removed_is_not_told_as_lost_and_makes_it_again(ground: Ground) -> None:
+    dev = ground.begin("sleep", "1000", name="dev")
+    lock, agent, keeper = dev.run() / "keeper.lock", dev.agent_pid(), dev.keeper_pid()
+    with standing(dev):  # it has no time to make it again
+        lock.unlink()
+        assert ground.ps(dev)["label"] == "running (keeper stopped)"
+        assert "stopped by a signal: its lock was removed" in ground.hitch("explain", "dev").out
+        assert "stop it first" in ground.hitch("rm", "dev", check=False).err
+    eventually(lock.exists)
+    eventually(lambda: ground.ps(dev)["label"] == "running")
+    assert f"alive: its lock is held by pid {keeper}" in ground.hitch("explain", "dev").out
+    assert lock.stat().st_mode & 0o777 == 0o600
+    recover(str(ground.home), dev.id, actor=RECOVERY)
+    assert (alive(agent), dev.keeper_pid()) == (True, keeper)
+    ground.stop(dev)
+    assert dev.exit() == died_of(signal.SIGTERM, intent="user")
 
 
 def test_a_keeper_whose_socket_cannot_be_made_is_stopped_by_a_signal(ground: Ground) -> None:

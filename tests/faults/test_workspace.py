@@ -53,6 +53,21 @@ def test_F50_a_worktree_that_goes_under_a_live_session_orphans_it_and_kills_nobo
     assert not alive(pid)
 
 
+@pytest.mark.ids("F52")
+def test_F52_a_worktree_whose_repository_was_moved_names_it_and_works_when_it_is_back(
+    ground: Ground, repo: Repo
+) -> None:
+    dev = run(ground, repo, "--branch", "fix", "--name", "dev", *SLEEP)
+    path, away = tree(ground).path, repo.path.with_name("away")
+    repo.path.rename(away)
+    assert ground.ps(dev)["label"] == "running"
+    said = ground.hitch("diff", "dev", check=4).err
+    assert said == f"hitch: the repository of {path} is gone: {repo.path}/.git; move it back there\n"
+    away.rename(repo.path)
+    ground.hitch("diff", "dev")
+    ground.end(dev)
+
+
 @pytest.mark.ids("F50")
 @pytest.mark.parametrize("moved", ["above/folder", "above"])
 def test_F50_a_folder_that_is_moved_or_is_in_one_that_is_moved_orphans_its_session(ground: Ground, moved: str) -> None:

@@ -49,6 +49,31 @@ def test_what_is_done_by_hand_to_a_container_is_why_its_run_failed(
     goes_on(boxed, dev, then)
 
 
+@pytest.mark.ids("F64", "C70-2")
+@pytest.mark.parametrize("then", ["restart", "stop"])
+def test_a_container_that_somebody_started_again_is_stale_and_no_agent_is_in_it(boxed: Boxed, then: str):
+    dev = boxed.run("sh", "-c", ECHO)
+    container = boxed.container(dev)
+    boxed.engine.docker("restart", "-t", "1", container)
+    assert dev.ended() == "failed"
+    assert boxed.label(dev) == STALE
+    [row] = boxed.ground.hitch.here("services", "--json").json()["containers"]
+    assert (row["state"], row["note"]) == ("stale", "(container running, session dead)")
+    told = boxed.ground.hitch.here("explain", "--json", "dev").json()
+    assert {fact["fact"]: fact["value"] for fact in told["facts"]}["sandbox"] == "alive"
+    boxed.engine.docker("stop", "-t", "1", container)
+    assert boxed.label(dev) == STOPPED
+    boxed.engine.docker("start", container)
+    assert boxed.label(dev) == STALE
+    boxed.engine.pause(container)
+    assert boxed.label(dev) == STOPPED
+    if then == "restart":
+        goes_on(boxed, dev, then)
+    else:
+        boxed.ground.hitch("stop", "dev")
+        assert (boxed.label(dev), boxed.engine.containers()) == ("stopped", [])
+
+
 @pytest.mark.ids("F60", "C70-2")
 @pytest.mark.parametrize("written", ["137", "wait 9"])
 def test_that_somebody_had_time_to_write_the_agents_end_down_changes_nothing(boxed: Boxed, written: str):

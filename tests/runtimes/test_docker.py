@@ -17,7 +17,7 @@ from hitchpost.runtimes import engine
 from hitchpost.runtimes.container_file import read_box
 from hitchpost.terminal import output
 from tests.boxes import ECHO, PLAIN, STALE, WITH_PYTHON, Boxed
-from tests.ground import NEVER_RAN, Truth, left_with
+from tests.ground import NEVER_RAN, Truth, alive, left_with
 from tests.repos import Repo
 from tests.support import Process, eventually
 
@@ -321,6 +321,22 @@ def test_a_tmux_that_is_killed_inside_ends_the_run(boxed: Boxed):
     assert dev.ended() == "failed"
     assert boxed.label(dev) == STALE
     assert dev.exit()["error"] == "tmux session no longer exists"
+
+
+@pytest.mark.ids("F20", "C70-2")
+@pytest.mark.parametrize("image", [PLAIN, WITH_PYTHON])
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "keeper lost"])
+def test_an_agent_that_ends_well_because_its_tmux_was_killed_has_not_completed(boxed: Boxed, image: str, kept: bool):
+    dev = boxed.run("sh", "-c", "while read -r line; do :; done; exit 0", image=image)
+    agent = dev.agent_pid()
+    if not kept:
+        dev.kill_keeper()
+    boxed.engine.docker("exec", boxed.container(dev), "tmux", "kill-server")
+    eventually(lambda: not alive(agent), what="the end of the agent")
+    eventually(lambda: boxed.label(dev) == STALE, what="stale")
+    assert boxed.ground.ps(dev)["state"] == "failed"
+    if kept:
+        assert dev.exit()["error"] == "tmux session no longer exists"
 
 
 def test_output_comes_back_when_who_brings_it_is_killed_inside(boxed: Boxed):

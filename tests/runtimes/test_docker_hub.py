@@ -17,8 +17,9 @@ from hitchpost.runtimes import engine
 from hitchpost.runtimes.container_file import read_box
 from hitchpost.values import replace
 from tests.boxes import ECHO, STALE, Boxed
+from tests.cli.advice import proposed
 from tests.cli.live import live
-from tests.ground import Truth
+from tests.ground import Truth, alive
 from tests.hubs import HubProcess
 from tests.support import eventually, halt
 
@@ -368,3 +369,29 @@ def test_a_container_that_cannot_be_removed_is_there_for_everybody(boxed: Boxed,
     finally:
         boxed.engine.start()
     boxed.ground.hitch("rm", "dev")
+
+
+@pytest.mark.ids("F62")
+@pytest.mark.parametrize("is_up", [True, False], ids=["hub", "no hub"])
+def test_while_the_engine_is_away_an_agent_is_not_lost_to_a_restart_and_a_stop_is_told_whole(
+    boxed: Boxed, hub: HubProcess, is_up: bool
+) -> None:
+    if not is_up:
+        hub.stop()
+    dev = boxed.run("sh", "-c", ECHO)
+    agent = dev.agent_pid()
+    boxed.engine.kill()
+    try:
+        told = boxed.ground.hitch("restart", "dev", check=False).err
+        assert "the container engine cannot be reached" in told
+        assert (alive(agent), boxed.label(dev), dev.state_file()["run"]) == (True, "running", 1)
+        said = boxed.ground.hitch("stop", "dev", check=1).err
+        again = proposed(said, "hitch stop {} removes it once its engine answers", 3)
+        assert boxed.label(dev) == "stopped"
+        [row] = boxed.ground.hitch.here("services", "--json").json()["containers"]
+        assert row["note"] == "(container running, session ended because somebody asked)"
+    finally:
+        boxed.engine.start()
+    boxed.ground.hitch(*again[1:])
+    assert boxed.engine.containers() == []
+    assert boxed.ground.hitch.here("services", "--json").json()["containers"] == []

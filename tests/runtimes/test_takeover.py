@@ -167,7 +167,7 @@ def test_what_a_local_keeper_left_is_counted_and_ended_when_somebody_says_so(gro
     assert alive(tool)
     said = ground.hitch("explain", "dev").out
     assert label in said
-    assert "the agent, its child, got SIGKILL when it died" in said
+    assert "the agent, its child, ends with it" in said
     assert alive(tool)
     ground.hitch("restart", "dev")
     assert not alive(tool)

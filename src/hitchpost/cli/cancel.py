@@ -9,7 +9,6 @@ from hitchpost.cli.common import json_option, print_json, session_argument, sess
 from hitchpost.ops.sessions.cancel import cancel
 from hitchpost.ops.views.find import find
 from hitchpost.store.home import open_home
-from hitchpost.text import visible
 
 
 @click.command("cancel")
@@ -20,8 +19,9 @@ def command(session: str, yes: bool, as_json: bool) -> None:
     """End a session and archive it: it stays readable but takes no new run. To continue later, use stop and resume."""
     home = open_home(create=False)
     seen = find(home, session)
-    if not yes:
-        click.confirm(f"end {visible(seen.record.name)} now, and archive it?", abort=True, err=True)
+    question = words.cancel_question(seen.record.name, seen.record.record, seen.facts.state)
+    if question and not yes:
+        click.confirm(question, abort=True, err=True)
     seen = cancel(home, seen.record.id, actor="cli")
     if as_json:
         print_json(session_json(seen))

@@ -199,9 +199,11 @@ def _launch(home: str, started: subprocess.Popen[bytes] | None) -> dict[str, str
         try:
             found: dict[str, str] = hub_client.ask(home, "POST", "/api/launch-code", timeout_s=hub_client.ANSWERS_S)
             return found
-        except hub_client.SilentHub:
-            if started is None or time.monotonic() > deadline:
+        except hub_client.SilentHub as error:
+            waits = started is not None or isinstance(error, hub_client.UnreachedHub)
+            if not waits or time.monotonic() > deadline:
                 raise
+            time.sleep(0.02)
         except hub_client.NoHub:
             ended = not hub_client.is_up(home) and (started is None or started.poll() is not None)
             if ended or time.monotonic() > deadline:

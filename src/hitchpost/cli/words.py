@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from hitchpost.model.durations import duration
+from hitchpost.model.record import ARCHIVED, ERROR
+from hitchpost.model.run import LIVE
 from hitchpost.text import visible
 
 TYPE_CHECKING = False
@@ -86,3 +88,10 @@ def became(session: Session, *, has_ended: bool) -> str:
         return session["label"]
     is_same = session["headline"].lower() == session["attention"]
     return session["attention"] if is_same else f"{session['attention']} ({session['headline']})"
+
+
+def cancel_question(name: str, record: str, state: str) -> str:
+    """What ``cancel`` asks before it does anything; empty where it is refused anyway."""
+    if record in (ARCHIVED, ERROR):
+        return ""
+    return f"end {visible(name)} now, and archive it?" if state in LIVE else f"archive {visible(name)}?"

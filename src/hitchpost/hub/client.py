@@ -44,6 +44,16 @@ class SilentHub(NoHub):
         super().__init__(f"the hub does not answer{why}", hint)
 
 
+class UnreachedHub(SilentHub):
+    """Raised when a hub has the home and nobody listens on its socket. A hub makes one that was removed again."""
+
+    def __init__(self, pid: int | None) -> None:
+        self.pid = pid
+        who = "" if pid is None else f" (pid {pid})"
+        text = f"the hub does not answer{who}: it starts or ends, or its socket was removed"
+        NoHub.__init__(self, text, "try again in a moment")
+
+
 class HubRefused(HitchpostError):
     """Raised with the hub's own words. ``error`` is what its answer says, the words for the command line included."""
 
@@ -116,7 +126,7 @@ def connect(home: str, timeout_s: float) -> socket.socket:
 
 
 def ask(home: str, method: str, path: str, body: object = None, *, timeout_s: float = TIMEOUT_S) -> Any:
-    """The hub's answer. Raises ``NoHub``, or ``HubRefused`` with its error."""
+    """The hub's answer. Raises ``NoHub``, which may be a ``SilentHub``, or ``HubRefused`` with its error."""
     connection = _Connection(home, timeout_s)
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"} if data is not None else {}
@@ -127,10 +137,17 @@ def ask(home: str, method: str, path: str, body: object = None, *, timeout_s: fl
     except TimeoutError:
         raise SilentHub(pid_of(home)) from None
     except (OSError, http.client.HTTPException):
-        raise NoHub from None
+        raise _unreached(home) from None
     finally:
         connection.close()
     return answered(answer.status, text)
+
+
+def _unreached(home: str) -> NoHub:
+    if not is_up(home):
+        return NoHub()
+    pid = pid_of(home)
+    return SilentHub(pid) if pid is not None and is_stopped(pid) else UnreachedHub(pid)
 
 
 def answered(status: int, text: bytes) -> Any:

@@ -6,11 +6,14 @@ does not tell, such as a change further above or by another machine, is found at
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 
+from hitchpost import wire
 from hitchpost.keeper import own_log
 from hitchpost.model import machine
+from hitchpost.store import files
 from hitchpost.system.folder_news import REMOVED, RENAMED, FolderNews
 
 TYPE_CHECKING = False
@@ -23,6 +26,7 @@ UNTOLD_LOOKS = 10
 """So many looks are cheaper than being told all the time, in a folder where that is so."""
 FOLDER_RECHECK_S = 0.2
 SIGN_EVERY_S = 10.0
+MOST_NAME_BYTES = 256
 
 
 class Checks:
@@ -75,6 +79,7 @@ class Checks:
             self._is_told = self._folders.listen() and self._is_told  # before the look, so nothing is missed between
         keeper.source.reap()  # a wake-up that was lost must not hide the agent's end for ever
         self._give_sign_of_life(now)
+        self._check_lock()
         self._check_socket()
         if keeper.pane is not None:
             keeper.pane.check()
@@ -97,6 +102,30 @@ class Checks:
         except OSError:
             return False
         return (here.st_dev, here.st_ino) != (spec.folder_dev, spec.folder_ino)
+
+    def _check_lock(self) -> None:
+        """The lock is the proof that a keeper lives. One that was removed is made again, and is held from its first
+        moment on, unless somebody else has made one meanwhile."""
+        folder, lock_fd = self._keeper.run_folder, self._keeper.spec.lock_fd
+        path = os.path.join(folder, wire.KEEPER_LOCK)
+        if os.path.lexists(path):
+            return
+        draft = f"{path}.new"
+        try:
+            fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError:
+            return  # its folder is gone too, or its disk is full: tried again
+        try:
+            os.pwrite(fd, os.pread(lock_fd, MOST_NAME_BYTES, 0), 0)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.link(draft, path)
+            os.dup2(fd, lock_fd, inheritable=False)
+            own_log.note("its lock was removed, and is made again")
+        except OSError:
+            pass
+        finally:
+            os.close(fd)
+            files.discard(draft)
 
     def _check_socket(self) -> None:
         try:

@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
         _log_to(os.path.join(run_folder, wire.KEEPER_LOG))  # there may have been no folder when this process began
         keeper.start()
     except FAILURES as error:
-        text = f"cannot start the agent: {error}" if isinstance(error, OSError) else str(error)
+        text = f"cannot start the agent: {_why(error)}" if isinstance(error, OSError) else str(error)
         if spec.takes_over:
             own_log.note(f"cannot take over: {text}")  # the agent and its run stay as they were
             files.discard(os.path.join(run_folder, wire.SOCKET))
@@ -131,3 +131,10 @@ def _say_ready(spec: RunSpec, value: dict[str, object]) -> None:
     except OSError:
         own_log.note("the starter is gone")
     os.close(spec.ready_fd)
+
+
+def _why(error: OSError) -> str:
+    """In words, without the number."""
+    if error.strerror is None:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"

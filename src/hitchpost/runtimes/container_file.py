@@ -12,6 +12,8 @@ from hitchpost.values import asdict, fields
 
 GOING = "box-going.json"
 """Its name while the container is being removed."""
+SINCE = {"group"}
+"""What the files of older versions lack."""
 
 
 def read_box(session_folder: str, name: str = wire.BOX) -> Box | None:
@@ -20,10 +22,10 @@ def read_box(session_folder: str, name: str = wire.BOX) -> Box | None:
         value = files.read_object(os.path.join(session_folder, name))
     except files.CannotRead:
         return None
-    is_whole = value.keys() >= set(fields(Box))
+    is_whole = value.keys() >= set(fields(Box)) - SINCE
     if not is_whole or (name in (wire.BOX, GOING) and is_copied(str(value.get("home", "")), session_folder)):
         return None
-    return Box(**{key: value[key] for key in fields(Box)})  # type: ignore[arg-type]
+    return Box(**{key: value[key] for key in fields(Box) if key in value})  # type: ignore[arg-type]
 
 
 def is_of_copy(session_folder: str) -> bool:

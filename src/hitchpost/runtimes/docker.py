@@ -15,6 +15,7 @@ from hitchpost import wire
 from hitchpost.errors import FAILURES, HitchpostError, RuntimeMissing
 from hitchpost.model.compat import container_name
 from hitchpost.model.facts import Exit
+from hitchpost.model.run import TMUX_GONE
 from hitchpost.runspec import ContainerSource, RunSpec
 from hitchpost.runtimes import engine, local, mount_sources
 from hitchpost.runtimes.base import Health, Sandbox, Started
@@ -96,14 +97,15 @@ class Docker(local.Local):
         from hitchpost.runtimes.freeze import is_ours
 
         alive = box.alive
+        runs = alive or box.restarted
         where = run_folder(session_folder, run)
         lives = agent_lives(where) if seen.keeper_alive is False else seen.keeper_alive
         return replace(
             seen,
             lost="" if alive or seen.keeper_alive is not False else _why_gone(box, where),
-            sandbox_alive=alive,
+            sandbox_alive=runs,
             session_alive=lives and alive,
-            sandbox_paused=alive and box.paused and not is_ours(session_folder),
+            sandbox_paused=runs and box.paused and not is_ours(session_folder),
             exit=_written_exit(session_folder, where) if alive and lives is False else None,
         )
 
@@ -164,7 +166,9 @@ def _written_exit(session_folder: str, where: str) -> Exit | None:
     run = runfiles.read_run(where)
     if run is None or not run.container_folder:
         return None
-    path = os.path.join(shared_folder(session_folder), run.container_folder, wire.EXIT_STATUS)
+    folder = os.path.join(shared_folder(session_folder), run.container_folder)
+    path = os.path.join(folder, wire.EXIT_STATUS)
+    hung_up = os.path.lexists(os.path.join(folder, wire.HUNG_UP)) and not runfiles.read_intent(where)
     try:
         status = runfiles.status_of(files.read_bytes(path).decode("utf-8", "replace"))
         ended_at = min(os.stat(path, follow_symlinks=False).st_mtime, time.time())
@@ -173,9 +177,8 @@ def _written_exit(session_folder: str, where: str) -> Exit | None:
     if status is None:
         return None
     end = runfiles.Ending(wait_status=status)
-    return Exit(
-        end.code, end.signal, end.signal_number, end.core_dumped, ended_at=datetime.fromtimestamp(ended_at, UTC)
-    )
+    at, error = datetime.fromtimestamp(ended_at, UTC), TMUX_GONE if hung_up else None
+    return Exit(end.code, end.signal, end.signal_number, end.core_dumped, error=error, ended_at=at)
 
 
 def ensure(spec: RunSpec, sandbox: Sandbox, box: Box | None) -> Box:

@@ -23,6 +23,8 @@ NO_PROGRAM = 127
 FIRST_PROGRAM = ("sleep", "infinity")
 """What every container of ours runs below its init."""
 EVENTS = ("start", "die", "destroy", "pause", "unpause")
+FREEZERS = ("freezer.state", "cgroup.freeze")
+"""The files of a control group that say whether it is frozen: of the older and the newer generation."""
 SESSION_LABEL, HOME_LABEL = "hitchpost.session", "hitchpost.home"
 
 
@@ -54,15 +56,23 @@ class Box:
     """Who we are inside."""
     made_for: str
     """What is mounted in it, by device and inode: one for another folder, or of an older version, is of no use."""
+    group: str = ""
+    """The folder of its control group, which it has again when somebody starts it again; empty where none is known."""
 
     @property
     def alive(self) -> bool:
         return self.boot_id == process.boot_id() and process.is_running(self.pid, self.start)
 
     @property
+    def restarted(self) -> bool:
+        """Whether it has ended and somebody has started it again. Nothing that we started runs in it."""
+        return not self.alive and self.group != "" and any(map(_runs, _read(f"{self.group}/cgroup.procs").split()))
+
+    @property
     def paused(self) -> bool:
         """Whether the kernel has its processes frozen; both generations of control groups say it in their own way."""
-        return any(_read(path).strip() in (b"1", b"FROZEN") for path in _freezers(self.pid))
+        paths = _freezers(self.pid) if self.alive else [f"{self.group}/{name}" for name in FREEZERS]
+        return any(_read(path).strip() in (b"1", b"FROZEN") for path in paths)
 
 
 def address() -> str:
@@ -188,7 +198,9 @@ def box_of(url: str, shown: Mapping[str, Any], user: str, made_for: str) -> Box 
     """None for a container that has ended, whether its engine knows that or not."""
     pid = int(shown["State"]["Pid"])
     start = process.start_time(pid) if pid else None
-    return None if start is None else Box(url, shown["Id"], pid, start, process.boot_id(), user, made_for)
+    if start is None:
+        return None
+    return Box(url, shown["Id"], pid, start, process.boot_id(), user, made_for, _group(pid, shown["Id"]))
 
 
 async def remove(docker: Any, container: str) -> None:
@@ -272,6 +284,17 @@ async def events(url: str, home: str) -> AsyncIterator[str]:
 
 
 # the kernel's side of a container -------------------------------------------------------------------------------
+
+
+def _group(pid: int, container: str) -> str:
+    """The control group's folder. Only one that is named after the container is its own for sure."""
+    folders = [os.path.dirname(path) for path in _freezers(pid) if os.path.exists(path)]
+    return next((folder for folder in folders if container in folder), "")
+
+
+def _runs(pid: bytes) -> bool:
+    start = process.start_time(int(pid))
+    return start is not None and process.is_running(int(pid), start)
 
 
 def _freezers(pid: int) -> list[str]:

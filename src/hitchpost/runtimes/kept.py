@@ -32,8 +32,13 @@ def is_kept(run_folder: str) -> bool | None:
 
 
 def kept(run_folder: str) -> Kept:
-    """The lock is proof of life only while the process that is named in it lives: another may have inherited it."""
-    held = locks.is_held(lock_path(run_folder))
+    """The lock is proof of life only while the process that is named in it lives: another may have inherited it. Where
+    the lock was removed, that process is what is left to be looked at, until the keeper has made a new one."""
+    path = lock_path(run_folder)
+    held = locks.is_held(path)
+    if held is False and not os.path.lexists(path) and (letter := _keeper_without_lock(run_folder)) is not None:
+        stopped = letter in (b"T", b"t")
+        return Kept(True, stopped, "keeper stopped" if stopped and agent_lives(run_folder) is False else "")
     if held is not True:
         return Kept(held)
     named = _named(run_folder)
@@ -50,6 +55,19 @@ def kept(run_folder: str) -> Kept:
     if locks.is_held(lock_path(run_folder)) is False or agent_lives(run_folder) is False:
         return Kept(False)
     return Kept(None, doubt="keeper dead, its lock held by another process")
+
+
+def _keeper_without_lock(run_folder: str) -> bytes | None:
+    """How the process is, by its letter in /proc, that ``run.json`` names as the keeper; None when it is gone."""
+    run = read_run(run_folder)
+    if run is None or run.keeper is None or not run.same_boot:
+        return None
+    if is_copied(run.home, os.path.dirname(os.path.dirname(run_folder))):
+        return None
+    stat = process.stat(run.keeper.pid)
+    if stat is None or int(stat[19]) != run.keeper.start or stat[0] in (b"Z", b"X"):
+        return None
+    return stat[0]
 
 
 def keeper_process(run_folder: str) -> int | None:

@@ -97,7 +97,9 @@ def tree(home: str, workspace: Workspace) -> Tree:
     from hitchpost.workspaces.tree import Tree
 
     repo, own = workspace.repo, workspace.own or own_folder(workspace)
-    if repo is None or not own or not os.path.isdir(repo):
+    if repo is not None and not os.path.isdir(repo):
+        raise Refused(f"the repository of {workspace.path} is gone: {repo}", "move it back there")
+    if repo is None or not own:
         raise Refused(f"git no longer knows {workspace.path}")
     if container_writes.could_write(home, repo):
         raise container_writes.not_yours(repo)

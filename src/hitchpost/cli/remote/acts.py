@@ -162,7 +162,9 @@ def command(act: str, hub: RemoteHub, /, **options: Any) -> None:
 
 def _do(hub: RemoteHub, name: str, found: Found, options: Options) -> None:
     if name == "cancel" and not options["yes"]:
-        click.confirm(f"end {visible(found.name)} now, and archive it?", abort=True, err=True)
+        question = words.cancel_question(found.name, found.session["record"], found.session["state"])
+        if question:
+            click.confirm(question, abort=True, err=True)
     if name == "restart" and options["force"] and not options["yes"] and _is_in_doubt(found.session):
         click.confirm(f"{visible(risk(found.name, found.session['node']))}. Give it up?", abort=True, err=True)
     only_edited = name == "resume" and options["when_limit"] and not options["agent"]

@@ -20,9 +20,10 @@ from hitchpost import settings as config
 from hitchpost.errors import FAILURES, HitchpostError, Refused, UsageError
 from hitchpost.hub.address import Address
 from hitchpost.hub.change_counts import ChangeCounts
-from hitchpost.hub.client import FILE, LOCK, SOCKET
+from hitchpost.hub.client import FILE, LOCK
 from hitchpost.hub.core import Hub
 from hitchpost.hub.duties import Duties
+from hitchpost.hub.http import local as local_socket
 from hitchpost.hub.http.app import build
 from hitchpost.hub.http.connections import LocalConnection, limited
 from hitchpost.hub.http.gate import Gate, Trusted
@@ -38,7 +39,6 @@ from hitchpost.ops.sessions.environment import FLEET
 from hitchpost.store import files, locks
 from hitchpost.store.home import open_home
 from hitchpost.system import cgroup, process
-from hitchpost.system.shortpath import ShortPath
 
 if TYPE_CHECKING:
     from hitchpost.hub.replica import Replica
@@ -47,9 +47,6 @@ LEAVE_S = 5
 LOOK_AT_CERTIFICATE_S = 60.0
 BACKLOG = 128
 """Connections that wait to be accepted: one turn of the event loop accepts all of them, and others wait for it."""
-LOCAL_BACKLOG = 4096
-"""Of a Unix socket. Nobody waits to get into its queue: the kernel refuses whoever comes when it is full, and asyncio
-takes that for a connection."""
 MOST_HEAD_BYTES = 48 << 10
 TLS_CHANCE_S = 1.0
 """How long a client that nobody knows has at least, where a handshake may cross half the world."""
@@ -136,14 +133,26 @@ async def serve(home: str, address: Address, database: str = "") -> int:
     duties = Duties(hub, settings, sign_in.url, lambda notifier: setattr(app.state, "notifier", notifier))
     await duties.open()
     counts = ChangeCounts(hub)
-    local = _listen_locally(home)
+    local = local_socket.LocalSocket(home)
+    first = local.open()
     tokens.open()
     await hub.do(_write_address, home, sign_in.url)  # whoever gets an answer finds the file
     async with asyncio.TaskGroup() as group:
         limits = {"chance_s": TLS_CHANCE_S} if context else {}
         public = _server(gate, limited(**limits), BACKLOG)
-        servers = [(public, [] if context else tcp), (_server(Trusted(app), LocalConnection, LOCAL_BACKLOG), [local])]
-        serving = [group.create_task(server.serve(sockets=sockets)) for server, sockets in servers]
+        servers: list[Server] = []
+        serving: list[asyncio.Task[None]] = []
+
+        def begin(server: Server, sockets: list[socket.socket]) -> None:
+            servers.append(server)
+            serving.append(group.create_task(server.serve(sockets=sockets)))
+
+        def begin_locally(sock: socket.socket) -> None:
+            begin(_server(Trusted(app), LocalConnection, local_socket.BACKLOG), [sock])
+
+        begin(public, [] if context else tcp)
+        begin_locally(first)
+        keeping = group.create_task(local_socket.keep(local, begin_locally))
         tls = None if context is None else TlsListener(context, public)
         following = None if context is None else group.create_task(follow_certificate(address, context))
         if tls is not None:
@@ -154,14 +163,15 @@ async def serve(home: str, address: Address, database: str = "") -> int:
         await is_asked_to_leave.wait()
         log.info("hub is leaving")
         files.discard(os.path.join(home, FILE))
-        files.discard(os.path.join(home, SOCKET))
+        keeping.cancel()
+        local.discard()
         await counts.close()
         await duties.close()
         if following is not None:
             following.cancel()
         if tls is not None:
             await tls.close()
-        for server, _ in servers:
+        for server in servers:
             server.should_exit = True
             server.force_exit = True
         _, late = await asyncio.wait(serving, timeout=LEAVE_S)
@@ -282,19 +292,4 @@ def _listen(family: int, host: str, port: int) -> socket.socket:
     except OSError:
         sock.close()
         raise
-    return sock
-
-
-def _listen_locally(home: str) -> socket.socket:
-    """The Unix socket, never open to others, not even for a moment."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    path = os.path.join(home, SOCKET)
-    files.discard(path)
-    before = os.umask(0o177)
-    try:
-        with ShortPath(home, SOCKET) as short:
-            sock.bind(short)
-    finally:
-        os.umask(before)
-    sock.listen(LOCAL_BACKLOG)
     return sock

@@ -283,6 +283,8 @@ class Container:
                 self.keeper.on_output(data)
         except BlockingIOError:
             pass
+        if self._error is None and self._said(wire.HUNG_UP):
+            self._error = runs.TMUX_GONE
         for fd in (self._output, self._commands.control, self._folder):
             os.close(fd)
         self.input_fd = -1

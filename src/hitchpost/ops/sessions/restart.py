@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from hitchpost.agents import catalog
 from hitchpost.errors import HitchpostError, Refused
 from hitchpost.model import run as runs
-from hitchpost.model.facts import is_elsewhere
+from hitchpost.model.facts import has_container, is_elsewhere
 from hitchpost.ops.sessions import first_prompt
 from hitchpost.ops.sessions.caller_inside import refuse_inside
 from hitchpost.ops.sessions.give_up import give_up
@@ -53,6 +53,8 @@ def restart(
         raise Refused(f"{seen.record.name} was adopted, so its command is unknown", instead)
     environment(settings)
     catalog.agent_of(seen.record.agent, seen.record.argv)  # a file that is wrong stops nothing
+    if has_container(seen.record.runtime):
+        base.load(seen.record.runtime).check()  # nor does an engine that is away
     prompt = first_prompt.again(seen.record, seen.folder) if again else first_prompt.NONE
     if workspace is None:
         place, (record, known) = None, current(home, seen)

@@ -41,8 +41,13 @@ class NotTornDown(HitchpostError):
     http_status = 502
     code = "engine_failed"
 
-    def __init__(self, name: str, why: str, sandbox: str = "container") -> None:
-        super().__init__(f"{name} is stopped, but its {sandbox} could not be removed: {why}")
+    def __init__(self, name: str, why: str, word: str, sandbox: str = "container") -> None:
+        hint = cli_hint = ""
+        if sandbox == "container":
+            hint = "stop it again once its engine answers"
+            cli_hint = f"hitch stop {word} removes it once its engine answers"
+        text = f"{name} is stopped, but its {sandbox} could not be removed: {why}"
+        super().__init__(text, hint, cli_hint=cli_hint)
 
 
 class Unreached(Refused):
@@ -220,7 +225,7 @@ def _without_sandbox(
         runtime.tear_down(seen.folder)
     except HitchpostError as error:
         sandbox = "pod" if is_elsewhere(seen.record.runtime) else "container"
-        raise NotTornDown(seen.record.name, str(error), sandbox) from None
+        raise NotTornDown(seen.record.name, str(error), seen.record.word, sandbox) from None
     _bring_out(home, seen, actor, progress)
     return recover(home, seen.record.id, actor=RECOVERY)
 

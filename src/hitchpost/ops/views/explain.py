@@ -22,7 +22,7 @@ from hitchpost.ops.views.observe import Observation, survivors_of_earlier_runs
 from hitchpost.ops.views.session_json import to_json
 from hitchpost.ops.views.workplace import workspace_of
 from hitchpost.runtimes import base
-from hitchpost.runtimes.kept import keeper_process, kept, lock_path
+from hitchpost.runtimes.kept import agent_lives, keeper_process, kept, lock_path
 from hitchpost.store import files, locks, records, runfiles, story
 from hitchpost.terminal import output
 
@@ -80,7 +80,7 @@ def explain(seen: Observation, now: datetime, at: datetime | None = None) -> Exp
         session=to_json(seen, moment_of, words),
         words=words,
         at=moment_of,
-        rule=rule(seen.facts, words),
+        rule=rule(seen.facts, words, survivor=_survivor(seen) if at is None else None),
         facts=tuple(_present(seen, now) if at is None else _past(seen, at)),
         story=tuple(told),
     )
@@ -89,8 +89,19 @@ def explain(seen: Observation, now: datetime, at: datetime | None = None) -> Exp
 # The rule -------------------------------------------------------------------------------------------------------
 
 
-def rule(facts: Facts, words: Status) -> str:
-    """Which rule gave the word. The rules are tried in this order: record, failed probe, stale, the run's state."""
+def _survivor(seen: Observation) -> int | None:
+    """The process of an agent that has outlived a keeper it should have ended with: it may refuse that signal."""
+    if not base.load(seen.record.runtime).ends_with_keeper or seen.facts.keeper_alive is not False:
+        return None
+    run = runfiles.read_run(seen.run_folder)
+    return run.agent.pid if run is not None and agent_lives(seen.run_folder) else None
+
+
+def rule(facts: Facts, words: Status, *, survivor: int | None = None) -> str:
+    """Which rule gave the word. The rules are tried in this order: record, failed probe, stale, the run's state.
+
+    ``survivor`` is the agent's process, if it has outlived its keeper.
+    """
     if words.word in (recs.ARCHIVED, recs.ERROR, recs.SUSPENDED):
         if words.word != facts.record:
             became = f"was {words.reason}" if words.reason == runs.REBOOT else f"failed: {words.reason}"
@@ -106,7 +117,7 @@ def rule(facts: Facts, words: Status) -> str:
     if words.word != words.state:
         why = "a person has removed its sandbox since, which counts as a stop"
         return f"the run is {words.state} ({words.reason}), and {why}"
-    return _what(words) + _because(facts, words)
+    return _what(words) + _because(facts, words, survivor)
 
 
 def _what(words: Status) -> str:
@@ -117,25 +128,27 @@ def _what(words: Status) -> str:
     return f"the run failed: {why.replace('command exited ', 'the command exited ')}"
 
 
-def _because(facts: Facts, words: Status) -> str:
+def _because(facts: Facts, words: Status, survivor: int | None) -> str:
     if facts.state != words.state:
         gone = "its pod has ended" if facts.pod is not None and facts.pod.ended else "its keeper is gone"
         why = gone if facts.keeper_alive is False else "its keeper has not seen that it ended"
-        return f"; {facts.state} is recorded, but {why}{_died_with(facts, words)}"
+        return f"; {facts.state} is recorded, but {why}{_died_with(facts, words, survivor)}"
     if words.state == runs.RUNNING:
         return _running(facts, words)
     if words.state == runs.STARTING and (waits := why_waits(facts.pod)):
         return f"; {waits}"
     if words.state == runs.STOPPED:
         return "; a requested end counts as stopped, whatever the exit code"
-    return _died_with(facts, words)
+    return _died_with(facts, words, survivor)
 
 
-def _died_with(facts: Facts, words: Status) -> str:
+def _died_with(facts: Facts, words: Status, survivor: int | None) -> str:
     """Why a lost keeper means the end, where it does."""
     unseen = facts.exit is None or not facts.exit.ended_at_known
     child = base.load(facts.runtime).ends_with_keeper and unseen and words.reason in (runs.KEEPER_LOST, runs.SHELL_GONE)
-    return "; the agent, its child, got SIGKILL when it died" if child else ""
+    if child and survivor is not None:
+        return f"; the agent, its child, has refused to end with it, and lives on as process {survivor}, unheard"
+    return "; the agent, its child, ends with it" if child else ""
 
 
 def _running(facts: Facts, words: Status) -> str:
@@ -299,6 +312,8 @@ def keeper_text(seen: Observation) -> str:
         where = "another process holds its lock" if held else "its lock is free"
         return "not started" if seen.facts.state == runs.CREATED else f"gone: {where}"
     pid = keeper_process(seen.run_folder)
+    if pid is None and not os.path.lexists(lock_path(seen.run_folder)):
+        return f"{'stopped by a signal' if found.stopped else 'alive'}: its lock was removed, and its process is there"
     if pid is None:
         return "alive: its lock is held; by whom is not recorded yet"
     return f"{'stopped by a signal' if found.stopped else 'alive'}: its lock is held by pid {pid}"

@@ -25,6 +25,8 @@ from hitchpost.values import replace
 NOBODY_KNOWS = "session state unknown (Hub down)"
 RESTS_NOTE = "(container running, session ended because it was idle)"
 
+LEFT_NOTE = "(container running, session ended because somebody asked)"
+
 
 def overview(home: str) -> dict[str, Any]:
     """Without a hub: ``counts``, ``containers`` and ``sessions``, as ``/api/status`` has them."""
@@ -63,8 +65,8 @@ def _container(seen: Observation, *, is_up: bool) -> dict[str, Any]:
     if not is_up and seen.facts.state in runs.LIVE and session_alive(seen.facts) is None:
         state = word = runs.RUNNING
         note = NOBODY_KNOWS
-    elif word == runs.STOPPED and rests(seen.facts):
-        note = RESTS_NOTE
+    elif word == runs.STOPPED:
+        note = RESTS_NOTE if rests(seen.facts) else LEFT_NOTE
     return {
         "name": readable(f"agent-{seen.record.name}"),
         "container": container_name(seen.record.id),

@@ -29,4 +29,6 @@ if ! command -v -- "$1" >/dev/null 2>&1; then
 fi
 trap : INT QUIT TERM HUP # caught, not ignored: the agent has its own way with them
 sh "$here/named.sh" "$folder" "$@"
-printf '%s\n' "$?" >"$folder/exit_status"
+status=$?
+[ -t 0 ] || printf 'yes\n' >"$folder/hung_up" # its terminal has gone before it: many a program calls that a good end
+printf '%s\n' "$status" >"$folder/exit_status"

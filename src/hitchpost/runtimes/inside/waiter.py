@@ -38,6 +38,8 @@ def main(folder: str, argv: list[str]) -> int:
         return 127
     tell(folder, "pid", str(pid))
     _, status = os.waitpid(pid, 0)
+    if not os.isatty(0):
+        tell(folder, "hung_up", "yes")  # its terminal has gone before it: many a program calls that a good end
     tell(folder, "exit_status", f"wait {status}")
     return 0
 

@@ -1,0 +1,73 @@
+"""The hub's Unix socket, which is made again when somebody has removed it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+
+import structlog
+
+from hitchpost.hub.client import SOCKET
+from hitchpost.store import files
+from hitchpost.system.shortpath import ShortPath
+
+BACKLOG = 4096
+"""Nobody waits to get into its queue: the kernel refuses whoever comes when it is full, and asyncio takes that for a
+connection."""
+LOOK_S = 2.0
+log = structlog.get_logger()
+
+
+class LocalSocket:
+    def __init__(self, home: str) -> None:
+        self.home = home
+        self.path = os.path.join(home, SOCKET)
+        self._file: tuple[int, int] | None = None
+
+    def open(self) -> socket.socket:
+        """Listen on a new one, never open to others, not even for a moment. Raises ``OSError``."""
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            files.discard(self.path)
+            os.fchmod(sock.fileno(), 0o600)  # Linux makes the file with it: other threads must not meet a changed umask
+            with ShortPath(self.home, SOCKET) as short:
+                sock.bind(short)
+            sock.listen(BACKLOG)
+            self._file = self._found()
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def is_there(self) -> bool:
+        return self._file is not None and self._found() == self._file
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            found = os.lstat(self.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def discard(self) -> None:
+        files.discard(self.path)
+
+
+async def keep(local: LocalSocket, serve: Callable[[socket.socket], None], every_s: float = LOOK_S) -> None:
+    """For ever: hand ``serve`` another socket when the one before was removed or replaced."""
+    is_warned = False
+    while True:
+        await asyncio.sleep(every_s)
+        if await asyncio.to_thread(local.is_there):
+            continue
+        try:
+            serve(await asyncio.to_thread(local.open))
+        except OSError as error:  # the home was moved away, or its disk is full
+            if not is_warned:
+                log.error("the hub's socket was removed and cannot be made again", error=str(error))
+            is_warned = True
+        else:
+            log.warning("the hub's socket was removed, and is made again")
+            is_warned = False
