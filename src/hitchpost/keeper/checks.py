@@ -39,7 +39,7 @@ class Checks:
         self._untold = 0
         self._looked_at = self._sign_due = 0.0
         self._due = float("-inf")
-        self._folder_missing = self._deaf = False
+        self._folder_missing = self._lock_missing = self._deaf = False
 
     def begin(self) -> None:
         keeper, now = self._keeper, time.monotonic()
@@ -79,7 +79,9 @@ class Checks:
             self._is_told = self._folders.listen() and self._is_told  # before the look, so nothing is missed between
         keeper.source.reap()  # a wake-up that was lost must not hide the agent's end for ever
         self._give_sign_of_life(now)
-        self._check_lock()
+        lock_missing = not os.path.lexists(os.path.join(keeper.run_folder, wire.KEEPER_LOCK))
+        if lock_missing and self._lock_missing:
+            self._make_lock_again()
         self._check_socket()
         if keeper.pane is not None:
             keeper.pane.check()
@@ -87,9 +89,9 @@ class Checks:
         if missing and self._folder_missing:
             keeper.feed(machine.WorkspaceGone({"folder": keeper.spec.folder}))
         again_s = SIGN_EVERY_S if self._is_told and not self._untold else CHECK_S
-        if missing and not self._folder_missing:
+        if (missing and not self._folder_missing) or (lock_missing and not self._lock_missing):
             again_s = FOLDER_RECHECK_S
-        self._folder_missing = missing
+        self._folder_missing, self._lock_missing = missing, lock_missing
         self._look_at(now + again_s)
 
     def _is_folder_missing(self) -> bool:
@@ -103,13 +105,11 @@ class Checks:
             return False
         return (here.st_dev, here.st_ino) != (spec.folder_dev, spec.folder_ino)
 
-    def _check_lock(self) -> None:
-        """The lock is the proof that a keeper lives. One that was removed is made again, and is held from its first
-        moment on, unless somebody else has made one meanwhile."""
+    def _make_lock_again(self) -> None:
+        """The lock is the proof that a keeper lives. One that was removed, and not with its whole folder, is made again
+        and is held from its first moment on, unless somebody else has made one meanwhile."""
         folder, lock_fd = self._keeper.run_folder, self._keeper.spec.lock_fd
         path = os.path.join(folder, wire.KEEPER_LOCK)
-        if os.path.lexists(path):
-            return
         draft = f"{path}.new"
         try:
             fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
