@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from tests.browser.test_barriers import AXE, EVERY_RULE, PHONE, WIDE, barriers
 from tests.browser.test_new import NewDialog
 from tests.browser.windows import Window, expect
-from tests.fleet.process_hub import hub_with_pods
+from tests.fleet.process_pods import hub_with_pods
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.people import People
