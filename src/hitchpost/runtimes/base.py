@@ -38,8 +38,8 @@ if TYPE_CHECKING:
         def explain(self, session_folder: str, run: int, *, over: bool) -> list[tuple[str, str, str]]:
             """What can be seen of the place itself: fact, value, and where it was looked at."""
 
-        def check(self) -> None:
-            """Raise ``RuntimeMissing`` when this machine lacks what the runtime needs."""
+        def check(self, session_folder: str = "") -> None:
+            """Raise ``RuntimeMissing`` when this machine lacks what the runtime needs, or what runs this session."""
 
         def clear_away(self, session_folder: str) -> None:
             """The session is being removed: end what of it outlives its runs."""

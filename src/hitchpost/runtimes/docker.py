@@ -20,7 +20,7 @@ from hitchpost.runspec import ContainerSource, RunSpec
 from hitchpost.runtimes import engine, local, mount_sources
 from hitchpost.runtimes.base import Health, Sandbox, Started
 from hitchpost.runtimes.container_config import HOME, PLACES, configuration, environment, mounted, shared_folder
-from hitchpost.runtimes.container_file import GOING, is_of_copy, read_box, write_box
+from hitchpost.runtimes.container_file import GOING, engine_of, is_of_copy, read_box, write_box
 from hitchpost.runtimes.container_removal import left_folder, remove_aside, remove_left, set_aside
 from hitchpost.runtimes.engine import Box, EngineFailed
 from hitchpost.runtimes.kept import agent_lives
@@ -38,9 +38,10 @@ class Docker(local.Local):
     name = "docker"
     ends_with_keeper = False
 
-    def check(self) -> None:
+    def check(self, session_folder: str = "") -> None:
+        own = engine_of(os.path.join(session_folder, wire.BOX)) if session_folder else None
         try:
-            engine.ask(engine.address(), engine.check, engine.PROBE_S)
+            engine.ask(own or engine.address(), engine.check, engine.PROBE_S)
         except EngineFailed as error:
             raise RuntimeMissing(str(error)) from None
 

@@ -74,7 +74,7 @@ class Local:
     def explain(self, session_folder: str, run: int, *, over: bool) -> list[tuple[str, str, str]]:
         return []
 
-    def check(self) -> None:
+    def check(self, session_folder: str = "") -> None:
         """Nothing can be missing."""
 
     def clear_away(self, session_folder: str) -> None:

@@ -159,7 +159,7 @@ class InPod:
     def explain(self, session_folder: str, run: int, *, over: bool) -> list[tuple[str, str, str]]:
         return connected().explain(session_folder, run) if _connected else []
 
-    def check(self) -> None:
+    def check(self, session_folder: str = "") -> None:
         connected().check()
 
     def clear_away(self, session_folder: str) -> None:

@@ -51,7 +51,7 @@ class Tmux(local.Local):
     name = "tmux"
     has_own_screen = True
 
-    def check(self) -> None:
+    def check(self, session_folder: str = "") -> None:
         program()
 
     def start(self, spec: RunSpec, sandbox: Sandbox | None = None) -> Started:

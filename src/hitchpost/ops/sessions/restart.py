@@ -54,7 +54,7 @@ def restart(
     environment(settings)
     catalog.agent_of(seen.record.agent, seen.record.argv)  # a file that is wrong stops nothing
     if has_container(seen.record.runtime):
-        base.load(seen.record.runtime).check()  # nor does an engine that is away
+        base.load(seen.record.runtime).check(seen.folder)  # nor does an engine that is away
     prompt = first_prompt.again(seen.record, seen.folder) if again else first_prompt.NONE
     if workspace is None:
         place, (record, known) = None, current(home, seen)
