@@ -82,7 +82,7 @@ def test_what_was_reaped_or_suspended_goes_on_with_its_conversation(ground: Grou
     hub.start()
     receipt = hub.ask("POST", "/api/sessions/dev/prompt", {"text": "fifth", "resume": True})
     assert (receipt["started"], receipt["proof"]) == (True, "session/prompt")
-    assert prompts(ground)[-2:] == ["fourth", "fifth"]
+    eventually(lambda: prompts(ground)[-2:] == ["fourth", "fifth"], what="the agent to have read it")
     ground.hitch("stop", "dev")
 
 

@@ -35,6 +35,8 @@ LONG = "LONG" in os.environ
 CUTS, PARTS = (50, 400) if LONG else (12, 100)
 DRIP = f"stty raw -echo; for i in $(seq {PARTS}); do head -c 20000 /dev/urandom; sleep 0.02; done; read line"
 DRIPPED = PARTS * 20000
+MOST_KEPT_KIB = 16 * 1024
+"""Of an output of 30 MB. A pod also loads modules in that time."""
 
 
 @pytest.fixture
@@ -265,12 +267,14 @@ def test_two_hubs_have_links_to_one_pod_and_one_that_does_not_read_slows_nobody(
         return pipe
 
     pipe = fleet.do(deaf())
-    before = resident_kib(pod.server)
-    with Link.connect(str(session.run()), role="attach", cols=80, rows=24) as client:
-        client.send(wire.INPUT, b"\n")
-    eventually(lambda: fleet.link(session).copy.ends.get(1) == 30_000_000, what="all of the output")
-    assert resident_kib(pod.server) - before < 8 * 1024
-    fleet.loop.call_soon_threadsafe(pipe.abort)
+    try:
+        before = resident_kib(pod.server)
+        with Link.connect(str(session.run()), role="attach", cols=80, rows=24) as client:
+            client.send(wire.INPUT, b"\n")
+        eventually(lambda: fleet.link(session).copy.ends.get(1) == 30_000_000, what="all of the output")
+        assert resident_kib(pod.server) - before < MOST_KEPT_KIB
+    finally:
+        fleet.loop.call_soon_threadsafe(pipe.abort)
     fleet.stop(session)
 
 

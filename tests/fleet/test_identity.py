@@ -71,7 +71,7 @@ def talk(pod: Pod, folder: str, name: str = name_of_session(SESSION)) -> list[tu
 def test_a_hub_of_the_installation_is_welcomed(ground: Ground, pod: Pod, authority: Authority):
     ((kind, payload), *_) = talk(pod, folder_with(ground, authority.for_hub()))
     assert kind == frames.WELCOME
-    assert frames.object_of(payload) == {"v": 1, "session": SESSION, "run": 0, "kept": 0}
+    assert frames.object_of(payload) == {"v": 1, "session": SESSION, "run": 0, "kept": 0, "paces": True}
 
 
 def test_another_pods_certificate_is_refused_and_told(ground: Ground, pod: Pod, authority: Authority):
