@@ -45,7 +45,7 @@ class Shipment:
         self.is_slow = False
         self.queued_bytes = 0
         self._slow_until = 0.0
-        """When so much may have been sent as was sent."""
+        """When so much may have been sent as was sent slowly."""
         self._timer: asyncio.TimerHandle | None = None
         self._dirty: dict[tuple[int, str], None] = {}
         self._grown: dict[tuple[int, str], tuple[int, int]] = {}
@@ -257,6 +257,7 @@ class Shipment:
             # nothing more is there up to the end: the rest was lost
             cursor.reached = end
             self.pipe.send(frames.frame(frames.REACHED, frames.number(run), frames.offset(end)))
+            await self._send_grown(run, shipped.TIMES)
             return True
         self._tell_first(run, cursor)
         name = shipped.segment(cursor.reader.segment)
@@ -264,7 +265,8 @@ class Shipment:
         head = frames.name_bytes(run, name)
         self.pipe.send(frames.frame(frames.PART, head, frames.offset(chunk.offset), at, chunk.data))
         cursor.reached = chunk.end
-        self._slow_until += len(chunk.data) / SLOW_BYTES_S
+        if self._is_limited(run):
+            self._slow_until += len(chunk.data) / SLOW_BYTES_S
         if cursor.reached >= end:
             await self._send_grown(run, shipped.TIMES)
         return True
@@ -274,9 +276,12 @@ class Shipment:
         last = output.last_written(self.folder.output(run)) if self.is_slow else None
         return written_at_us(self.folder.file(run, name)) if last is None else int(last * 1_000_000)
 
+    def _is_limited(self, run: int) -> bool:
+        return self.is_slow and not self._held and run == self.folder.run
+
     def _waits(self, run: int) -> bool:
         """Whether a slow hub has had as much as it may by now; after a while without any output, a second's worth."""
-        if not self.is_slow or self._held or run != self.folder.run:
+        if not self._is_limited(run):
             return False
         loop = asyncio.get_running_loop()
         now = loop.time()
