@@ -11,7 +11,6 @@ from hitchpost import wire
 from hitchpost.fleet import frames, shipped
 from hitchpost.pod.folder import Folder
 from hitchpost.pod.shipping import Shipment
-from hitchpost.wire import TIME_RECORD_BYTES
 
 SOON_S = 5.0
 RUN = 1
@@ -36,8 +35,8 @@ class Sent:
     def output_bytes(self) -> int:
         return sum(len(data) for name, data in self._parts() if name != shipped.TIMES)
 
-    def has_times(self) -> bool:
-        return any(name == shipped.TIMES for name, _ in self._parts())
+    def times(self) -> bytes:
+        return b"".join(data for name, data in self._parts() if name == shipped.TIMES)
 
     def _parts(self) -> list[tuple[str, bytes]]:
         found = []
@@ -65,6 +64,15 @@ class Log:
             file.write(data)
         self.ends[RUN] += len(data)
         self.shipment.wake()
+
+    def note(self, *offsets: int) -> None:
+        """In the time index."""
+        with open(self.output / wire.TIMES, "ab") as file:
+            file.writelines(wire.time_record(wire.AT_OFFSET, 1, offset) for offset in offsets)
+        self.shipment.changed([(RUN, shipped.TIMES)])
+
+    def times(self) -> bytes:
+        return (self.output / wire.TIMES).read_bytes()
 
     async def came(self, is_so: Callable[[], bool]) -> None:
         async with asyncio.timeout(SOON_S):
@@ -101,9 +109,21 @@ def test_the_time_index_comes_also_where_the_end_of_the_output_was_lost(tmp_path
         log.shipment.pace(is_slow=True)
         log.write(b"here")
         await log.came(lambda: log.sent.output_bytes() == len(b"here"))
-        (log.output / wire.TIMES).write_bytes(bytes(TIME_RECORD_BYTES))
         log.ends[RUN] += 1000
-        log.shipment.changed([(RUN, shipped.TIMES)])
-        await log.came(log.sent.has_times)
+        log.note(log.ends[RUN])
+        await log.came(lambda: log.sent.times() == log.times())
+
+    shipped_by(tmp_path, play)
+
+
+def test_a_hub_that_is_behind_has_the_time_index_as_far_as_the_output(tmp_path: Path) -> None:
+    async def play(log: Log) -> None:
+        log.shipment.pace(is_slow=True)
+        log.write(bytes(60 * frames.SLOW_BYTES_S))
+        log.note(10, frames.SLOW_BYTES_S // 2, log.ends[RUN])
+        await log.came(lambda: log.sent.times() == log.times()[: 2 * wire.TIME_RECORD_BYTES])
+        assert log.sent.output_bytes() < log.ends[RUN]
+        log.shipment.pace(is_slow=False)
+        await log.came(lambda: log.sent.times() == log.times())
 
     shipped_by(tmp_path, play)
