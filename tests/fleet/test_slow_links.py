@@ -5,18 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
 
 from hitchpost import wire
+from hitchpost.errors import DatabaseAway
 from hitchpost.fleet import frames, shipped
+from hitchpost.fleet.cluster import Cluster
 from hitchpost.fleet.link import PodLink
 from hitchpost.fleet.pod_copy import Copy
+from hitchpost.fleet.profiles import FleetOptions
 from hitchpost.model import pods
 from hitchpost.model.facts import Pod
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.runtimes import pod as runtime
 from hitchpost.runtimes.link import Link
-from hitchpost.runtimes.pod_file import write_pod
+from hitchpost.runtimes.pod_file import read_pod, write_pod
 from hitchpost.terminal import output
+from hitchpost.values import replace
 from tests.fleet.processes import Fleet
 from tests.fleet.test_life import shows as shows_in
 from tests.fleet.test_pods import HubLike, Two, shows, third, two  # noqa: F401 - a fixture
@@ -123,6 +131,23 @@ def test_a_pod_that_is_stopped_while_nobody_watches_has_told_all_of_it(two: Two,
         assert other.truth(session).output() == WHOLE
 
 
+class Ending(Cluster):
+    """The cluster's side of a hub: it says that a pod has ended."""
+
+    def __init__(self, hub: HubLike) -> None:
+        links, fetch = hub.pods.links, lambda session, run: hub.made.mirror.fetch_output(session, run)
+        unused: Any = Mock()
+        super().__init__(unused, FleetOptions(), links=links, leases=unused, identities=unused, fetch_rest=fetch)
+        self.view = Mock(is_listed=True)
+
+    def _now(self, stored: Pod | None, session_folder: str) -> Pod | None:
+        return None if stored is None or stored.ended else replace(stored, ended=True)
+
+
+def away(session: str, run: int) -> None:
+    raise DatabaseAway("db.example/fleet", "it is away")
+
+
 def test_what_another_hub_has_brought_is_not_taken_for_lost_with_the_pod(two: Two) -> None:  # noqa: F811
     session = flood(two)
     eventually(lambda: brought(two.first, session) == len(WHOLE), what="all to be brought")
@@ -130,8 +155,16 @@ def test_what_another_hub_has_brought_is_not_taken_for_lost_with_the_pod(two: Tw
     two.first.place.pods[session].kill()
     two.first.close()
     folder = two.second.made.folder(session)
-    write_pod(folder, Pod("uid", "name", phase=pods.FAILED, run=1, ended=True))
-    two.second.place.refresh = lambda session_folder: True  # type: ignore[method-assign]
+    write_pod(folder, Pod("uid", "name", phase=pods.FAILED, run=1))
+    cluster = Ending(two.second)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(two.second.made.mirror, "fetch_output", away)
+        with pytest.raises(DatabaseAway):
+            cluster.refresh(folder)
+    found = read_pod(folder)
+    assert found is not None
+    assert not found.ended, "whoever sees that ends the log"
+    two.second.place.refresh = cluster.refresh  # type: ignore[method-assign]
     two.second.made.mirror.claims.turn([session])
     two.second.pods._refresh(session)
     where = str(Path(folder, "runs", "1", wire.OUTPUT))
