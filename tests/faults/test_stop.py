@@ -18,6 +18,7 @@ import pytest
 from hitchpost.ops.sessions.recover import RECOVERY, recover
 from hitchpost.runtimes.kept import Kept, is_kept, kept
 from hitchpost.runtimes.link import Link
+from hitchpost.store import locks
 from hitchpost.system.shortpath import ShortPath
 from tests.ground import Ground, Truth, alive, died_of
 from tests.support import Process, eventually
@@ -92,6 +93,24 @@ def test_a_keeper_whose_lock_was_removed_is_not_told_as_lost_and_makes_it_again(
     assert (alive(agent), dev.keeper_pid()) == (True, keeper)
     ground.stop(dev)
     assert dev.exit() == died_of(signal.SIGTERM, intent="user")
+
+
+@pytest.mark.ids("C3", "C15")
+def test_a_lock_that_is_made_again_during_a_look_is_held(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    dev = ground.begin("sleep", "1000", name="dev")
+    lock, keeper, probe = dev.run() / "keeper.lock", dev.keeper_pid(), locks.is_held
+
+    def slow_probe(path: str) -> bool | None:
+        found = probe(path)
+        os.kill(keeper, signal.SIGCONT)
+        eventually(lock.exists)
+        return found
+
+    with standing(dev), monkeypatch.context() as patched:
+        lock.unlink()
+        patched.setattr(locks, "is_held", slow_probe)
+        assert kept(str(dev.run())) == Kept(True)
+    ground.stop(dev)
 
 
 def test_a_keeper_whose_socket_cannot_be_made_is_stopped_by_a_signal(ground: Ground) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import time
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,29 @@ def test_the_time_that_labels_count_goes_on_without_new_words(home: Path, derive
         assert registry.get(place.name).line.endswith(label(registry, place))
         assert f'"label": "{label(registry, place)}"' in registry.get(place.name).text
         assert derived.taken() == 0
+
+    with_registry(home, scene)
+
+
+def test_the_end_of_a_limit_is_told_with_its_day_once_that_is_over(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noon = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+    report = {"state": "error", "kind": "limit", "source": "hooks", "at": noon.isoformat(), "ends_at": noon.isoformat()}
+    place = in_pod(home, 1)
+    (place / "runs" / "1" / wire.ATTENTION).write_text(json.dumps(report))
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return noon + timedelta(days=2)
+
+    async def scene(registry: Registry) -> None:
+        told: list[str] = []
+        await registry.refresh()
+        monkeypatch.setattr(registry.announcements, "reworded", lambda session: told.append(session.shape["detail"]))
+        assert registry.get(place.name).shape["detail"] == "until 12:00"
+        monkeypatch.setattr("hitchpost.hub.observer.datetime", Later)
+        await registry.refresh()
+        assert told == [f"until {noon:%b %d, %H:%M}"]
 
     with_registry(home, scene)
 

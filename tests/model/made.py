@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import strategies as st
 
@@ -140,6 +140,20 @@ def at_a_limit(draw: st.DrawFn) -> Facts:
     )
 
 
+@st.composite
+def at_a_limit_until_some_day(draw: st.DrawFn) -> Facts:
+    """Its words name the day, unless that is today where the agent is."""
+    hours = draw(st.integers(-48, 48))
+    zone = timezone(timedelta(hours=draw(st.integers(-12, 14))))
+    ends_at = (NOW + timedelta(hours=hours)).astimezone(zone)
+    return running(
+        started_at=ago(1000),
+        last_activity_at=ago(1000),
+        report=Report("error", "hooks", ago(900), kind=LIMIT, ends_at=ends_at),
+        when_limit=draw(st.sampled_from(("wait", "stop"))),
+    )
+
+
 silences = {
     "last_activity_at": st.none() | near,
     "busy_since": st.none() | near,
@@ -158,6 +172,7 @@ unreached = builds_running(
 FACTS_THAT_WAIT = {
     "silent": builds_running(**silences),
     "at a limit": at_a_limit(),
+    "at a limit until some day": at_a_limit_until_some_day(),
     "snoozed": snoozed,
     "unreached": unreached,
     "any": facts_with(snoozed_until=near),
@@ -172,6 +187,8 @@ def around_a_turn(draw: st.DrawFn, facts: Facts) -> tuple[datetime, datetime]:
     turns += [begin + timedelta(seconds=wait_s) for wait_s in (facts.quiet_after_s, facts.idle_after_s) if wait_s < 1e9]
     if report is not None and report.ends_at is not None:
         turns.append(report.ends_at + timedelta(seconds=LATE_AFTER_S))
+        midnight = report.ends_at.replace(hour=0, minute=0, second=0, microsecond=0)
+        turns += [midnight, midnight + timedelta(days=1)]
     if facts.gone_on_at is not None:
         turns.append(facts.gone_on_at + timedelta(seconds=TELLING_S))
     turn = draw(st.sampled_from([turn for turn in turns if turn is not None]))

@@ -112,7 +112,9 @@ class NotConfirmed(Refused):
 
 class Cluster:
     """``runtimes.pod.Cluster`` on Kubernetes. ``on_change`` is called with a session whose pod has changed, in a thread
-    of the cluster's; it returns at once. ``save`` makes durable what an operation has written of a session."""
+    of the cluster's; it returns at once. ``save`` makes durable what an operation has written of a session.
+    ``fetch_rest`` is called with a session and its run before the end of its pod is written down, and has all of the
+    output here that there is elsewhere: whoever looks then ends the log."""
 
     def __init__(
         self,
@@ -124,9 +126,11 @@ class Cluster:
         identities: Identities,
         on_change: Callable[[str], None] = lambda session: None,
         save: Callable[[str], None] = lambda session: None,
+        fetch_rest: Callable[[str, int], None] = lambda session, run: None,
     ) -> None:
         self.kube, self.options = kube, options
-        self.links, self.leases, self.identities, self.save = links, leases, identities, save
+        self.links, self.leases, self.identities = links, leases, identities
+        self.save, self.fetch_rest = save, fetch_rest
         self.view = View(on_change)
         self._writing = threading.Lock()
         self._binding: dict[str, bool] = {}
@@ -213,7 +217,7 @@ class Cluster:
         its end, nobody stands in for its keeper any more, and its volume is free.
 
         The caller works on the session, and is no thread of the links'. Raises ``ClusterAway`` when the cluster has to
-        be asked and does not answer.
+        be asked and does not answer, and ``DatabaseAway`` while nobody knows what there is of its output.
         """
         if not self.view.is_listed:
             return False
@@ -223,6 +227,8 @@ class Cluster:
             now = self._now(stored, session_folder)
             if now is None:
                 return False
+            if now.ended and now.run:
+                self.fetch_rest(os.path.basename(session_folder), now.run)
             with self._writing:
                 if read_pod(session_folder) == stored:
                     write_pod(session_folder, now)

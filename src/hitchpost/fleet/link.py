@@ -95,7 +95,10 @@ class PodLink:
         self.down_since: float | None = time.time()
         self.why_down = "not connected yet"
         self.was_up = self.is_closed = False
-        self.is_slow = wants == frames.OUTPUT
+        self.is_slow = self._is_behind = wants == frames.OUTPUT
+        """``_is_behind``: the pod may have output that is not here."""
+        self._told_wants, self._told_slow = wants, self.is_slow
+        """What the pod at the other end knows of it."""
         self._paces = False
         """Whether the pod knows what a slow link is."""
         self._looked_until = 0.0
@@ -140,10 +143,16 @@ class PodLink:
         """From now on."""
         if wants != self.wants:
             self.wants = wants
+            await self._tell_wants()
+
+    async def _tell_wants(self) -> None:
+        """While the pod is being greeted it cannot be told; then it is once it has answered."""
+        if self.wants != self._told_wants:
             lines = await self._in_thread(self.copy.lines)
-            if self._pipe is not None and self.up_since is not None:
-                self._pipe.send(frames.json_frame(frames.WANT, {"wants": wants, "lines": lines}))
-            self._pace()
+            if self._pipe is not None and self.up_since is not None and self.wants != self._told_wants:
+                self._told_wants = self.wants
+                self._pipe.send(frames.json_frame(frames.WANT, {"wants": self.wants, "lines": lines}))
+        self._pace()
 
     def looked_at(self) -> None:
         """Somebody waits for output here: for now, it comes as fast as it is written."""
@@ -161,21 +170,22 @@ class PodLink:
             self._pace()
 
     def _pace(self) -> None:
-        is_slow = self.wants == frames.OUTPUT and self._look_timer is None
-        if is_slow != self.is_slow:
-            self.is_slow = is_slow
-            if self._pipe is not None and self.up_since is not None and self._paces:
-                self._pipe.send(frames.json_frame(frames.PACE, {"is_slow": is_slow}))
+        self.is_slow = self.wants == frames.OUTPUT and self._look_timer is None
+        self._is_behind |= self.is_slow
+        if self.is_slow != self._told_slow and self._pipe is not None and self.up_since is not None and self._paces:
+            self._told_slow = self.is_slow
+            self._pipe.send(frames.json_frame(frames.PACE, {"is_slow": self.is_slow}))
 
     async def caught_up(self, timeout_s: float) -> None:
         """All output that the pod has now is here then, if it can be reached so soon."""
-        was_slow = self.is_slow
         self.looked_at()
-        if was_slow and self._paces and self.up_since is not None:
+        if self._is_behind and self._paces and self.up_since is not None:
             try:
                 await self.ask({"op": "rest"}, timeout_s)
             except Silent as error:
                 log.info("output is not here yet", session_id=self.session, why=str(error))
+            else:
+                self._is_behind = self.is_slow
 
     async def close(self) -> None:
         """What waits for the pod then is told that it is silent."""
@@ -244,6 +254,7 @@ class PodLink:
 
     async def _listen(self, pipe: Pipe) -> None:
         has = await self._in_thread(self.copy.have)
+        self._told_wants, self._told_slow = self.wants, self.is_slow
         hello = {"v": frames.VERSION, "session": self.session, "wants": self.wants, "is_slow": self.is_slow, **has}
         pipe.send(frames.json_frame(frames.HELLO, hello))
         while found := await pipe.frames():
@@ -286,6 +297,7 @@ class PodLink:
         elif kind == frames.WELCOME:
             self._paces = frames.object_of(payload).get("paces") is True
             await self._is_up()
+            await self._tell_wants()
         elif kind == frames.KEPT:
             self.kept = int.from_bytes(payload[:4], "big")
             await self._in_thread(self.on_news, News(KEPT, self.kept))

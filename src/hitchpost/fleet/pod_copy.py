@@ -237,8 +237,7 @@ class Copy:
             raise NotFitting(f"the output of run {run} goes on at {start + self._size}, but the pod sends it from {at}")
         if self._size + len(data) > self.most_log_bytes:
             raise NotFitting(f"a part of the output of run {run} has more than {self.most_log_bytes} bytes")
-        files.write_all(self._fd, data)
-        self._size += len(data)
+        self._size = _write_at(self._fd, self._size, data)
         if us:
             os.utime(self._fd, ns=(us * 1000, us * 1000))
         self.ends[run] = max(self.ends.get(run, 0), start + self._size)
@@ -248,7 +247,7 @@ class Copy:
         folder = self._folder_of(run, self.state())
         if start < self._end_of_bytes(run) and not os.path.exists(os.path.join(folder, shipped.segment(start))):
             raise NotFitting(f"the output of run {run} has come beyond {start} already")
-        self._fd = os.open(os.path.join(folder, shipped.segment(start)), FLAGS, 0o600)
+        self._fd = os.open(os.path.join(folder, shipped.segment(start)), FLAGS & ~os.O_APPEND, 0o600)
         self._size, self._segment = os.fstat(self._fd).st_size, (run, start)
         self._make_room(run)
 
@@ -273,6 +272,14 @@ class Copy:
 
     def _drop(self, run: int, start: int) -> None:
         files.discard(os.path.join(self._output(run), wire.segment_name(start)))
+
+
+def _write_at(fd: int, at: int, data: memoryview) -> int:
+    """Where it ends. At its place, not at the end of the file: what PostgreSQL has may have been brought meanwhile."""
+    while data:
+        written = os.pwrite(fd, data, at)
+        at, data = at + written, data[written:]
+    return at
 
 
 def _news(run: int, name: str) -> News:

@@ -252,18 +252,10 @@ class Pods:
             return
         pod = read_pod(folder)
         if pod is not None and pod.ended:
-            self._fetch_rest(session, pod.run)
             if note_lost_tail(run_folder(folder, pod.run)):
                 self.bringing.output_of(session, pod.run, now=True)
             asyncio.run_coroutine_threadsafe(self._let_go(folder), self._loop)
         self._loop.call_soon_threadsafe(self.on_change, session)
-
-    def _fetch_rest(self, session: str, run: int) -> None:
-        """Who watched the session before may have brought more of its output than has come here."""
-        try:
-            self.mirror.fetch_output(session, run)
-        except FAILURES as error:
-            log.warning("what was brought of the output is not here yet", session_id=session, error=str(error))
 
     # what operations ask for: blocking, from their threads ----------------------------------------------------------
 

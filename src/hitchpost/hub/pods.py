@@ -111,6 +111,7 @@ class HubPods:
             identities=shared,
             on_change=pods.changed,
             save=self._save,
+            fetch_rest=self.mirror.fetch_output,
         )
         self.cluster.open()
         runtime.connect(pods)

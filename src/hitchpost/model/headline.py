@@ -42,6 +42,7 @@ SECTIONS: dict[str, str] = {
 NEWS = 5
 """The last rank that a person is told of."""
 UNLISTED = 9
+DAY_S = 86_400.0
 STALE = "stale"
 
 
@@ -263,6 +264,18 @@ def _end_of(report: Report, now: datetime) -> str | None:
     if (end := report.ends_at) is None:
         return report.until
     return f"{end:%H:%M}" if end.date() == now.astimezone(end.tzinfo).date() else f"{end:%b %d, %H:%M}"
+
+
+def end_left_s(facts: Facts, now: datetime) -> list[float]:
+    """How long the end of a limit is told in the same words: until its day begins, or ends."""
+    end = None if facts.report is None else facts.report.ends_at
+    if end is None:
+        return []
+    today, midnight = now.astimezone(end.tzinfo).date(), end.replace(hour=0, minute=0, second=0, microsecond=0)
+    left = (midnight - now).total_seconds()
+    if today < end.date():
+        return [left]
+    return [left + DAY_S] if today == end.date() else []
 
 
 def _size(facts: Facts) -> str:

@@ -10,7 +10,7 @@ from hitchpost.model import limits, pods, record, run
 from hitchpost.model.actions import actions
 from hitchpost.model.durations import duration, seconds_between
 from hitchpost.model.facts import ADOPTED, Exit, Facts, is_elsewhere
-from hitchpost.model.headline import STALE, headline, in_label, no_prompt
+from hitchpost.model.headline import STALE, end_left_s, headline, in_label, no_prompt
 from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
@@ -363,7 +363,7 @@ def _holds_s(facts: Facts, since: datetime | None, now: datetime) -> float:
     quiet_since = facts.last_activity_at or facts.started_at
     if any(at is not None and at > now for at in (since, facts.started_at, quiet_since)):
         return 0.0  # a clock that is ahead
-    left_s = limits.left_s(facts, now)
+    left_s = limits.left_s(facts, now) + end_left_s(facts, now)
     if facts.state == run.RUNNING:
         silent_s = seconds_between(quiet_since, now)
         left_s += (facts.quiet_after_s - silent_s, facts.idle_after_s - silent_s)

@@ -17,7 +17,7 @@ from hitchpost.fleet.frames import OUTPUT_PART_BYTES, PART_BYTES, SLOW_BYTES_S
 from hitchpost.fleet.pipe import Pipe
 from hitchpost.pod.folder import Folder, read, read_from, written_at_us
 from hitchpost.terminal import output
-from hitchpost.wire import MAX_PAYLOAD_BYTES
+from hitchpost.wire import AT_OFFSET, MAX_PAYLOAD_BYTES, TIME_RECORD_BYTES
 
 LONGEST_LINE_BYTES = MAX_PAYLOAD_BYTES - 1024
 MOST_QUEUED_BYTES = 256 * 1024
@@ -45,7 +45,7 @@ class Shipment:
         self.is_slow = False
         self.queued_bytes = 0
         self._slow_until = 0.0
-        """When so much may have been sent as was sent."""
+        """When so much may have been sent as was sent slowly."""
         self._timer: asyncio.TimerHandle | None = None
         self._dirty: dict[tuple[int, str], None] = {}
         self._grown: dict[tuple[int, str], tuple[int, int]] = {}
@@ -175,6 +175,10 @@ class Shipment:
     def _has_sent(self, run: int, end: int) -> bool:
         return run not in self._cursors or self._cursors[run].reached >= end
 
+    def _is_behind(self, run: int) -> bool:
+        """Whether a slow hub lacks output, so that the whole time index would tell that it was lost."""
+        return self.is_slow and not self._has_sent(run, self.ends.get(run, 0))
+
     async def _send_files(self) -> None:
         """State and record last: what they speak of was written before them, and is sent before them."""
         states = {name: read(self.folder.file(0, name)) for name in shipped.STATES if (0, name) in self._dirty}
@@ -186,8 +190,6 @@ class Shipment:
         for named in due:
             del self._dirty[named]
         for run, name in sorted(due, key=_place):
-            if name == shipped.TIMES and self.is_slow and not self._has_sent(run, self.ends.get(run, 0)):
-                continue  # it comes when all of the output was sent
             if name in shipped.GROWN:
                 await self._send_grown(run, name)
             elif name in shipped.LINES:
@@ -209,17 +211,21 @@ class Shipment:
         path = self.folder.file(run, name)
         number, at = self._grown.get((run, name), (0, 0))
         while (found := read_from(path, at, PART_BYTES)) is not None and not self.pipe.over:
+            is_behind = name == shipped.TIMES and self._is_behind(run)
             if number not in (0, found[0]) or found[1] < at:
+                if is_behind:
+                    return  # it comes when all of the output was sent
                 data = read(path, shipped.MOST_GROWN_BYTES) or b""
                 await self._send_whole(run, name, data)
                 self._grown[run, name] = found[0], len(data)
                 return
             number = found[0]
-            if not found[2]:
+            part = _told_of(found[2], at, self._cursors[run].reached) if is_behind else found[2]
+            if not part:
                 break
             head = frames.name_bytes(run, name)
-            self.pipe.send(frames.frame(frames.PART, head, frames.offset(at), NO_TIME, found[2]))
-            at += len(found[2])
+            self.pipe.send(frames.frame(frames.PART, head, frames.offset(at), NO_TIME, part))
+            at += len(part)
             await self.pipe.drain()
         if number:
             self._grown[run, name] = number, at
@@ -257,6 +263,7 @@ class Shipment:
             # nothing more is there up to the end: the rest was lost
             cursor.reached = end
             self.pipe.send(frames.frame(frames.REACHED, frames.number(run), frames.offset(end)))
+            await self._send_grown(run, shipped.TIMES)
             return True
         self._tell_first(run, cursor)
         name = shipped.segment(cursor.reader.segment)
@@ -264,8 +271,9 @@ class Shipment:
         head = frames.name_bytes(run, name)
         self.pipe.send(frames.frame(frames.PART, head, frames.offset(chunk.offset), at, chunk.data))
         cursor.reached = chunk.end
-        self._slow_until += len(chunk.data) / SLOW_BYTES_S
-        if cursor.reached >= end:
+        if self._is_limited(run):
+            self._slow_until += len(chunk.data) / SLOW_BYTES_S
+        if cursor.reached >= end or self.is_slow:
             await self._send_grown(run, shipped.TIMES)
         return True
 
@@ -274,9 +282,12 @@ class Shipment:
         last = output.last_written(self.folder.output(run)) if self.is_slow else None
         return written_at_us(self.folder.file(run, name)) if last is None else int(last * 1_000_000)
 
+    def _is_limited(self, run: int) -> bool:
+        return self.is_slow and not self._held and run == self.folder.run
+
     def _waits(self, run: int) -> bool:
         """Whether a slow hub has had as much as it may by now; after a while without any output, a second's worth."""
-        if not self.is_slow or self._held or run != self.folder.run:
+        if not self._is_limited(run):
             return False
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -297,6 +308,15 @@ class Shipment:
         if first != cursor.first:
             cursor.first = first
             self.pipe.send(frames.frame(frames.FIRST, frames.number(run), frames.offset(first)))
+
+
+def _told_of(times: bytes, at: int, reached: int) -> bytes:
+    """Of a part of the time index, which begins ``at``, the records before the first one beyond ``reached``."""
+    step = TIME_RECORD_BYTES
+    for start in range(-at % step, len(times) - step + 1, step):
+        if times[start : start + 1] == AT_OFFSET and int.from_bytes(times[start + 9 : start + step], "big") > reached:
+            return times[:start]
+    return times[: len(times) - (at + len(times)) % step]
 
 
 def _place(named: tuple[int, str]) -> tuple[bool, int]:

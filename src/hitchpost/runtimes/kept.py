@@ -36,7 +36,9 @@ def kept(run_folder: str) -> Kept:
     the lock was removed, that process is what is left to be looked at, until the keeper has made a new one."""
     path = lock_path(run_folder)
     held = locks.is_held(path)
-    if held is False and not os.path.lexists(path) and (letter := _keeper_without_lock(run_folder)) is not None:
+    if held is False and os.path.lexists(path):
+        held = locks.is_held(path)  # it may have been made again a moment ago
+    elif held is False and (letter := _keeper_without_lock(run_folder)) is not None:
         stopped = letter in (b"T", b"t")
         return Kept(True, stopped, "keeper stopped" if stopped and agent_lives(run_folder) is False else "")
     if held is not True:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
+import threading
 from collections.abc import Callable
 
 import structlog
@@ -25,9 +27,18 @@ class LocalSocket:
         self.home = home
         self.path = os.path.join(home, SOCKET)
         self._file: tuple[int, int] | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
 
     def open(self) -> socket.socket:
-        """Listen on a new one, never open to others, not even for a moment. Raises ``OSError``."""
+        """Listen on a new one, never open to others, not even for a moment. Raises ``OSError``, also when it was
+        discarded: the next hub may have its own there."""
+        with self._lock:
+            return self._open()
+
+    def _open(self) -> socket.socket:
+        if self._is_closed:
+            raise OSError(errno.ESHUTDOWN, os.strerror(errno.ESHUTDOWN), self.path)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             files.discard(self.path)
@@ -52,7 +63,10 @@ class LocalSocket:
         return found.st_dev, found.st_ino
 
     def discard(self) -> None:
-        files.discard(self.path)
+        """For good: a thread that makes another one comes too late."""
+        with self._lock:
+            self._is_closed = True
+            files.discard(self.path)
 
 
 async def keep(local: LocalSocket, serve: Callable[[socket.socket], None], every_s: float = LOOK_S) -> None:
