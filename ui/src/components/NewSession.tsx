@@ -1,12 +1,13 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ApiError, ask } from "../api";
-import { COMMAND, chosenOf, meetsLimits, runtimeOptions, takes, tilesOf } from "../catalog";
+import { act } from "../actions";
+import { ApiError, ask, askInSteps } from "../api";
+import { COMMAND, chosenOf, inPlace, meetsLimits, runtimeOptions, takes, tilesOf } from "../catalog";
 import { change, draft, type FieldName, forget } from "../draft";
 import { useFetched, useSoon } from "../fetched";
 import { useModal } from "../modal";
 import { projects as allProjects } from "../rail";
 import { go, leaveDialog } from "../router";
-import type { Catalog, Folders, SessionWithNotes, NewSession as Wish } from "../shapes";
+import type { Catalog, Folders, Session, SessionWithNotes, NewSession as Wish } from "../shapes";
 import { creating, known as isKnown, mayManage, notify, sessions } from "../store";
 import { fullPath, habitsOf, inWords, MOST_PROJECTS, newestOf, slug, withHabit } from "../wish";
 import { argv, project } from "../words";
@@ -58,9 +59,17 @@ function Form() {
   const habits = habitsOf(localStorage.getItem(PROJECTS));
   const [home, setHome] = useState("");
   const habit = habits.get(fullPath(folder.trim(), home));
-  const last = elsewhere?.agent || localStorage.getItem(AGENT);
+  // as long as the dialog is open, what begins elsewhere moves no tile
+  const atFirst = useRef<string | null | undefined>(undefined);
+  if (isKnown.value && atFirst.current === undefined) atFirst.current = elsewhere?.agent || localStorage.getItem(AGENT);
+  const last = atFirst.current ?? null;
   const catalog = known ?? NOTHING;
-  const tiles = useMemo(() => (known ? tilesOf(known, last) : []), [known, last]);
+  const places = useRef<readonly string[]>([]);
+  const tiles = useMemo(() => {
+    const found = known && isKnown.value ? inPlace(tilesOf(known, last), places.current) : [];
+    places.current = found.map(({ value }) => value);
+    return found;
+  }, [known, last, isKnown.value]);
   const agent = chosenOf(tiles, draft.value.agent, habit?.agent, last);
   const runtimes = runtimeOptions(catalog);
   const runtimeName = chosenOf(runtimes, runtime, "local");
@@ -89,6 +98,16 @@ function Form() {
     );
   };
 
+  // whoever leaves while it starts has cancelled it
+  const isLeft = useRef(false);
+  const hasBegun = useRef(false);
+  useEffect(
+    () => () => {
+      isLeft.current = !hasBegun.current;
+    },
+    [],
+  );
+
   const begin = async () => {
     const tile = tiles.find(({ value }) => value === agent);
     const words = argv(command);
@@ -113,19 +132,26 @@ function Form() {
         : {}),
       ...(when_limit && meetsLimits(catalog.agents, agent) ? { when_limit } : {}),
     };
-    const made = await ask<SessionWithNotes>("POST", "/api/sessions", wanted);
+    const made = await askInSteps<SessionWithNotes>("/api/sessions", wanted, ({ session }) =>
+      opened(session, wanted, there.path, there.repository ? branch !== null : wantsWorktree),
+    );
+    if (!hasBegun.current && !isLeft.current)
+      opened(made.session, wanted, there.path, there.repository ? branch !== null : wantsWorktree);
+    if (!isLeft.current) for (const note of made.notes ?? []) notify(note, "note");
+  };
+
+  /** Its run has begun. What goes wrong from now on is told where it is. */
+  const opened = (session: Session, wanted: Wish, path: string, worktree: boolean) => {
+    if (isLeft.current) return void cancelled(session);
+    hasBegun.current = true;
     localStorage.setItem(FOLDER, folder.trim());
-    localStorage.setItem(MADE, made.session.id);
+    localStorage.setItem(MADE, session.id);
     if (wanted.agent) localStorage.setItem(AGENT, wanted.agent);
-    const kept = {
-      agent: wanted.agent ?? habit?.agent ?? "",
-      worktree: there.repository ? branch !== null : wantsWorktree,
-    };
-    localStorage.setItem(PROJECTS, withHabit(habits, fullPath(there.path, ""), kept));
-    sessions.value = new Map(sessions.value).set(made.session.id, made.session);
-    for (const note of made.notes ?? []) notify(note, "note");
+    const kept = { agent: wanted.agent ?? habit?.agent ?? "", worktree };
+    localStorage.setItem(PROJECTS, withHabit(habits, fullPath(path, ""), kept));
+    sessions.value = new Map(sessions.value).set(session.id, session);
     forget();
-    go({ creating: false, session: made.session.id }, "replace");
+    go({ creating: false, session: session.id }, "replace");
   };
 
   const submit = async (event: SubmitEvent) => {
@@ -137,11 +163,8 @@ function Form() {
       await begin();
     } catch (error) {
       const { field, text } = troubleOf(error as Error, agent === COMMAND);
-      if (error instanceof ApiError && error.code === "not_delivered") {
-        notify(text); // it is there, and in the list
-        forget();
-        leave();
-      } else fail(field, text);
+      if (hasBegun.current) notify(text);
+      else if (!isLeft.current) fail(field, text);
     }
     setBusy(false);
   };
@@ -224,6 +247,10 @@ function Form() {
       </footer>
     </form>
   );
+}
+
+async function cancelled(session: Session): Promise<void> {
+  if (await act(session, "cancel")) notify(`Cancelled: ${session.name} was stopped and archived.`, "note");
 }
 
 const foldersAt = (path: string, branch: string): string =>
