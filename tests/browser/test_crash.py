@@ -176,6 +176,16 @@ def test_cancel_and_delete_ask_first(ground: Ground, hub: HubProcess, window: Wi
     window.open_session("dev")
     window.expect_shown("ready")
     page = window.page
+    for way in ("row", "palette"):
+        if way == "row":
+            window.choose("dev", "Stop and archive…")
+        else:
+            page.keyboard.press("Control+Shift+K")
+            page.keyboard.type("stop and archive")
+            page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog")).to_contain_text("Stop and archive dev?")
+        page.get_by_role("dialog").get_by_role("button", name="No, keep it").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
     for answer in ("No, keep it", "Stop and archive"):
         page.get_by_label("More for dev").click()
         page.get_by_role("button", name="Stop and archive…").click()

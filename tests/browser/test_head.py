@@ -24,6 +24,7 @@ WORDS = {
     "restart": "Restart fresh",
     "restore": "Restore the folder",
     "stop": "Stop…",
+    "cancel": "Stop and archive…",
     "archive": "Archive",
     "unarchive": "Unarchive",
     "delete": "Delete…",
@@ -78,6 +79,8 @@ def test_the_head_says_what_a_session_is_and_offers_what_the_hub_does(
         assert [one.get_attribute("data-action") for one in first.all()] == offers
         page.get_by_label(f"More for {name}").click()
         rest = [action for action in told["actions"][len(offers) :] if action not in PANELS]
+        if told["live"]:
+            rest.insert(rest.index("stop") + 1, "cancel")
         offered = page.locator(".menu[open] [data-action]")
         expect(offered).to_have_text([word(action, told["live"]) for action in rest])
         page.keyboard.press("Escape")

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, Route
 
 from hitchpost.agents import catalog
 from tests.browser.test_barriers import AXE, EVERY_RULE, PHONE, WIDE, barriers
 from tests.browser.windows import Window, expect, style
-from tests.cli.own_agents import own_agent
+from tests.cli.own_agents import describe, own_agent
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.repos import Repo
@@ -370,6 +370,87 @@ def test_a_session_whose_prompt_was_not_delivered_is_not_started_twice(
     dialog.open()
     expect(dialog.prompt).to_have_value("")
     hub.ask("POST", "/api/sessions/sleep-place/stop")
+
+
+def slow_agent(ground: Ground, script: str, name: str = "slow") -> None:
+    """One that is not ready for as long as it says nothing."""
+    program = ground.place / f"{name}-program"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    describe(name, f'title = "{name.title()}"\nargv = ["{program}"]\nready_after_s = 600\n')
+
+
+def test_a_session_opens_when_its_run_has_begun_not_when_its_agent_is_ready(
+    ground: Ground, hub: HubProcess, window: Window, dialog: NewDialog
+) -> None:
+    go_on = ground.place / "go-on"
+    slow_agent(ground, f"while [ ! -e {go_on} ]; do sleep 0.1; done; echo oh; exit 3")
+    dialog.open()
+    dialog.project.fill(str(ground.place))
+    dialog.choose("Slow")
+    dialog.start.click()
+    expect(window.page.locator(".pane")).to_have_attribute("aria-label", "slow-place")
+    expect(dialog.box).to_have_count(0)
+    assert hub.ask("GET", "/api/sessions/slow-place")["state"] == "running"
+    go_on.touch()
+    expect(window.page.locator(".end-bar")).to_contain_text("Process exited with code 3")
+    window.expect_shown("oh")
+
+
+def test_an_agent_that_fails_before_it_is_ready_is_told_where_its_session_is(
+    ground: Ground, window: Window, dialog: NewDialog
+) -> None:
+    go_on = ground.place / "go-on"
+    slow_agent(ground, f"while [ ! -e {go_on} ]; do sleep 0.1; done; exit 3")
+    dialog.open()
+    dialog.project.fill(str(ground.place))
+    dialog.choose("Slow")
+    dialog.start.click()
+    expect(window.page.locator(".pane")).to_have_attribute("aria-label", "slow-place")
+    go_on.touch()
+    expect(window.page.locator(".notice")).to_contain_text("ended at once: command exited with code 3")
+    expect(window.page.locator(".end-bar")).to_contain_text("Process exited with code 3")
+    expect(dialog.box).to_have_count(0)
+
+
+def test_cancel_while_it_starts_stops_and_archives_it(
+    ground: Ground, hub: HubProcess, window: Window, dialog: NewDialog
+) -> None:
+    held: list[Route] = []
+    window.page.route("**/api/sessions", lambda route: held.append(route))
+    dialog.open()
+    dialog.prompt.fill("keep these words")
+    dialog.project.fill(str(ground.place))
+    dialog.choose("Command")
+    dialog.command.fill("cat")
+    dialog.start.click()
+    expect(dialog.box.get_by_role("button", name="Starting…")).to_be_visible()
+    dialog.box.get_by_role("button", name="Cancel").click()
+    expect(dialog.box).to_have_count(0)
+    held[0].continue_()
+    expect(window.page.locator(".notice")).to_have_text(re.compile("Cancelled: cat-place was stopped and archived."))
+    expect(window.page.locator(".pane")).to_have_count(0)
+    assert hub.ask("GET", "/api/sessions/cat-place")["record"] == "archived"
+    dialog.open()
+    expect(dialog.prompt).to_have_value("keep these words")
+
+
+def test_no_tile_moves_while_the_dialog_is_open(ground: Ground, hub: HubProcess, dialog: NewDialog) -> None:
+    own_agent(ground.place, "mine", "exec cat")
+    own_agent(ground.place, "other", "exec cat")
+    hub.ask("POST", "/api/sessions", {"agent": "mine", "folder": str(ground.place), "name": "first"})
+    dialog.open()
+    names = dialog.box.locator(".tile-name")
+    expect(names.first).to_have_text("Mine")
+    before = names.all_inner_texts()
+    hub.ask("POST", "/api/sessions", {"agent": "other", "folder": str(ground.place), "name": "second"})
+    expect(dialog.page.locator(".row")).to_have_count(2)
+    assert names.all_inner_texts() == before
+    dialog.page.keyboard.press("Escape")
+    dialog.open()
+    expect(names.first).to_have_text("Other")
+    for name in ("first", "second"):
+        hub.ask("POST", f"/api/sessions/{name}/stop")
 
 
 def test_a_session_is_started_on_a_phone(repo: Repo, hub: HubProcess, windows: Callable[..., Window]) -> None:

@@ -208,3 +208,18 @@ def test_the_answers_are_above_the_keys(
     claude.becomes("done")
     assert (claude.home.place / "asked").exists()
     claude.end()
+
+
+def test_a_long_name_leaves_the_headline_its_place_in_the_palette(
+    ground: Ground, windows: Callable[..., Window]
+) -> None:
+    name = "a-name-that-is-much-longer-than-a-telephone-is-wide-" * 2
+    dev = ground.begin_sh(f"{say('blocked')}exec cat", name=name)
+    window = windows(**PHONE, reduced_motion="reduce")
+    window.sign_in()
+    window.page.goto(f"{window.hub.url}/?palette=1")
+    found = window.page.get_by_role("dialog").get_by_role("option").first
+    expect(found.locator(".hint")).to_contain_text("Needs you")
+    assert found.locator(".hint").evaluate("hint => hint.scrollWidth <= hint.clientWidth")
+    assert box(found)["x"] + box(found)["width"] <= PHONE["viewport"]["width"]
+    ground.end(dev)

@@ -98,10 +98,16 @@ def test_a_page_that_was_signed_out_is_let_in_by_a_link_in_another_tab(
     window.expect_shown("1 <one>")
     other = window.context.new_page()
     other.goto(window.hub.url)
+    window.page.clock.install()
+    refused: list[str] = []
+    window.page.on("response", lambda answer: refused.append(answer.url) if answer.status == 401 else None)
     other.get_by_role("button", name="Sign out").click()
     expect(other.locator("main")).to_contain_text("hitch up prints a link")
     expect(window.page.locator(".lost-link")).to_contain_text("You are signed out. Run `hitch up` for a new link")
     window.expect_shown("1 <one>")
+    for _ in range(5):
+        window.page.clock.run_for(10_000)
+    assert refused == [], "a page that is signed out asks nobody"
     other.goto(window.link())
     expect(window.page.locator(".lost-link")).to_be_hidden()
     window.page.bring_to_front()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hitchpost.hub.client import HubRefused
+from tests.cli.own_agents import describe
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
 from tests.support import eventually
@@ -130,3 +133,44 @@ def test_an_agent_that_ends_at_once_with_an_error_is_answered_with_the_failure(g
         assert refused(hub, f"/api/{path}") == (422, why)
     wish = {"command": [str(program)], "folder": str(ground.place), "name": "new"}
     assert refused(hub, "/api/sessions", wish) == (422, why.replace("dev", "new"))
+
+
+def lines_of(hub: HubProcess, wish: Mapping[str, object], between: Callable[[], object] = lambda: None) -> list[Any]:
+    """The answer to a new session, line by line; what is done ``between`` comes after the first."""
+    found = []
+    with (
+        hub.http(Accept="application/x-ndjson") as client,
+        client.stream("POST", "/api/sessions", json=wish, timeout=60) as answer,
+    ):
+        for line in answer.iter_lines():
+            found.append(json.loads(line))
+            if len(found) == 1:
+                between()
+    return found
+
+
+def test_a_new_session_is_told_when_its_run_has_begun_and_when_its_agent_is_ready(
+    ground: Ground, hub: HubProcess
+) -> None:
+    script = "until [ -e go-on ]; do sleep 0.1; done; echo ready; exec sleep 1000"
+    describe("slow", f'title = "Slow"\nargv = ["{tool(ground, script)}"]\nready_after_s = 600\n')
+    wish = {"agent": "slow", "folder": str(ground.place), "name": "dev"}
+    begun, ready = lines_of(hub, wish, (ground.place / "go-on").touch)
+    assert begun["session"]["id"] == ready["session"]["id"]
+    assert (begun["session"]["state"], begun["session"]["last_activity_at"]) == ("running", None)
+    assert ready["session"]["last_activity_at"] is not None
+    hub.ask("POST", "/api/sessions/dev/stop")
+
+
+def test_what_an_agent_that_was_not_ready_came_to_is_the_last_line(ground: Ground, hub: HubProcess) -> None:
+    script = "until [ -e go-on ]; do sleep 0.1; done; exit 3"
+    describe("slow", f'title = "Slow"\nargv = ["{tool(ground, script)}"]\nready_after_s = 600\n')
+    wish = {"agent": "slow", "folder": str(ground.place), "name": "dev"}
+    begun, ended = lines_of(hub, wish, (ground.place / "go-on").touch)
+    assert begun["session"]["name"] == "dev"
+    assert "exited with code 3" in ended["error"]["message"]
+
+
+def test_a_session_that_cannot_begin_is_an_error_as_any_other(ground: Ground, hub: HubProcess) -> None:
+    (answer,) = lines_of(hub, {"command": ["no-such-program"], "folder": str(ground.place), "name": "dev"})
+    assert "program not found" in answer["error"]["message"]

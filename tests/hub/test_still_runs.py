@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hitchpost import wire
+from hitchpost.hub.events import Event
 from hitchpost.hub.registry import Registry
 from hitchpost.model import pods
 from hitchpost.model import run as runs
@@ -202,6 +203,24 @@ def test_an_agent_that_falls_silent_is_not_said_to_be_busy(home: Path) -> None:
                 await registry.refresh()
         assert known.shape["headline"] == "Quiet"
         assert 3.0 <= (datetime.now(UTC) - last_output(registry, place)).total_seconds() < 5.0
+
+    with_registry(home, scene)
+
+
+def test_what_was_quiet_and_is_quiet_again_is_told_with_its_new_age(home: Path) -> None:
+    place = in_pod(home, 1)
+
+    async def scene(registry: Registry) -> None:
+        prints(place, "one line", 20.0)
+        await registry.refresh()
+        before = registry.get(place.name).shape
+        told: list[Event] = []
+        registry.events.subscribe(told.append)
+        prints(place, "one more", 10.0)
+        await registry.refresh()
+        assert [event["type"] for event in told] == ["session.updated"]
+        after = told[0]["session"]
+        assert (before["headline"], after["headline"], after["since"] > before["since"]) == ("Quiet", "Quiet", True)
 
     with_registry(home, scene)
 

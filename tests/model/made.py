@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import strategies as st
 
-from hitchpost.model import facts, record, run
+from hitchpost.model import facts, record, rhythm, run
 from hitchpost.model.attention import LIMIT
 from hitchpost.model.facts import Exit, Facts, Pod, Report
 from hitchpost.model.limits import LATE_AFTER_S, TELLING_S
@@ -159,6 +159,7 @@ silences = {
     "busy_since": st.none() | near,
     "idle_after_s": st.sampled_from((0.1, 30.0, 1e300)),
     "quiet_after_s": st.sampled_from((0.3, 3.0)),
+    "longest_pause_s": st.sampled_from((0.0, 1.0, 7.0, 1e9)),
 }
 snoozed = builds_running(
     snoozed_until=near, report=st.none() | st.builds(Report, st.sampled_from(("idle", "done")), st.just("hooks"), near)
@@ -184,7 +185,8 @@ def around_a_turn(draw: st.DrawFn, facts: Facts) -> tuple[datetime, datetime]:
     """Two moments, one after the other, about one from which other words may count."""
     begin, report = facts.last_activity_at or facts.started_at or NOW, facts.report
     turns = [begin, facts.snoozed_until]
-    turns += [begin + timedelta(seconds=wait_s) for wait_s in (facts.quiet_after_s, facts.idle_after_s) if wait_s < 1e9]
+    waits_s = (facts.quiet_after_s, rhythm.quiet_after_s(facts), facts.idle_after_s)
+    turns += [begin + timedelta(seconds=wait_s) for wait_s in waits_s if wait_s < 1e9]
     if report is not None and report.ends_at is not None:
         turns.append(report.ends_at + timedelta(seconds=LATE_AFTER_S))
         midnight = report.ends_at.replace(hour=0, minute=0, second=0, microsecond=0)

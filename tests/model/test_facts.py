@@ -36,6 +36,7 @@ def test_of_a_new_session_nothing_is_known_but_what_everyone_begins_with() -> No
         "started_at": None,
         "last_activity_at": None,
         "busy_since": None,
+        "longest_pause_s": 0,
         "last_alive_at": None,
         "exit": None,
         "report": None,

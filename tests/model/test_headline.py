@@ -45,7 +45,7 @@ def test_a_report_has_a_headline(state: str, kind: str | None, words: str) -> No
 
 def test_the_detail_is_what_the_agent_says_in_one_line() -> None:
     assert said(after("blocked", kind="permission", message="Bash:\n  touch a"))[1] == "Bash: touch a"
-    assert said(after("error", kind="limit", message="Too much", until="18:00"))[1] == "Too much · until 18:00"
+    assert said(after("error", kind="limit", message="Too much", until="18:00"))[1] == "until 18:00 · Too much"
     assert said(after("done", message="All done.", background=2))[1] == "All done. · 2 in the background"
     assert said(after("working", message="3 of 7 tests"))[1] == "3 of 7 tests"
     assert said(after("idle", message="Which file?"))[1] == "Which file?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,16 @@ def test_who_must_not_wait_for_a_disk_is_told_the_end_from_not_knowing_it(tmp_pa
         assert reader.read_at_once() == Chunk(3, b"")
         segment(tmp_path, 0, b"one more")
         assert reader.read_at_once() == Chunk(3, b" more")
+
+
+def test_the_times_of_output_can_be_read_back_with_its_pauses(tmp_path: Path) -> None:
+    moments_s = [at / 10 for at in (*range(200), *range(500, 2500), 2580, *range(2660, 4000))]
+    records = (wire.time_record(wire.AT_OFFSET, round(at * 1_000_000), 1) for at in moments_s)
+    (tmp_path / wire.TIMES).write_bytes(b"".join(records))
+    found = list(output.times_back(str(tmp_path), 1.5))
+    assert found[0] == moments_s[-1]
+    assert len(found) < len(moments_s) / 5
+    assert set(found) <= set(moments_s)
+    pauses = {later: round(later - at) for later, at in pairwise(found)}
+    assert {later: pauses[later] for later in (266.0, 258.0, 50.0)} == {266.0: 8, 258.0: 8, 50.0: 30}
+    assert list(output.times_back(str(tmp_path / "none"), 1.5)) == []

@@ -40,6 +40,12 @@ export function tilesOf(catalog: Catalog, last: string | null, inPods = false): 
   ];
 }
 
+/** The tiles, those that were there before at their places. */
+export function inPlace(tiles: readonly Tile[], before: readonly string[]): Tile[] {
+  const at = ({ value }: Tile): number => (before.includes(value) ? before.indexOf(value) : before.length);
+  return tiles.toSorted((one, other) => at(one) - at(other));
+}
+
 export const runtimeOptions = (catalog: Catalog): Option[] =>
   catalog.runtimes
     .map((runtime) => ({ value: runtime.name, text: runtime.name, missing: runtime.available ? "" : runtime.missing }))

@@ -1,7 +1,7 @@
 /** Puts the connection, the store and the terminals together. */
 
 import { batch } from "@preact/signals";
-import { ask } from "./api";
+import { ApiError, ask } from "./api";
 import { keepPage } from "./app";
 import { connectChanges, onChanged, watchAgain } from "./changes";
 import { Connection, linkAfter } from "./connection";
@@ -10,13 +10,14 @@ import { learnAgents } from "./handover";
 import { followNotifications, show } from "./notifications";
 import { connectPresence } from "./presence";
 import type { HubMessage, Session } from "./shapes";
-import { entered } from "./signin";
+import { entered, onSignIn } from "./signin";
 import * as store from "./store";
 import { nextFrame } from "./turns";
 import { attachAll, connectViews, linkLost, onAttached, onFrame, onSize } from "./views";
 
 const TICK_MS = 1000;
 const AGAIN_MS = 1500;
+const UNAUTHORIZED = 401;
 /** How often what counts no seconds is looked at. */
 const COARSE_MS = 15_000;
 
@@ -63,6 +64,9 @@ export async function begin(): Promise<void> {
   followNotifications();
   setInterval(tick, TICK_MS);
   addEventListener("hashchange", () => void enter());
+  onSignIn(() => {
+    if (store.link.peek() === "refused") void enter();
+  });
   await enter();
 }
 
@@ -74,8 +78,8 @@ function tick(): void {
 }
 
 /**
- * Sign in, as often as it takes. A page may be open before its hub is; one that was signed out is let in again by a
- * link that is opened in any tab.
+ * Sign in, as often as it takes. A page may be open before its hub is. One that is signed out asks nobody: it is let in
+ * again by a link that is opened in any tab, which wakes it.
  */
 async function enter(): Promise<void> {
   clearTimeout(retry);
@@ -89,6 +93,7 @@ async function enter(): Promise<void> {
   } catch (error) {
     store.link.value = linkAfter(error);
     if (store.link.value === "refused") store.role.value ??= null;
+    if (error instanceof ApiError && error.status === UNAUTHORIZED) return;
   }
   retry = setTimeout(() => void enter(), AGAIN_MS);
 }

@@ -1,6 +1,6 @@
 /** What the hub says can be done with a session now, as buttons. */
 
-import { act, remove } from "./actions";
+import { act, cancel, remove } from "./actions";
 import { archive, restart, stop } from "./deeds";
 import type { Session } from "./shapes";
 import { open } from "./store";
@@ -38,11 +38,13 @@ export function offersOf(session: Session): Offer[] {
     unarchive: { word: "Unarchive", leads: true, deed: () => void act(session, "unarchive") },
     explain: { word: "Why", leads: true, deed: () => open(session.id, { panel: "explain" }) },
     stop: { word: "Stop…", leads: false, deed: () => stop([session]) },
+    cancel: { word: "Stop and archive…", leads: false, deed: () => cancel(session) },
     archive: { word: "Archive", leads: false, deed: () => void archive([session]) },
     delete: { word: "Delete…", leads: false, danger: true, deed: () => remove(session) },
   };
   const twice = session.chat && session.actions.includes("reply") ? "look" : "";
-  return session.actions.flatMap((name) => (known[name] && name !== twice ? [{ name, ...known[name] }] : []));
+  const actions = session.actions.flatMap((name) => (name === "stop" && session.live ? ["stop", "cancel"] : [name]));
+  return actions.flatMap((name) => (known[name] && name !== twice ? [{ name, ...known[name] }] : []));
 }
 
 function goTo(session: Session, selector: string): void {

@@ -31,8 +31,14 @@ export function sendCookies(are: boolean): void {
 }
 
 /** The hub's answer when it is no error. Cookies are neither sent nor taken, unless a proxy has signed this page in. */
-export async function request(method: Method, path: string, body?: unknown, token = ""): Promise<Response> {
-  const headers: Record<string, string> = { accept: "application/json" };
+export async function request(
+  method: Method,
+  path: string,
+  body?: unknown,
+  token = "",
+  accept = "application/json",
+): Promise<Response> {
+  const headers: Record<string, string> = { accept };
   if (token) headers["authorization"] = `Bearer ${token}`;
   if (method !== "GET") headers["content-type"] = "application/json";
   const wanted: RequestInit = { method, headers, credentials, cache: "no-store", redirect: "error" };
@@ -41,7 +47,7 @@ export async function request(method: Method, path: string, body?: unknown, toke
   try {
     answer = await fetch(path, wanted);
   } catch {
-    throw new ApiError(0, "no_hub", "the hub does not answer", "hitch up starts it");
+    throw noHub();
   }
   if (!answer.ok) throw await errorOf(answer);
   return answer;
@@ -53,11 +59,43 @@ export async function requestJson<T>(method: Method, path: string, body?: unknow
   return (answer.status === 204 ? undefined : await answer.json()) as T;
 }
 
+/** What the hub answers in JSON, in the end. A first line that comes before is told at once. */
+export async function requestInSteps<T>(
+  path: string,
+  body: unknown,
+  token: string,
+  tell: (first: T) => void,
+): Promise<T> {
+  const answer = await request("POST", path, body, token, "application/x-ndjson, application/json");
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  const next = () => reader.read().catch(() => Promise.reject(noHub()));
+  let text = "";
+  let isTold = false;
+  for (let part = await next(); !part.done; part = await next()) {
+    text += part.value;
+    const end = text.indexOf("\n");
+    if (isTold || end < 0) continue;
+    isTold = true;
+    tell(JSON.parse(text.slice(0, end)) as T);
+    text = text.slice(end + 1);
+  }
+  if (!text) throw noHub();
+  const last = JSON.parse(text) as T | ErrorBody;
+  if (isError(last)) throw told(answer.status, last);
+  return last;
+}
+
+const noHub = (): ApiError => new ApiError(0, "no_hub", "the hub does not answer", "hitch up starts it");
+
 async function errorOf(answer: Response): Promise<ApiError> {
   try {
-    const { error } = (await answer.json()) as ErrorBody;
-    return new ApiError(answer.status, error.code, error.message, error.hint ?? "", error.field ?? "");
+    return told(answer.status, (await answer.json()) as ErrorBody);
   } catch {
     return new ApiError(answer.status, "failed", `the hub answered ${answer.status}`, "");
   }
 }
+
+const isError = (value: unknown): value is ErrorBody => typeof value === "object" && value !== null && "error" in value;
+
+const told = (status: number, { error }: ErrorBody): ApiError =>
+  new ApiError(status, error.code, error.message, error.hint ?? "", error.field ?? "");

@@ -18,6 +18,8 @@ interface Kept {
 }
 
 let entry: Promise<SignedIn> | undefined;
+/** How this page was let in last. A link lets in once: without its secret, there is nothing to ask for. */
+let way: "link" | "proxy" | undefined;
 
 /** Who we are, and a token for it; from this moment until `leave`. Raises `ApiError`. */
 export function entered(): Promise<SignedIn> {
@@ -64,15 +66,28 @@ async function enter(): Promise<SignedIn> {
     }
   }
   const known = kept();
+  if (!known && way === "link") throw SIGNED_OUT;
   if (!known) return await byProxy();
-  return (await proved(known.id, decoded(known.secret))).answer;
+  const { answer } = await proved(known.id, decoded(known.secret));
+  way = "link";
+  return answer;
+}
+
+/** Calls `wake` when a page that is not signed in may be let in: another tab has signed in, or a proxy may have. */
+export function onSignIn(wake: () => void): void {
+  addEventListener("storage", (event) => event.key === KEPT && event.newValue && wake());
+  document.addEventListener("visibilitychange", () => {
+    if (way === "proxy" && document.visibilityState === "visible") wake();
+  });
 }
 
 /** The proxy knows this browser by a cookie, which goes with this and all that follows; the hub has set none. */
 async function byProxy(): Promise<SignedIn> {
   try {
     sendCookies(true);
-    return await requestJson<SignedIn>("POST", "/api/sign-in/proxy");
+    const answer = await requestJson<SignedIn>("POST", "/api/sign-in/proxy");
+    way = "proxy";
+    return answer;
   } catch (error) {
     sendCookies(false);
     throw error instanceof ApiError && error.status === 401 ? SIGNED_OUT : error;
@@ -83,6 +98,7 @@ async function byCode({ id, secret }: Kept): Promise<SignedIn> {
   const { answer, exchange } = await proved(id, decoded(secret));
   const made: Kept = { id: answer.id, secret: encoded(await browserSecret(decoded(secret), exchange)) };
   localStorage.setItem(KEPT, JSON.stringify(made));
+  way = "link";
   return answer;
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { StoryLine } from "./shapes";
-import { spansOf } from "./spans";
+import { signsOf, spansOf } from "./spans";
 
 const BEGAN = Date.parse("2026-01-01T10:00:00Z");
 const at = (second: number): string => new Date(BEGAN + second * 1000).toISOString();
@@ -101,5 +101,23 @@ test("what was found out late counts from when it came about", () => {
       ],
       [],
     ],
+  ]);
+});
+
+test("words that share a colour are told apart by a pattern, each the same wherever it comes again", () => {
+  const story = [
+    state(1, "Starting", "blue"),
+    state(2, "running", "green"),
+    attention(3, "Your turn", "orange"),
+    attention(4, "Needs permission", "orange"),
+    attention(5, "Your turn", "orange"),
+    attention(6, "Finished", "blue"),
+  ];
+  expect([...signsOf(spansOf(story, BEGAN + 7000))]).toEqual([
+    ["Starting", { colour: "blue", pattern: 0 }],
+    ["running", { colour: "green", pattern: 0 }],
+    ["Your turn", { colour: "orange", pattern: 0 }],
+    ["Needs permission", { colour: "orange", pattern: 1 }],
+    ["Finished", { colour: "blue", pattern: 1 }],
   ]);
 });

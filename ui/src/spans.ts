@@ -25,6 +25,27 @@ export interface RunSpan {
   pins: Pin[];
 }
 
+export interface Sign {
+  colour: string;
+  /** Which of the words of this colour it is: each has another pattern, the first none. */
+  pattern: number;
+}
+
+/** How each word is drawn, in the order of the story. */
+export function signsOf(spans: readonly RunSpan[]): Map<string, Sign> {
+  const signs = new Map<string, Sign>();
+  const used = new Map<string, number>();
+  for (const { words, colour } of spans.flatMap(({ stretches }) => stretches)) {
+    if (signs.has(words)) continue;
+    const pattern = used.get(colour) ?? 0;
+    used.set(colour, pattern + 1);
+    signs.set(words, { colour, pattern: pattern % PATTERNS });
+  }
+  return signs;
+}
+
+/** As many as the style has, with none. */
+const PATTERNS = 4;
 const ENDS = new Set(["stopped", "completed", "failed", "orphaned"]);
 
 /** One for each run that has begun, the oldest first. A run that lives goes on until `now`. */

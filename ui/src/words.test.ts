@@ -90,6 +90,17 @@ test("the filter wants every word, anywhere", () => {
   expect(matches(shown, "auth codex")).toBe(false);
 });
 
+test("characters that are shown as escapes are found as they are shown, and as they are", () => {
+  const hidden = session({ name: "de\u202ev" });
+  expect(["de\\u202ev", "\\U202E", "de\u202ev"].every((text) => matches(hidden, text))).toBe(true);
+  expect(matches(hidden, "\\u200b")).toBe(false);
+  expect(matches(session({ name: "a\\b" }), "a\\b")).toBe(true);
+  expect(byName([session({ name: "other" }), hidden], "de\\u202ev").map(({ name }) => name)).toEqual([
+    "de\u202ev",
+    "other",
+  ]);
+});
+
 test("a receipt says what proved the delivery, or that nothing did", () => {
   const answer = { delivered: true, offset: 0, started: false, waits: false, since: "", session: session({}) };
   expect(receipt({ ...answer, proof: "UserPromptSubmit" })).toBe("Delivered (UserPromptSubmit)");

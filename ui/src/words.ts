@@ -1,6 +1,7 @@
 /** Texts about a session. What it is, its colour, its rank and whether it takes a prompt are the hub's judgement. */
 
 import type { PromptAnswer, Session } from "./shapes";
+import { visible } from "./visible";
 
 export const CRASHED = "Session crashed. Click to restart.";
 export const MAY_BE_RESUMABLE = "may be resumable when agent supports it";
@@ -57,6 +58,7 @@ export function ending(session: Session): string {
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
+/** Characters that are shown as escapes are found as these, too. */
 export function matches(session: Session, wanted: string): boolean {
   const text = [
     session.name,
@@ -73,10 +75,11 @@ export function matches(session: Session, wanted: string): boolean {
   ]
     .join(" ")
     .toLowerCase();
+  const shown = wanted.includes("\\") ? visible(text).toLowerCase() : text;
   return wanted
     .toLowerCase()
     .split(/\s+/)
-    .every((word) => text.includes(word));
+    .every((word) => text.includes(word) || shown.includes(word));
 }
 
 /** The best matches of a name first; the others keep their order. */
@@ -84,8 +87,9 @@ export function byName<T extends { name: string }>(found: readonly T[], wanted: 
   const text = wanted.toLowerCase();
   if (!text) return [...found];
   const distance = ({ name }: T): number => {
-    const at = name.toLowerCase().indexOf(text);
-    return at < 0 ? 3 : at > 0 ? 2 : name.length > text.length ? 1 : 0;
+    const found = [name, visible(name)].find((shown) => shown.toLowerCase().includes(text));
+    const at = found?.toLowerCase().indexOf(text);
+    return at === undefined ? 3 : at > 0 ? 2 : found!.length > text.length ? 1 : 0;
   };
   return found.toSorted((one, other) => distance(one) - distance(other));
 }

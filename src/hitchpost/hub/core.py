@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import structlog
 
 from hitchpost import settings as config
-from hitchpost.errors import NoSuchSession, Refused
+from hitchpost.errors import FAILURES, HitchpostError, NoSuchSession, Refused
 from hitchpost.hub.chats import Chats
 from hitchpost.hub.containers import Containers
 from hitchpost.hub.pools import ENDS, GIT, LOOKS, STARTS, WAITS, Pools
@@ -21,6 +21,7 @@ from hitchpost.hub.registry import Registry
 from hitchpost.hub.screens import Screens
 from hitchpost.hub.session import HubSession
 from hitchpost.hub.streams import Keys, Viewer
+from hitchpost.hub.tasks import Tasks
 from hitchpost.hub.trees import Trees
 from hitchpost.hub.watching import Watch
 from hitchpost.model import run as runs
@@ -107,6 +108,7 @@ class Hub:
         """Of people with a quota: held while a run of theirs begins."""
         self._keys: dict[tuple[str, int], Keys] = {}
         self._pools = Pools()
+        self._starts = Tasks("starts")
         self._warm_up: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
@@ -124,6 +126,7 @@ class Hub:
     async def close(self) -> None:
         if self._warm_up is not None:
             self._warm_up.cancel()
+        await self._starts.close()
         await self.containers.close()
         for keys in self._keys.values():
             keys.close()
@@ -236,16 +239,56 @@ class Hub:
         await self.registry.look_at(session)
         return self.registry.get(session)
 
-    async def create(self, spec: SessionSpec, *, actor: str, until_ready: bool = True) -> tuple[HubSession, list[str]]:
+    async def create(
+        self,
+        spec: SessionSpec,
+        *,
+        actor: str,
+        until_ready: bool = True,
+        begun: Callable[[str], None] = lambda session: None,
+    ) -> tuple[HubSession, list[str]]:
+        """``begun`` is called in a thread, with the session's id, when its run has begun."""
         await self._check_place(spec.runtime)
         await self._check_most()
-        how: dict[str, Any] = {"actor": actor, "caller": os.environ, "until_ready": until_ready}
+        how: dict[str, Any] = {"actor": actor, "caller": os.environ, "until_ready": until_ready, "begun": begun}
         if self.replica is not None:
             how["making"] = self.replica.making
         async with self._room(spec.owner):
             seen, notes = await self._pools.do(STARTS, launch, self.home, spec, **how)
             await self._watch(seen.record.id)
             return await self.after(seen.record.id), notes
+
+    async def create_in_steps(
+        self, spec: SessionSpec, *, actor: str
+    ) -> tuple[HubSession, asyncio.Task[tuple[HubSession, list[str]] | HitchpostError | OSError]]:
+        """The session once its run has begun, and what becomes of it until its agent is ready, however long its client
+        waits. Raises what ``create`` raises before."""
+        loop = asyncio.get_running_loop()
+        begun: asyncio.Future[str] = loop.create_future()
+
+        def take(session: str) -> None:
+            if not begun.done():
+                begun.set_result(session)
+
+        def tell(session: str) -> None:
+            loop.call_soon_threadsafe(take, session)
+
+        async def create() -> tuple[HubSession, list[str]] | HitchpostError | OSError:
+            try:
+                return await self.create(spec, actor=actor, begun=tell)
+            except FAILURES as error:
+                return error
+
+        work = self._starts.start(create())
+        await asyncio.wait((begun, work), return_when=asyncio.FIRST_COMPLETED)
+        if not begun.done():
+            begun.cancel()
+            done = work.result()
+            if isinstance(done, Exception):
+                raise done
+            return done[0], work
+        await self._watch(begun.result())
+        return await self.after(begun.result()), work
 
     async def fork(self, session: str, *, name: str | None, actor: str) -> tuple[HubSession, list[str]]:
         await self._check_most()

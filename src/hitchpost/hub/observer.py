@@ -252,6 +252,6 @@ def is_late(session: HubSession, observation: Observation) -> bool:
     return reported and facts.state in runs.LIVE and facts.keeper_alive is True
 
 
-def _words(shape: SessionJson) -> tuple[str, str, str, int]:
+def _words(shape: SessionJson) -> tuple[str, str, str, int, str | None]:
     """What time and output change of a session's words. How long it has been quiet, whoever reads the words counts."""
-    return shape["attention"], shape["quiet_since"] or shape["label"], shape["detail"], shape["rank"]
+    return shape["attention"], shape["quiet_since"] or shape["label"], shape["detail"], shape["rank"], shape["since"]

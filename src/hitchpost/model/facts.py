@@ -130,7 +130,9 @@ class Facts:
     started_at: datetime | None = None
     last_activity_at: datetime | None = None
     busy_since: datetime | None = None
-    """Of an agent that prints just now: when it began to, after a silence."""
+    """Of an agent that prints just now: when it began to, after a long silence."""
+    longest_pause_s: float = 0.0
+    """The longest one between what it has printed lately."""
     last_alive_at: datetime | None = None
     exit: Exit | None = None
     report: Report | None = None

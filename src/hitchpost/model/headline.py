@@ -238,7 +238,8 @@ def no_prompt(facts: Facts) -> str | None:
 def _detail(report: Report, facts: Facts, now: datetime) -> str:
     message = " ".join((report.message or "").split())
     tasks = f"{report.background} in the background" if report.background else ""
-    return _joined(message, *_of_limit(report, facts, now), tasks, _size(facts) if report.state == DONE else "")
+    until, *then = _of_limit(report, facts, now)
+    return _joined(until, message, *then, tasks, _size(facts) if report.state == DONE else "")
 
 
 NOT_KNOWN = "the hub was about to tell it to go on, and it is not known whether it did; look, then prompt it yourself"

@@ -6,7 +6,7 @@ the same facts are in ``compat.py``.
 
 from __future__ import annotations
 
-from hitchpost.model import limits, pods, record, run
+from hitchpost.model import limits, pods, record, rhythm, run
 from hitchpost.model.actions import actions
 from hitchpost.model.durations import duration, seconds_between
 from hitchpost.model.facts import ADOPTED, Exit, Facts, is_elsewhere
@@ -224,7 +224,7 @@ def attention(facts: Facts, now: datetime) -> str:
     if facts.report is not None and facts.report.state in REPORTED:
         return REPORTED[facts.report.state]
     quiet_s = seconds_between(facts.last_activity_at or facts.started_at, now)
-    return WORKING if quiet_s < facts.quiet_after_s else IDLE
+    return WORKING if quiet_s < rhythm.quiet_after_s(facts) else IDLE
 
 
 def _word(facts: Facts) -> str:
@@ -366,7 +366,7 @@ def _holds_s(facts: Facts, since: datetime | None, now: datetime) -> float:
     left_s = limits.left_s(facts, now) + end_left_s(facts, now)
     if facts.state == run.RUNNING:
         silent_s = seconds_between(quiet_since, now)
-        left_s += (facts.quiet_after_s - silent_s, facts.idle_after_s - silent_s)
+        left_s += (rhythm.quiet_after_s(facts) - silent_s, facts.idle_after_s - silent_s)
     if facts.snoozed_until is not None:
         left_s.append((facts.snoozed_until - now).total_seconds())
     return max(0.0, min((each for each in left_s if each >= 0.0), default=FOREVER_S) - ROUNDED_S)

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BLOCK_RECORDS = 64
+BLOCK_RECORDS = 8
 READ_BYTES = 1 << 18
 MOST_TIMES_BYTES = 64 << 20
 
@@ -198,22 +198,23 @@ def last_written(output_folder: str) -> float | None:
     return None
 
 
-def busy_since(output_folder: str, silence_s: float) -> float | None:
-    """When the output began that has not been silent for so long since; None when it never was."""
+def times_back(output_folder: str, short_s: float) -> Iterator[float]:
+    """When output came, as the time index has it, the last first. Some are left out where so little time is between
+    them."""
     index, step = _times(output_folder), wire.TIME_RECORD_BYTES
 
     def at_us(number: int) -> int:
         return int.from_bytes(index[number * step + 1 : number * step + 9], "big")
 
-    last, silence_us = len(index) // step - 1, silence_s * 1_000_000
+    last = len(index) // step - 1
+    if last >= 0:
+        yield at_us(last) / 1_000_000
     while last > 0:
         first = max(0, last - BLOCK_RECORDS)
-        if at_us(last) - at_us(first) >= silence_us:  # else there is no room for a silence
-            for number in range(last, first, -1):
-                if at_us(number) - at_us(number - 1) >= silence_us:
-                    return at_us(number) / 1_000_000
+        has_room = at_us(last) - at_us(first) >= short_s * 1_000_000
+        for number in range(last - 1, first - 1, -1) if has_room else (first,):
+            yield at_us(number) / 1_000_000
         last = first
-    return None
 
 
 def moments(output_folder: str) -> Iterator[Moment]:

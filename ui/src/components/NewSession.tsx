@@ -1,9 +1,11 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ApiError, ask } from "../api";
+import { act } from "../actions";
+import { ApiError, ask, askInSteps } from "../api";
 import {
   amountsOf,
   COMMAND,
   chosenOf,
+  inPlace,
   meetsLimits,
   profileOptions,
   runsPods,
@@ -16,7 +18,7 @@ import { useFetched, useSoon } from "../fetched";
 import { useModal } from "../modal";
 import { projects as allProjects } from "../rail";
 import { go, leaveDialog } from "../router";
-import type { Catalog, Folders, SessionWithNotes, NewSession as Wish } from "../shapes";
+import type { Catalog, Folders, Session, SessionWithNotes, NewSession as Wish } from "../shapes";
 import { creating, hasPods, known as isKnown, mayBegin, notify, sessions } from "../store";
 import { fullPath, habitsOf, inWords, isAddress, MOST_PROJECTS, newestOf, slug, withHabit } from "../wish";
 import { argv, project } from "../words";
@@ -82,9 +84,17 @@ function Form() {
   const habits = habitsOf(localStorage.getItem(PROJECTS));
   const [home, setHome] = useState("");
   const habit = habits.get(inPods ? repo.trim() : fullPath(folder.trim(), home));
-  const last = elsewhere?.agent || localStorage.getItem(AGENT);
+  // as long as the dialog is open, what begins elsewhere moves no tile
+  const atFirst = useRef<string | null | undefined>(undefined);
+  if (isKnown.value && atFirst.current === undefined) atFirst.current = elsewhere?.agent || localStorage.getItem(AGENT);
+  const last = atFirst.current ?? null;
   const catalog = known ?? NOTHING;
-  const tiles = useMemo(() => (known ? tilesOf(known, last, inPods) : []), [known, last]);
+  const places = useRef<readonly string[]>([]);
+  const tiles = useMemo(() => {
+    const found = known && isKnown.value ? inPlace(tilesOf(known, last, inPods), places.current) : [];
+    places.current = found.map(({ value }) => value);
+    return found;
+  }, [known, last, isKnown.value]);
   const agent = chosenOf(tiles, draft.value.agent, habit?.agent, last);
   const runtimes = runtimeOptions(catalog);
   const runtimeName = inPods ? POD : chosenOf(runtimes, runtime, "local");
@@ -135,6 +145,16 @@ function Form() {
     };
   };
 
+  // whoever leaves while it starts has cancelled it
+  const isLeft = useRef(false);
+  const hasBegun = useRef(false);
+  useEffect(
+    () => () => {
+      isLeft.current = !hasBegun.current;
+    },
+    [],
+  );
+
   const begin = async () => {
     const tile = tiles.find(({ value }) => value === agent);
     const words = argv(command);
@@ -156,16 +176,25 @@ function Form() {
         : {}),
       ...(when_limit && meetsLimits(catalog.agents, agent) ? { when_limit } : {}),
     };
-    const made = await ask<SessionWithNotes>("POST", "/api/sessions", wanted);
+    const made = await askInSteps<SessionWithNotes>("/api/sessions", wanted, ({ session }) =>
+      opened(session, wanted, place),
+    );
+    if (!hasBegun.current && !isLeft.current) opened(made.session, wanted, place);
+    if (!isLeft.current) for (const note of made.notes ?? []) notify(note, "note");
+  };
+
+  /** Its run has begun. What goes wrong from now on is told where it is. */
+  const opened = (session: Session, wanted: Wish, place: Place) => {
+    if (isLeft.current) return void cancelled(session);
+    hasBegun.current = true;
     localStorage.setItem(inPods ? REPO : FOLDER, (inPods ? repo : folder).trim());
-    localStorage.setItem(MADE, made.session.id);
+    localStorage.setItem(MADE, session.id);
     if (wanted.agent) localStorage.setItem(AGENT, wanted.agent);
     const kept = { agent: wanted.agent ?? habit?.agent ?? "", worktree: place.worktree };
     if (place.project) localStorage.setItem(PROJECTS, withHabit(habits, place.project, kept));
-    sessions.value = new Map(sessions.value).set(made.session.id, made.session);
-    for (const note of made.notes ?? []) notify(note, "note");
+    sessions.value = new Map(sessions.value).set(session.id, session);
     forget();
-    go({ creating: false, session: made.session.id }, "replace");
+    go({ creating: false, session: session.id }, "replace");
   };
 
   const submit = async (event: SubmitEvent) => {
@@ -177,11 +206,8 @@ function Form() {
       await begin();
     } catch (error) {
       const { field, text } = troubleOf(error as Error, agent === COMMAND);
-      if (error instanceof ApiError && error.code === "not_delivered") {
-        notify(text); // it is there, and in the list
-        forget();
-        leave();
-      } else fail(field, text);
+      if (hasBegun.current) notify(text);
+      else if (!isLeft.current) fail(field, text);
     }
     setBusy(false);
   };
@@ -276,6 +302,10 @@ function Form() {
       </footer>
     </form>
   );
+}
+
+async function cancelled(session: Session): Promise<void> {
+  if (await act(session, "cancel")) notify(`Cancelled: ${session.name} was stopped and archived.`, "note");
 }
 
 const foldersAt = (path: string, branch: string): string =>

@@ -4,7 +4,7 @@ import { useFetched } from "../fetched";
 import { type Moment, replaying } from "../replay";
 import { go } from "../router";
 import type { Session, StoryLine } from "../shapes";
-import { type RunSpan, spansOf } from "../spans";
+import { type RunSpan, type Sign, signsOf, spansOf } from "../spans";
 import { now } from "../store";
 import { content, evidence, headline, runOf } from "../story";
 import { duration } from "../words";
@@ -40,13 +40,13 @@ export function Timeline({ session }: { session: Session }) {
 function Bar({ session, story }: { session: Session; story: readonly StoryLine[] }) {
   const spans = spansOf(story, session.live ? now.value : 0);
   if (spans.length === 0) return null;
-  const words = new Map(spans.flatMap((span) => span.stretches.map(({ words, colour }) => [words, colour])));
+  const signs = signsOf(spans);
   return (
     <div class="spans">
       {/* hidden from readers: the list below says and does the same */}
       <div class="bar" aria-hidden="true">
         {spans.map((span) => (
-          <Run key={span.run} session={session} span={span} />
+          <Run key={span.run} session={session} span={span} signs={signs} />
         ))}
       </div>
       <div class="ends" aria-hidden="true">
@@ -54,9 +54,9 @@ function Bar({ session, story }: { session: Session; story: readonly StoryLine[]
         <time>{session.live ? "now" : clock(spans.at(-1)!.to)}</time>
       </div>
       <ul class="legend" aria-label="Colours">
-        {[...words].map(([word, colour]) => (
+        {[...signs].map(([word, sign]) => (
           <li key={word}>
-            <i class={colour} /> {word}
+            <i class={look(sign)} /> {word}
           </li>
         ))}
       </ul>
@@ -64,7 +64,15 @@ function Bar({ session, story }: { session: Session; story: readonly StoryLine[]
   );
 }
 
-function Run({ session, span }: { session: Session; span: RunSpan }) {
+const look = ({ colour, pattern }: Sign): string => (pattern > 0 ? `${colour} pattern-${pattern}` : colour);
+
+interface RunProps {
+  session: Session;
+  span: RunSpan;
+  signs: ReadonlyMap<string, Sign>;
+}
+
+function Run({ session, span, signs }: RunProps) {
   const length = span.to - span.from;
   const percent = (at: number) => `${(100 * (at - span.from)) / length}%`;
   const play = (at: number) =>
@@ -80,7 +88,7 @@ function Run({ session, span }: { session: Session; span: RunSpan }) {
         {span.stretches.map(({ from, to, words, colour }) => (
           <i
             key={from}
-            class={colour}
+            class={look({ colour, pattern: signs.get(words)?.pattern ?? 0 })}
             style={{ left: percent(from), width: percent(span.from + to - from) }}
             title={`${words} · ${duration((to - from) / 1000)} from ${clock(from)}`}
           />

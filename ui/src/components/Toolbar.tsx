@@ -9,7 +9,7 @@ import {
   MessageSquare,
   SquareTerminal,
 } from "lucide";
-import { act, cancel, downloadRecording, renaming } from "../actions";
+import { act, downloadRecording, renaming } from "../actions";
 import { requestOf } from "../answers";
 import { useCounted } from "../changes";
 import { choicesOf, learnAgents } from "../handover";
@@ -110,11 +110,6 @@ export function Toolbar({ session, onSearch }: { session: Session; onSearch: () 
                 {word}
               </button>
             ))}
-          {offers.some(({ name }) => name === "stop") && session.live ? (
-            <button type="button" onClick={() => cancel(session)}>
-              Stop and archive…
-            </button>
-          ) : null}
           {mayChange.value
             ? choicesOf(session).map(({ word, title, deed }) => (
                 <button type="button" key={word} title={title} onClick={deed}>

@@ -38,10 +38,12 @@ def launch(
     delivering: Callable[[str], AbstractContextManager[None]] | None = None,
     new_id: Callable[[], str] = new_id,
     making: Making | None = None,
+    begun: Callable[[str], None] = lambda session: None,
 ) -> tuple[Observation, list[str]]:
     """The session, whose agent is ready, and notes for the person.
 
     ``delivering`` is entered with the session's name while its first prompt is typed. ``making`` is that of ``create``.
+    ``begun`` is called with the session's id when its run has begun: its agent is not ready then, and has no prompt.
     A first prompt goes to the first run only. Raises what choosing, creating and starting raise, and ``NotDelivered``.
     """
     spec = spec.spoken_to()
@@ -72,7 +74,7 @@ def launch(
         prompt = first_prompt.prepared(kind, record, spec.prompt, typed=spec.prompt_is_typed)
         Session(session_folder(home, record.id), actor=actor).keep_prompt(spec.prompt, typed=spec.prompt_is_typed)
     try:
-        begun = start(
+        started = start(
             home,
             record.id,
             settings,
@@ -83,6 +85,7 @@ def launch(
             argv=prompt.argv,
             until_ready=until_ready,
             conversation=FORK if spec.fork_of else FRESH,
+            begun=lambda: begun(record.id),
         )
     except WorkspaceBusy:
         from hitchpost.ops.sessions.remove import remove
@@ -94,15 +97,15 @@ def launch(
             raise StartFailed(record.name, f"{error.why}; to install it: {kind.install}") from None
         raise
     if delivering is None or prompt.typed is None:
-        first_prompt.deliver(begun.seen, prompt)
+        first_prompt.deliver(started.seen, prompt)
     else:
         with delivering(record.name):
-            first_prompt.deliver(begun.seen, prompt)
+            first_prompt.deliver(started.seen, prompt)
     if is_elsewhere(record.runtime):
-        return begun.seen, [*place.notes, *begun.notes]
+        return started.seen, [*place.notes, *started.notes]
     from hitchpost.ops.views.neighbours import neighbours  # the agent has begun meanwhile
 
-    return begun.seen, [*place.notes, *begun.notes, *neighbours(home, record.id, record.folder)]
+    return started.seen, [*place.notes, *started.notes, *neighbours(home, record.id, record.folder)]
 
 
 def _place(home: str, spec: SessionSpec, progress: Progress) -> Place:

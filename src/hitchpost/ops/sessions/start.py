@@ -30,7 +30,7 @@ from hitchpost.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from hitchpost.workspaces.store import Workspace
 
@@ -67,12 +67,14 @@ def start(
     conversation: str = FRESH,
     agent: str = "",
     when_limit: str = "",
+    begun: Callable[[], None] = lambda: None,
 ) -> Begun:
     """Start the first run, or the next one after an end. Raises ``Refused``, ``StartFailed`` or ``BadSettings``.
 
     Returns when the agent is ready. One that has ended with an error by then is a failed start: ``EndedAtOnce``.
     ``conversation``: whether the agent goes on with its conversation, where it has one, or begins another. ``agent``
-    and ``when_limit`` change those of the session; ``handed_over`` says which agent may.
+    and ``when_limit`` change those of the session; ``handed_over`` says which agent may. ``begun`` is called when the
+    run has begun, before its agent is ready.
     """
     sweep(home)
     seen, place, workspace = _ready_to_start(home, session, actor)
@@ -90,6 +92,7 @@ def start(
         claimed = _claim(stored, seen, place, workspace, program.agent, conversation, reason)
         spec = start_keeper(home, place, settings, claimed, program, source, size)
     _activate(stored, claimed.run)
+    begun()
     if not until_ready:
         return Begun(observe(home, session), _notes(seen, place, spec, program.agent, claimed.conversation))
     from hitchpost.ops.sessions.ready import ready  # the agent has begun meanwhile

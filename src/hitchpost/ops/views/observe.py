@@ -7,6 +7,7 @@ import time
 from _operator import attrgetter
 
 from hitchpost import wire
+from hitchpost.model import rhythm
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Changes, Exit, Facts, Report, is_elsewhere
 from hitchpost.ops.views import moments
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 DYING_S = 0.3
 NEVER = moments.at(0)
+NO_RHYTHM = (None, 0.0)
 seen_of_health = attrgetter(
     "keeper_alive",
     "sandbox_alive",
@@ -83,11 +85,11 @@ def with_activity(seen: Observation) -> Observation:
     if written is None:
         return seen
     is_guess = seen.facts.report is None
-    busy_since = _busy_since(seen.run_folder, written, seen.facts.quiet_after_s) if is_guess else None
-    last_activity_at = moments.at(written)
-    if (last_activity_at, busy_since) == (seen.facts.last_activity_at, seen.facts.busy_since):
-        return seen
-    return replace(seen, facts=replace(seen.facts, last_activity_at=last_activity_at, busy_since=busy_since))
+    busy_since, longest_pause_s = _rhythm(seen.run_folder, written, seen.record) if is_guess else NO_RHYTHM
+    facts = replace(
+        seen.facts, last_activity_at=moments.at(written), busy_since=busy_since, longest_pause_s=longest_pause_s
+    )
+    return seen if facts == seen.facts else replace(seen, facts=facts)
 
 
 def as_it_was(seen: Observation) -> bool:
@@ -126,6 +128,7 @@ def ended(seen: Observation, message: dict[str, object]) -> Observation | None:
             state_changed_at=changed_at,
             last_activity_at=last_activity_at,
             busy_since=None,
+            longest_pause_s=0.0,
             exit=exit_of(end),
             **OF_THE_LIVING,
         ),
@@ -182,12 +185,14 @@ def facts(folder: str, record: Record, state: State | None) -> Facts:
     exit = read_exit(where) or _seen_exit(where, health.exit) if alive is False else None
     unseen = alive is False and exit is None and health.session_alive is not True and same_boot is not False
     report = read_report(where) if alive else None
+    busy_since, longest_pause_s = _rhythm(where, written, record) if report is None else NO_RHYTHM
     return replace(
         known,
         exit=exit,
         left=left_behind(record.runtime, folder, state.run).count if unseen else 0,
         report=report,
-        busy_since=_busy_since(where, written, record.quiet_after_s) if report is None else None,
+        busy_since=busy_since,
+        longest_pause_s=longest_pause_s,
         keeper_alive=alive,
         same_boot=same_boot,
         sandbox_alive=health.sandbox_alive,
@@ -337,11 +342,17 @@ def changes_of(value: dict[str, object]) -> Changes | None:
     return None if at is None else Changes(files, added, deleted, at)
 
 
-def _busy_since(where: str, written: float | None, silence_s: float) -> datetime | None:
-    if written is None or time.time() - written > silence_s:
-        return None
-    since = output.busy_since(os.path.join(where, wire.OUTPUT), silence_s)
-    return None if since is None else moments.at(since)
+def _rhythm(where: str, written: float | None, record: Record) -> tuple[datetime | None, float]:
+    """Since when the agent prints, and its longest pause lately. Nothing of one that is quiet, nor is that read again
+    once it was silent for long: time alone changes nothing about it then."""
+    thresholds = record.quiet_after_s, record.idle_after_s
+    if written is None or time.time() - written > rhythm.break_s(*thresholds):
+        return NO_RHYTHM
+    known = output.times_back(os.path.join(where, wire.OUTPUT), record.quiet_after_s / rhythm.CLEARLY)
+    since, longest_pause_s = rhythm.stretch(known, *thresholds)
+    if time.time() - written > rhythm.allowed_s(longest_pause_s, *thresholds):
+        return NO_RHYTHM
+    return None if since is None else moments.at(since), longest_pause_s
 
 
 def _last_alive(where: str) -> datetime | None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from hitchpost import wire
 from hitchpost.errors import UsageError
 from hitchpost.model import record as recs
+from hitchpost.model import rhythm
 from hitchpost.model import run as runs
 from hitchpost.model.durations import seconds_between
 from hitchpost.model.facts import Exit, Facts, Report
@@ -72,6 +73,8 @@ def seen_at(seen: Observation, story: Sequence[Line], at: datetime, now: datetim
         told.take(line)
     where = run_folder(seen.folder, told.run)
     activity = [found for found in output_times(where) if found <= at]
+    times_s = (found.timestamp() for found in reversed(activity))
+    busy_since, longest_pause_s = rhythm.stretch(times_s, seen.facts.quiet_after_s, seen.facts.idle_after_s)
     facts = replace(
         seen.facts,
         state=told.state,
@@ -80,7 +83,8 @@ def seen_at(seen: Observation, story: Sequence[Line], at: datetime, now: datetim
         run=told.run,
         started_at=told.started_at,
         last_activity_at=activity[-1] if activity else None,
-        busy_since=None,
+        busy_since=None if busy_since is None else datetime.fromtimestamp(busy_since, UTC),
+        longest_pause_s=longest_pause_s,
         last_alive_at=None,
         earlier_runs_s=told.earlier_runs_s,
         earlier_survivors=told.earlier_survivors,

@@ -9,6 +9,7 @@ import time
 from datetime import UTC, datetime
 
 from hitchpost.errors import HitchpostError, KeeperSilent, Refused
+from hitchpost.model import rhythm
 from hitchpost.model import run as runs
 from hitchpost.model.durations import seconds_between
 from hitchpost.model.facts import Facts
@@ -215,4 +216,4 @@ def _until_quiet_s(facts: Facts, now: datetime) -> float | None:
     if facts.report is not None or attention(facts, now) != WORKING:
         return None
     quiet_s = seconds_between(facts.last_activity_at or facts.started_at, now)
-    return max(0.0, facts.quiet_after_s - quiet_s) + A_LITTLE_MORE_S
+    return max(0.0, rhythm.quiet_after_s(facts) - quiet_s) + A_LITTLE_MORE_S

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
-from fastapi.responses import PlainTextResponse
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from hitchpost.errors import UsageError
 from hitchpost.hub.http import schemas
 from hitchpost.hub.http.depends import Actor, CallersGrant, TheHub, ThePeople
+from hitchpost.hub.http.errors import status_and_body
 from hitchpost.hub.http.permissions import resolve, visible_to
+from hitchpost.hub.session import HubSession
 from hitchpost.model.record import chosen
 from hitchpost.ops.sessions.create import LONGEST_NAME
 from hitchpost.ops.sessions.sandbox import not_brought
@@ -35,6 +39,10 @@ MOST_COLUMNS = 10_000
 router = APIRouter()
 
 
+class Lines(StreamingResponse):
+    media_type = "application/x-ndjson"
+
+
 @router.get("/api/sessions", response_model=list[schemas.Session])
 async def list_sessions(
     hub: TheHub, grant: CallersGrant, everything: Everything = False, record: Records = ()
@@ -48,8 +56,10 @@ async def list_sessions(
 
 @router.post("/api/sessions", response_model=schemas.SessionWithNotes, status_code=201)
 async def create_session(
-    hub: TheHub, body: schemas.NewSession, grant: CallersGrant, actor: Actor, people: ThePeople
-) -> dict[str, Any]:
+    request: Request, hub: TheHub, body: schemas.NewSession, grant: CallersGrant, actor: Actor, people: ThePeople
+) -> Any:
+    """To who accepts ``application/x-ndjson``, the answer comes in two lines: the session when its run has begun, then
+    the same when its agent is ready, or the error that it came to."""
     people.check_runtime(grant, body.runtime)
     fields = {**body.model_dump(), "owner": grant.user}
     if body.folder is None and body.repo is None:
@@ -63,7 +73,20 @@ async def create_session(
     fields["command"] = tuple(fields["command"])
     sandbox = fields.pop("sandbox") or {}
     fields["sandbox"] = SandboxOptions(**{**sandbox, "mounts": tuple(sandbox.get("mounts", ()))})
-    session, notes = await hub.create(SessionSpec(**fields, size=size), actor=actor, until_ready=until_ready)
+    spec = SessionSpec(**fields, size=size)
+    if Lines.media_type not in request.headers.get("accept", ""):
+        return _made(*await hub.create(spec, actor=actor, until_ready=until_ready))
+    session, work = await hub.create_in_steps(spec, actor=actor)
+
+    async def lines() -> AsyncIterator[str]:
+        yield json.dumps(_made(session, [])) + "\n"
+        done = await asyncio.shield(work)
+        yield json.dumps(status_and_body(done, grant)[1] if isinstance(done, Exception) else _made(*done)) + "\n"
+
+    return Lines(lines(), status_code=201)
+
+
+def _made(session: HubSession, notes: list[str]) -> dict[str, Any]:
     return {"session": session.shape, "notes": readable(notes)}
 
 
