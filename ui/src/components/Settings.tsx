@@ -1,5 +1,6 @@
 import type { Signal } from "@preact/signals";
 import { Minus, Plus, X } from "lucide";
+import { useLater } from "../later";
 import { useModal } from "../modal";
 import { leaveDialog, route } from "../router";
 import {
@@ -16,7 +17,6 @@ import {
 } from "../settings";
 import { SHORTCUTS } from "../shortcuts";
 import { Icon } from "./Icon";
-import { NotificationSettings } from "./NotificationSettings";
 
 /** What can be set in this browser, and the keys. */
 export function Settings() {
@@ -56,12 +56,18 @@ export function Settings() {
               </span>
             </p>
           </section>
-          <NotificationSettings />
+          <Notifications />
           <Keys />
         </>
       ) : null}
     </dialog>
   );
+}
+
+function Notifications() {
+  const load = () => import("./NotificationSettings").then((found) => found.NotificationSettings);
+  const Found = useLater(true, "What can be set for notifications", load);
+  return Found ? <Found /> : null;
 }
 
 interface ChoiceProps<T extends string> {

@@ -1,16 +1,21 @@
 import { X } from "lucide";
+import type { FunctionComponent } from "preact";
+import { useLater } from "../later";
 import { go, type Panel } from "../router";
 import type { Session } from "../shapes";
-import { DiffPanel } from "./DiffPanel";
-import { ExplainPanel } from "./ExplainPanel";
 import { Icon } from "./Icon";
-import { Timeline } from "./Timeline";
 
 const TITLES: Record<Panel, string> = { explain: "Why this status", timeline: "Timeline", diff: "Changes" };
 
+type Props = { session: Session };
+const LOADS: Record<Panel, () => Promise<FunctionComponent<Props>>> = {
+  explain: () => import("./ExplainPanel").then((found) => found.ExplainPanel),
+  timeline: () => import("./Timeline").then((found) => found.Timeline),
+  diff: () => import("./DiffPanel").then((found) => found.DiffPanel),
+};
+
 /** A drawer over the terminal, which keeps its size: an agent is not resized because somebody looks at something. */
 export function SidePanel({ session, which }: { session: Session; which: Panel }) {
-  const Body = { explain: ExplainPanel, timeline: Timeline, diff: DiffPanel }[which];
   const close = () => go({ panel: null });
   return (
     <aside
@@ -29,8 +34,13 @@ export function SidePanel({ session, which }: { session: Session; which: Panel }
         </button>
       </header>
       <div class="panel-body">
-        <Body key={session.id} session={session} />
+        <Body key={`${which} ${session.id}`} session={session} which={which} />
       </div>
     </aside>
   );
+}
+
+function Body({ session, which }: Props & { which: Panel }) {
+  const Found = useLater<Props>(true, TITLES[which], LOADS[which]);
+  return Found ? <Found session={session} /> : null;
 }
