@@ -300,6 +300,22 @@ def test_a_turn_that_ends_in_the_second_in_which_its_run_began_is_told_as_over(w
     watch(answers, test)
 
 
+def test_a_conversation_that_comes_back_in_the_second_of_its_last_turn_is_at_its_prompt(
+    watch: Any, ground: Ground
+) -> None:
+    (run_file,) = ground.home.glob("sessions/*/runs/1/run.json")
+    began = "2026-11-19T05:20:00.700000Z"
+    run_file.write_text(json.dumps({**json.loads(run_file.read_text()), "started_at": began}))
+    ended = {**turn("1", "completed", "well"), "completedAt": int(datetime.fromisoformat(began).timestamp())}
+    answers = {**FRESH, "thread/read": thread(IDLE, "one"), "thread/turns/list": {"data": [ended]}}
+
+    async def test(codex: Codex) -> None:
+        await codex.becomes("idle")
+        assert codex.keeper.states == ["idle"]
+
+    watch(answers, test)
+
+
 def test_a_turn_that_ended_before_another_keeper_took_over_is_told_as_over(watch: Any, ground: Ground) -> None:
     """The file of the run is written anew then."""
     (run_file,) = ground.home.glob("sessions/*/runs/1/run.json")

@@ -338,7 +338,7 @@ class Codex(Adapter):
         if thread.news != news or not self._lacks_outcome(thread):
             return
         last = turns[0] if isinstance(turns, list) and turns else {}
-        is_newer = words.is_newer(last, self._began)
+        is_newer = words.is_newer(last, self._began, has_run=thread.busy)
         if isinstance(read, dict) and words.is_active(read):
             self._statuses[thread.id] = read["status"]
             self._on_status(read["status"])

@@ -174,10 +174,13 @@ def number_of(turn: Any) -> str:
     return str(turn.get("id") or "") if isinstance(turn, dict) else ""
 
 
-def is_newer(turn: Any, moment: float) -> bool:
-    """Whether a turn has ended after ``moment``: the outcome of an older one is no news. Its end has whole seconds."""
+def is_newer(turn: Any, moment: float, *, has_run: bool) -> bool:
+    """Whether a turn has ended after ``moment``: the outcome of an older one is no news.
+
+    Its end has whole seconds. In the same second, it counts if we know that a turn ``has_run`` since.
+    """
     ended = turn.get("completedAt") if isinstance(turn, dict) else None
-    return isinstance(ended, (int, float)) and ended >= int(moment)
+    return isinstance(ended, (int, float)) and ended >= (int(moment) if has_run else moment)
 
 
 def last_answer(turn: dict[str, Any]) -> str:
