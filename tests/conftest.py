@@ -45,6 +45,7 @@ hypothesis.settings.register_profile("hitchpost", deadline=None, print_blob=True
 hypothesis.settings.load_profile("hitchpost")
 
 
+CLUSTER = {"cluster", "whole_cluster", "cluster_database"}
 ON_DISK = ("agents", "browser", "runtimes", "security", "store", "system")
 
 
@@ -63,7 +64,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: schedule.place(item.path.relative_to(Path(__file__).parent).as_posix()))
+    items.sort(key=lambda item: schedule.place(_file(item)))
+    for item in items:
+        if not CLUSTER.isdisjoint(getattr(item, "fixturenames", ())) and not schedule.may_use_cluster(_file(item)):
+            raise pytest.UsageError(f"{_file(item)} uses the cluster, which tests/schedule.py has to know")
+
+
+def _file(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).as_posix()
 
 
 @pytest.hookimpl(optionalhook=True)

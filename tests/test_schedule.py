@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
 
 from tests import runs, schedule
-from tests.schedule import ALONE, ON_CLUSTER, ByFile, place
+from tests.schedule import ALONE, ALONE_TOGETHER, MOST_SHARING, ByFile, place
 from tests.support import BEFORE, Process, eventually
 
 TESTS = Path(__file__).parent
@@ -17,7 +18,8 @@ TESTS = Path(__file__).parent
 
 def scheduler(*nodeids: str) -> ByFile:
     made = ByFile.__new__(ByFile)
-    made.workqueue, made.assigned_work, made.registered_collections = {}, {"worker": {}}, {"worker": list(nodeids)}
+    made.workqueue, made.assigned_work, made.registered_collections = OrderedDict(), {}, {"worker": list(nodeids)}
+    made.assigned_work["worker"] = {}
     for nodeid in nodeids:
         made.assigned_work["worker"].setdefault(made._split_scope(nodeid), {})[nodeid] = False
     made._reschedule = lambda node: None
@@ -26,7 +28,7 @@ def scheduler(*nodeids: str) -> ByFile:
 
 def test_files_that_want_the_cluster_for_themselves_are_one_work() -> None:
     made = scheduler()
-    assert {made._split_scope(f"tests/{file}::test_one") for file in ALONE} == {ON_CLUSTER[0]}
+    assert {made._split_scope(f"tests/{file}::test_one") for file in ALONE} == {ALONE_TOGETHER}
     assert made._split_scope("tests/fleet/test_hubs.py::test_one[a::b]") == "fleet/test_hubs.py"
 
 
@@ -49,6 +51,40 @@ def test_the_cluster_ends_with_the_last_test_that_may_use_it(monkeypatch: pytest
     assert not ended
     made.mark_test_complete("worker", 2)
     assert ended == ["tests.kube"]
+
+
+def test_who_shares_the_cluster_comes_when_nobody_wants_it_alone_and_on_some_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runs, "end", lambda _: None)
+    alone, shared, others = (
+        f"tests/{ALONE[0]}::test_a",
+        "tests/deploy/test_{}.py::test_b",
+        "tests/ops/test_{}.py::test_c",
+    )
+    nodeids = [alone, *(shared.format(n) for n in range(MOST_SHARING + 1)), *(others.format(n) for n in range(3))]
+    made = scheduler(alone)
+    made.registered_collections["worker"] = nodeids
+    for nodeid in nodeids[1:]:
+        made.workqueue[made._split_scope(nodeid)] = {nodeid: False}
+
+    def assigned() -> str:
+        worker = Worker()
+        made.registered_collections[worker] = nodeids
+        made._assign_work_unit(worker)
+        (scope,) = made.assigned_work[worker]
+        return scope
+
+    assert assigned() == "ops/test_0.py"
+    made.mark_test_complete("worker", 0)
+    assert [assigned() for _ in range(MOST_SHARING)] == [f"deploy/test_{n}.py" for n in range(MOST_SHARING)]
+    assert [assigned(), assigned()] == ["ops/test_1.py", "ops/test_2.py"]
+    assert assigned() == f"deploy/test_{MOST_SHARING}.py"  # nothing else is left
+
+
+class Worker:
+    def send_runtest_some(self, indices: list[int]) -> None:
+        pass
 
 
 KEEPS = """
