@@ -32,14 +32,14 @@ MEMORY = "/dev/shm"
 LEAST_MEMORY_BYTES = 4 << 30
 
 
-def place_in_memory() -> str:
+def place_in_memory(least_bytes: int = LEAST_MEMORY_BYTES) -> str:
     """For folders with many small files: in memory, if there is room, and nothing is forbidden there; else /tmp."""
     try:
         there = os.statvfs(MEMORY)
     except OSError:
         return "/tmp"
     usable = os.access(MEMORY, os.W_OK) and not there.f_flag & (os.ST_NOEXEC | os.ST_NODEV)
-    return MEMORY if usable and there.f_bavail * there.f_frsize >= LEAST_MEMORY_BYTES else "/tmp"
+    return MEMORY if usable and there.f_bavail * there.f_frsize >= least_bytes else "/tmp"
 
 
 def eventually(condition: Callable[[], T | None], timeout_s: float = 60, what: str = "") -> T:

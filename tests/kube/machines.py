@@ -20,10 +20,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support import BEFORE, Process, eventually
+from tests.support import BEFORE, Process, eventually, place_in_memory
 
 PREFIX = "hpk"
-FOLDERS = Path("/tmp")
+FOLDERS = Path(place_in_memory(0))  # the same for every process, however much is free when it asks
 CGROUPS = Path("/sys/fs/cgroup")
 TRACKING = CGROUPS / "pids"
 """Of the trees of cgroups, the one by which processes are found."""
