@@ -17,7 +17,7 @@ from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.sessions.start import start
 from hitchpost.ops.sessions.stop import stop
 from hitchpost.settings import Settings
-from tests.support import Answer, Hitch, LeakWatch, Process, eventually
+from tests.support import Answer, Hitch, LeakWatch, Process, eventually, halt
 
 ENDED = ("stopped", "failed", "completed")
 NEVER_RAN: dict[str, Any] = {
@@ -90,6 +90,9 @@ class Truth:
         process = Process.read(pid)
         assert process is not None
         assert process.is_keeper
+        if number == signal.SIGSTOP:
+            halt(pid)
+            return
         os.kill(pid, number)
         if number == signal.SIGKILL:
             eventually(lambda: not alive(pid), what="the end of the keeper")

@@ -27,7 +27,7 @@ from tests.acp.test_sessions import becomes, last_said
 from tests.cli.test_completion import offered
 from tests.ground import Ground
 from tests.hubs import HubProcess
-from tests.support import eventually
+from tests.support import eventually, halt
 
 
 def prompts(ground: Ground) -> list[str]:
@@ -261,7 +261,7 @@ def test_an_agent_that_may_have_been_told_to_go_on_is_not_told_again(ground: Gro
     ground.hitch("send", "dev", "limit in 1 hour")
     becomes(ground, dev, "error")
     client = dev.agent_pid()
-    os.kill(client, signal.SIGSTOP)
+    halt(client)
     with pytest.raises(Unclear, match="not known to be sent to dev: it has not answered within 10 s"):
         go_on(home, dev.id, "go on", actor="hub", caller=os.environ)
     os.kill(client, signal.SIGCONT)

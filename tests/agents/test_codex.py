@@ -24,7 +24,7 @@ from tests.agents.test_starts import says_why
 from tests.agents.writing import RESETS_IN_S
 from tests.ground import Ground, Truth
 from tests.repos import Repo
-from tests.support import eventually
+from tests.support import eventually, halt
 
 ESC, CTRL_C, CTRL_D, ENTER = b"\x1b", b"\x03", b"\x04", b"\r"
 Homes = Callable[[str], AgentHome]
@@ -298,7 +298,7 @@ def test_a_prompt_that_its_server_takes_late_is_proven_all_the_same(
     codex = Driven.begin(ground, lodging)
     eventually(lambda: codex.becomes("waiting")["source"] == "app-server", LONG_S)
     server = next(pid for pid in children(codex.truth.agent_pid()) if "app-server" in words_of(pid))
-    os.kill(server, signal.SIGSTOP)
+    halt(server)
     with ThreadPoolExecutor(1) as beside:
         began = time.monotonic()
         sent = beside.submit(codex.send, "one [[say well]]")

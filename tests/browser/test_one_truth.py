@@ -7,7 +7,7 @@ import signal
 
 from tests.browser.windows import Window, expect
 from tests.ground import Ground, Truth
-from tests.support import eventually
+from tests.support import eventually, halt
 from tests.truth.surfaces import label_of
 
 
@@ -29,7 +29,7 @@ def test_the_rows_say_what_ps_says(ground: Ground, window: Window) -> None:
     agree(made["killed"], "failed: command killed by SIGKILL")
     made["lost"].kill_keeper()
     agree(made["lost"], "failed: keeper lost")
-    os.kill(made["paused"].keeper_pid(), signal.SIGSTOP)
+    halt(made["paused"].keeper_pid())
     agree(made["paused"], "running (keeper stopped)")
     os.kill(made["paused"].keeper_pid(), signal.SIGCONT)
     agree(made["paused"], "running")

@@ -33,7 +33,7 @@ from tests.cli.places import new_session
 from tests.ground import Ground, Truth, alive
 from tests.hubs import HubProcess, refused
 from tests.repos import Repo
-from tests.support import Answer, eventually
+from tests.support import Answer, eventually, halt
 from tests.tmuxes import Panes
 
 ONCE = "[ -e once ] && exec sleep 1000; touch once; exit 3"
@@ -275,7 +275,7 @@ def flooded_pane(stage: Stage) -> str:
     flood = "head -c 1300000 /dev/zero | tr '\\0' x; echo"  # once too much; what follows leaves it in tmux's history
     dev = panes.sh(f"until [ -e go ]; do sleep 0.01; done; {flood}; echo over $((1 + 1)); exec sleep 1000")
     stage.session = dev
-    os.kill(panes.server(dev), signal.SIGSTOP)
+    halt(panes.server(dev))
     go.touch()
     eventually(lambda: b"over 2" in dev.output(), 60, "the flood")
     os.kill(panes.server(dev), signal.SIGCONT)
@@ -587,7 +587,7 @@ def nobody_answers(stage: Stage) -> str:
 def stopped_hub(stage: Stage) -> str:
     stage.ground.hitch("up", "--port", "0")
     pid = json.loads((stage.ground.home / "hub.json").read_bytes())["pid"]
-    os.kill(pid, signal.SIGSTOP)
+    halt(pid)
     stage.after.callback(lambda: eventually(lambda: not alive(pid), what="the end of the hub"))
     return stage.ground.hitch("status").out
 

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.advice import proposed
 from tests.cli.attaching import DETACH, PATIENCE_S, PROMPT, Terminals, folder, logged, recorder, shell, state, terminals
 from tests.ground import Ground
-from tests.support import Hitch, Process, eventually
+from tests.support import Hitch, Process, eventually, halt
 
 
 @pytest.fixture
@@ -309,7 +309,7 @@ def test_lost_output_is_announced(hitch: Hitch, tty: Terminals, tmp_path: Path) 
     hitch("run", "--name", "dev", "--", sys.executable, "-c", code, go, env={"HITCHPOST_CONFIG": str(config)})
     me = tty("attach", "dev")
     me.until(me.is_raw)
-    os.kill(me.process.pid, signal.SIGSTOP)
+    halt(me.process.pid)
     go.touch()
     eventually(lambda: b"flood over" in logged())
     os.kill(me.process.pid, signal.SIGCONT)

@@ -18,7 +18,7 @@ from hitchpost.hub.http.server import take_locks
 from tests.ground import Ground, Truth, alive
 from tests.hubs import refused
 from tests.signing import launched
-from tests.support import eventually
+from tests.support import eventually, halt
 
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
 
@@ -100,7 +100,7 @@ def test_a_hub_whose_socket_is_removed_is_not_told_as_stopped_and_makes_it_again
     ground.hitch("up", "--port", "0")
     pid = hub_file(ground)["pid"]
     (ground.home / "hub.sock").unlink()
-    os.kill(pid, signal.SIGSTOP)  # it has no time to make it again
+    halt(pid)  # it has no time to make it again
     words = f"does not answer (process stopped); kill -CONT {pid} resumes it, hitch down ends it"
     assert ground.hitch("status").out.splitlines()[1] == f"  hub       {words}"
     os.kill(pid, signal.SIGCONT)
@@ -126,7 +126,7 @@ def test_a_hub_that_nobody_can_reach_is_told_so(ground: Ground) -> None:
 def test_a_hub_that_was_stopped_is_told_so_with_what_to_do_and_down_ends_it(ground: Ground) -> None:
     ground.hitch("up", "--port", "0")
     pid = hub_file(ground)["pid"]
-    os.kill(pid, signal.SIGSTOP)
+    halt(pid)
     words = f"does not answer (process stopped); kill -CONT {pid} resumes it, hitch down ends it"
     assert ground.hitch("status").out.splitlines()[1] == f"  hub       {words}"
     status = ground.hitch("status", "--json").json()

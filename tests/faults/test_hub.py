@@ -27,7 +27,7 @@ import websockets
 from hitchpost.hub import client as hub_client
 from tests.ground import Ground, Truth
 from tests.hubs import OUTPUT, Frame, HubProcess
-from tests.support import Process, eventually
+from tests.support import Process, eventually, halt
 
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
 LONG = "LONG" in os.environ
@@ -221,7 +221,7 @@ def test_a_hub_that_stood_still_tells_of_no_false_death(ground: Ground, hub: Hub
         async with hub.ws() as client:
             for session in (*live, flood):
                 await client.attach(session.id)
-            os.kill(hub_pid(hub), signal.SIGSTOP)
+            halt(hub_pid(hub))
             ground.hitch("send", "dying", "x")
             dying.ended()
             with pytest.raises(hub_client.NoHub):
@@ -437,7 +437,7 @@ def test_a_hub_without_descriptors_refuses_new_work_and_recovers(ground: Ground,
 def test_a_view_of_a_keeper_that_cannot_be_reached_goes_on_when_it_can(ground: Ground, hub: HubProcess) -> None:
     dev = ground.begin_sh(ECHO, name="dev")
     hub.kill()
-    os.kill(dev.keeper_pid(), signal.SIGSTOP)
+    halt(dev.keeper_pid())
     socket, away = dev.run() / "ctl.sock", dev.run() / "away"
     socket.rename(away)
     hub.start()

@@ -19,7 +19,7 @@ import pytest
 from hitchpost.settings import Settings
 from hitchpost.store import process_marks
 from tests.ground import NEVER_RAN, Ground, Truth, alive, descendants, died_of, left_with
-from tests.support import Process, eventually
+from tests.support import Process, eventually, halt
 
 LEFT = ("id", "index", "created_at", "started_at", "state_changed_at", "last_activity_at", "last_active_at", "since")
 
@@ -443,7 +443,7 @@ def cgroups_allowed() -> bool:
 def test_F10_a_stopped_process_is_shown_as_such_and_can_be_ended(ground: Ground) -> None:
     dev = ground.sh("trap 'exit 4' TERM; echo ready > ready; while :; do sleep 0.05; done")
     ground.said("ready")
-    os.kill(dev.agent_pid(), signal.SIGSTOP)
+    halt(dev.agent_pid())
     eventually(lambda: Process.read(dev.agent_pid()).state == "T")  # type: ignore[union-attr]
     row = ground.ps(dev)
     assert (row["state"], row["status"], row["label"]) == ("running", "running", "running (process stopped)")

@@ -21,7 +21,7 @@ from hitchpost.runtimes.link import Link
 from hitchpost.store import locks
 from hitchpost.system.shortpath import ShortPath
 from tests.ground import Ground, Truth, alive, died_of
-from tests.support import Process, eventually
+from tests.support import eventually, halt
 
 UNBOUND = (
     "import ctypes, signal, time; signal.signal(signal.SIGHUP, signal.SIG_IGN);"
@@ -45,9 +45,8 @@ def held(dev: Truth) -> Iterator[None]:
 def standing(dev: Truth) -> Iterator[None]:
     """The keeper is stopped by a signal meanwhile."""
     pid = dev.keeper_pid()
-    os.kill(pid, signal.SIGSTOP)
+    halt(pid)
     try:
-        eventually(lambda: Process.read(pid).state == "T")  # type: ignore[union-attr]
         yield
     finally:
         os.kill(pid, signal.SIGCONT)

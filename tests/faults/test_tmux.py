@@ -13,7 +13,7 @@ import pytest
 from hitchpost.ops.sessions.stop import stop
 from tests.cli.live import live
 from tests.ground import Ground, Truth, alive, left_with
-from tests.support import Hitch, eventually
+from tests.support import Hitch, eventually, halt
 from tests.tmuxes import Panes
 
 SOON_S = 2.0
@@ -69,7 +69,7 @@ def test_F21_a_socket_that_was_unlinked_is_made_again_by_the_same_server(panes: 
 def test_F22_a_stopped_server_changes_no_state_and_hangs_nobody(panes: Panes, ground: Ground) -> None:
     dev = panes.sh("while read line; do echo got:$line; done")
     server = panes.server(dev)
-    os.kill(server, signal.SIGSTOP)
+    halt(server)
     try:
         assert ground.ps(dev)["status"] == "running"
         ground.hitch("send", dev.id, "one")
@@ -81,7 +81,7 @@ def test_F22_a_stopped_server_changes_no_state_and_hangs_nobody(panes: Panes, gr
     finally:
         os.kill(server, signal.SIGCONT)
     panes.shows(dev, "got:one")
-    os.kill(server, signal.SIGSTOP)
+    halt(server)
     stop(str(ground.home), dev.id, actor="test")
     assert dev.state == "stopped"
     os.kill(server, signal.SIGCONT)
@@ -91,7 +91,7 @@ def test_F22_a_stopped_server_changes_no_state_and_hangs_nobody(panes: Panes, gr
 def test_F22_output_that_the_pane_did_not_take_is_shown_when_it_takes_it(panes: Panes, ground: Ground) -> None:
     dev = panes.sh("until test -e go; do sleep 0.02; done; seq 1 60000; echo the-end; sleep 1000")
     server = panes.server(dev)
-    os.kill(server, signal.SIGSTOP)
+    halt(server)
     (ground.place / "go").touch()
     eventually(lambda: b"the-end" in dev.output(), what="the log going on")
     os.kill(server, signal.SIGCONT)

@@ -20,7 +20,7 @@ from hitchpost.fleet.stored import WHOLE, About, Change, Overtaken
 from hitchpost.store.home import new_id
 from tests.fleet.replicas import opened
 from tests.postgres import Server
-from tests.support import eventually
+from tests.support import eventually, halt
 
 NEXT = Step(STEPS[-1].number + 1, 1, "alter table sessions add column mood text")
 
@@ -195,7 +195,7 @@ def test_a_server_that_stands_still_is_away_and_comes_back(postgres: Server, mon
     with postgres.fresh() as name, opened(postgres.address(name)) as asked:
         halted = [process.pid for process in postgres.processes()]
         for pid in halted:
-            os.kill(pid, signal.SIGSTOP)
+            halt(pid)
         try:
             with pytest.raises(DatabaseAway, match="no answer within"):
                 asked.revision()

@@ -15,7 +15,7 @@ from hitchpost.hub import client as hub_client
 from hitchpost.store.locks import SessionLock
 from tests.ground import Ground, alive
 from tests.hubs import HubProcess
-from tests.support import Process, eventually
+from tests.support import Process, eventually, halt
 
 STOPPED = "running (process stopped)"
 
@@ -60,7 +60,7 @@ def test_a_process_that_a_signal_stopped_is_known_and_told(ground: Ground, hub: 
 
     async def listen() -> None:
         async with hub.ws() as socket:
-            os.kill(dev.agent_pid(), signal.SIGSTOP)
+            halt(dev.agent_pid())
             told = await socket.until("session.updated", dev.id)
             assert told["session"]["label"] == STOPPED
 

@@ -14,7 +14,7 @@ from hitchpost.keeper.journal import MOST_TELLINGS
 from hitchpost.keeper.watcher import MOST_ASKED, NO_ANSWER, TOO_MANY
 from hitchpost.runtimes.link import Link, NoKeeper
 from tests.ground import Ground, Truth, alive
-from tests.support import Process, eventually
+from tests.support import Process, eventually, halt
 from tests.watched import ask, begin, comes, heard, link, report, say, watcher_pid, watchers, with_fake
 
 WAIT = 'while read line; do eval "$line"; done\n'
@@ -112,7 +112,7 @@ def test_a_watcher_that_hangs_is_ended_and_another_one_comes(ground: Ground, mon
     session = begin(ground, say("idle") + WAIT)
     comes(session, event="osc7501")
     first = watcher_pid(session)
-    os.kill(first, signal.SIGSTOP)
+    halt(first)
     with link(session) as connection:
         connection.send(wire.INPUT, b"echo something\n")
         watcher_pid(session, but=first)
@@ -260,7 +260,7 @@ def test_a_flood_of_reports_costs_no_watcher_and_its_last_one_counts(ground: Gro
     session = begin(ground, say("idle") + "read line\n" + flood + say("done") + "cat\n")
     comes(session, event="osc7501")
     first = watcher_pid(session)
-    os.kill(first, signal.SIGSTOP)
+    halt(first)
     with link(session) as connection:
         connection.send(wire.INPUT, b"\n")
         eventually(lambda: states(session)["state"] == "done", 60)
@@ -280,7 +280,7 @@ def test_a_watcher_ends_with_its_run_and_is_no_survivor(ground: Ground, monkeypa
     comes(session, event="osc7501")
     pid = watcher_pid(session)
     if stopped:
-        os.kill(pid, signal.SIGSTOP)
+        halt(pid)
     with link(session) as connection:
         connection.send(wire.INPUT, b"\n")
         assert session.ended() == "completed"

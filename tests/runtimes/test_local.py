@@ -27,7 +27,7 @@ from hitchpost.store.home import new_id
 from hitchpost.store.session import Session
 from hitchpost.terminal.output import last_written
 from tests.ground import NEVER_RAN, Ground, Truth, alive, descendants, died_of, left_with, waiting_for
-from tests.support import Process, eventually
+from tests.support import Process, eventually, halt
 
 
 class Yard:
@@ -262,7 +262,7 @@ def test_an_unknown_runtime_is_refused_with_those_that_are_known():
 def test_health_follows_the_keeper_and_the_agent(yard: Yard):
     assert yard.health() == Health(keeper_alive=False, sandbox_alive=None, session_alive=None)
     yard.launch("sleep", "1000")
-    os.kill(yard.truth.agent_pid(), signal.SIGSTOP)
+    halt(yard.truth.agent_pid())
     eventually(lambda: yard.health().process_stopped)
     os.kill(yard.truth.agent_pid(), signal.SIGCONT)
     eventually(lambda: not yard.health().process_stopped)
@@ -364,7 +364,7 @@ def test_a_keeper_that_was_stopped_by_a_signal_is_silent_and_not_dead(yard: Yard
     yard.launch("cat")
     folder = str(yard.truth.run())
     with Link.connect(folder) as link:
-        os.kill(yard.truth.keeper_pid(), signal.SIGSTOP)
+        halt(yard.truth.keeper_pid())
         try:
             eventually(lambda: Process.read(yard.truth.keeper_pid()).state == "T")  # type: ignore[union-attr]
             with pytest.raises(Silent):

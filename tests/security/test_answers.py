@@ -22,7 +22,7 @@ from hitchpost.runtimes.link import Link
 from hitchpost.system.shortpath import ShortPath
 from hitchpost.watcher import codex_words as words
 from tests.ground import Ground, Truth
-from tests.support import eventually
+from tests.support import eventually, halt
 from tests.watched import ask, begin, link, report, say
 
 AGENT = """
@@ -83,7 +83,7 @@ def answered(session: Truth, choice: str, request: str = "") -> dict[str, Any]:
 def stopped(session: Truth) -> Iterator[None]:
     """The agent does not read, whatever is typed."""
     stat = Path(f"/proc/{session.agent_pid()}/stat")
-    os.kill(session.agent_pid(), signal.SIGSTOP)
+    halt(session.agent_pid())
     eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", 60)
     try:
         yield

@@ -8,6 +8,7 @@ import signal
 
 from tests.ground import Ground
 from tests.hubs import HubProcess
+from tests.support import halt
 
 MOST_GROWTH_KB = 20_000
 TEXT = "x" * 500_000
@@ -27,7 +28,7 @@ def test_what_a_stopped_keeper_does_not_read_is_refused_and_not_kept(ground: Gro
         async with hub.ws() as socket:
             await socket.attach(stuck.id)
             shown = (await socket.attach(other.id))["channel"]
-            os.kill(keeper, signal.SIGSTOP)
+            halt(keeper)
             before = memory_kb(hub)
             for _ in range(80):
                 await socket.say("terminal.input", sessionId=stuck.id, data=TEXT)
@@ -50,7 +51,7 @@ def test_a_session_whose_keeper_does_not_answer_keeps_no_other_waiting(ground: G
 
     async def scene() -> None:
         async with hub.ws() as socket:
-            os.kill(keeper, signal.SIGSTOP)
+            halt(keeper)
             await socket.say("session.attach", sessionId=stuck.id, cols=80, rows=24)
             shown = (await socket.attach(other.id))["channel"]
             await socket.say("terminal.input", sessionId=other.id, data="at once\r")

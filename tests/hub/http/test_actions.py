@@ -24,7 +24,7 @@ from tests.cli.own_agents import ASKING, ASKS, own_agent
 from tests.cli.places import new_session
 from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
-from tests.support import eventually
+from tests.support import eventually, halt
 from tests.watched import say
 
 LEAVES = "[ -e leave ] && exit {}; exec cat"
@@ -172,7 +172,7 @@ def in_folder_with_lease(stage: Stage) -> Truth:
 def process_stopped(stage: Stage) -> Truth:
     session = stage.run("exec cat")
     pid = session.agent_pid()
-    os.kill(pid, signal.SIGSTOP)
+    halt(pid)
     stage.hub.ask("GET", "/api/sessions")
     return stage.until(session, headline="Paused")
 
