@@ -190,7 +190,7 @@ def test_an_agent_that_falls_silent_is_not_said_to_be_busy(home: Path) -> None:
     place, now_s = in_pod(home, 1), time.time()
     prints(place, "more", 2.0)
     moments_us = (int((now_s - ago_s) * 1_000_000) for ago_s in (LONG_AGO_S, 2.0))
-    times = b"".join(wire.time_record(b"o", at_us, 0) for at_us in moments_us)
+    times = b"".join(wire.time_record(b"o", at_us, offset) for offset, at_us in enumerate(moments_us, 1))
     (place / "runs" / "1" / "output" / wire.TIMES).write_bytes(times)
 
     async def scene(registry: Registry) -> None:
