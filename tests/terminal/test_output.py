@@ -156,7 +156,7 @@ def test_the_times_of_output_can_be_read_back_with_its_pauses(tmp_path: Path) ->
     moments_s = [at / 10 for at in (*range(200), *range(500, 2500), 2580, *range(2660, 4000))]
     records = (wire.time_record(wire.AT_OFFSET, round(at * 1_000_000), n) for n, at in enumerate(moments_s, 1))
     (tmp_path / wire.TIMES).write_bytes(b"".join(records))
-    found = list(output.times_back(str(tmp_path), 1.5))
+    found = [at for at, _ in output.times_back(str(tmp_path), 1.5)]
     assert found[0] == moments_s[-1]
     assert len(found) < len(moments_s) / 5
     assert set(found) <= set(moments_s)
@@ -176,4 +176,11 @@ def test_a_resize_and_an_end_are_no_output(tmp_path: Path) -> None:
     ended = record(wire.AT_OFFSET, 32, 3) + record(wire.AT_EXIT, 32, 0)
     many = b"".join(resize(20, 3) for _ in range(10))
     (tmp_path / wire.TIMES).write_bytes(first + many + resize(30, 3) + resize(31, 3) + ended)
-    assert list(output.times_back(str(tmp_path), 1.5)) == [3, 2]
+    assert list(output.times_back(str(tmp_path), 1.5)) == [(3, False), (2, False)]
+
+
+def test_of_output_is_known_whether_somebody_typed_before(tmp_path: Path) -> None:
+    kinds = [(wire.AT_OFFSET, 1), (wire.AT_INPUT, 2), (wire.AT_OFFSET, 2), (wire.AT_OFFSET, 3)]
+    records = (wire.time_record(kind, 1_000_000 * number, value) for number, (kind, value) in enumerate(kinds))
+    (tmp_path / wire.TIMES).write_bytes(b"".join(records))
+    assert list(output.times_back(str(tmp_path), 0.5)) == [(3, False), (2, True), (0, False)]

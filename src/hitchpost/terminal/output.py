@@ -198,9 +198,10 @@ def last_written(output_folder: str) -> float | None:
     return None
 
 
-def times_back(output_folder: str, short_s: float) -> Iterator[float]:
-    """When output came, as the time index has it, the last first. Some are left out where so little time is between
-    them. A size and an end are noted with the offset that the log had reached before: no output came with them."""
+def times_back(output_folder: str, short_s: float) -> Iterator[tuple[float, bool]]:
+    """When output came, as the time index has it, the last first, and whether somebody had typed since the output
+    before. Some are left out where so little time is between them. A size and an end are noted with the offset that
+    the log had reached before: no output came with them."""
     index, step = _times(output_folder), wire.TIME_RECORD_BYTES
     kinds = index[::step][: len(index) // step]
 
@@ -219,7 +220,7 @@ def times_back(output_folder: str, short_s: float) -> Iterator[float]:
         if not came(number):
             number -= 1
             continue
-        yield at_us(number) / 1_000_000
+        yield at_us(number) / 1_000_000, kinds.endswith(wire.AT_INPUT, 0, number)
         first = number - BLOCK_RECORDS
         is_short = first >= 0 and at_us(number) - at_us(first) < short_s * 1_000_000
         number = first if is_short and came(first) else number - 1
