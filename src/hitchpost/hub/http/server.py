@@ -162,7 +162,8 @@ async def serve(home: str, address: Address, database: str = "") -> int:
         log.info("hub is up", url=sign_in.url, pid=os.getpid())
         await is_asked_to_leave.wait()
         log.info("hub is leaving")
-        files.discard(os.path.join(home, FILE))
+        if local.is_at_home:
+            files.discard(os.path.join(home, FILE))
         keeping.cancel()
         local.discard()
         await counts.close()
