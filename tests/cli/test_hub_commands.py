@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -109,6 +110,31 @@ def test_a_hub_whose_socket_is_removed_is_not_told_as_stopped_and_makes_it_again
     assert ground.hitch("status", "--json").json()["hub"]["pid"] == pid
     assert ground.hitch("down").out == "the hub is down\n"
     assert not (ground.home / "hub.sock").exists()
+
+
+@pytest.mark.ids("C21")
+def test_a_hub_listens_on_one_socket_however_often_that_is_removed(ground: Ground) -> None:
+    ground.hitch("up", "--port", "0")
+    pid, path = hub_file(ground)["pid"], ground.home / "hub.sock"
+    listeners = local_listeners(pid)
+    before = hub_client.connect(str(ground.home), 60)
+    for _ in range(2):
+        path.unlink()
+        eventually(path.exists, 60, "another socket")
+        eventually(lambda: local_listeners(pid) == listeners, 60, "that the one before is closed")
+        assert ground.hitch("status", "--json").json()["hub"]["pid"] == pid
+    with before:
+        before.sendall(b"GET /api/health HTTP/1.1\r\nHost: hub\r\n\r\n")
+        assert before.recv(100).startswith(b"HTTP/1.1 "), "who is connected stays"
+    assert ground.hitch("down").out == "the hub is down\n"
+
+
+def local_listeners(pid: int) -> int:
+    """On how many Unix sockets a process listens."""
+    links = (os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd"))
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]]
+    listening = {f"socket:[{row[6]}]" for row in rows if row[3] == "00010000"}
+    return len(listening.intersection(links))
 
 
 @pytest.mark.ids("C21")

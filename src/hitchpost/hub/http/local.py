@@ -7,7 +7,7 @@ import errno
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -84,15 +84,15 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-async def keep(local: LocalSocket, serve: Callable[[socket.socket], None], every_s: float = LOOK_S) -> None:
-    """For ever: hand ``serve`` another socket when the one before was removed or replaced."""
+async def keep(local: LocalSocket, move: Callable[[socket.socket], Awaitable[None]], every_s: float = LOOK_S) -> None:
+    """For ever: hand ``move`` another socket when the one before was removed or replaced."""
     is_warned = False
     while True:
         await asyncio.sleep(every_s)
         if await asyncio.to_thread(local.is_there):
             continue
         try:
-            serve(await asyncio.to_thread(local.open))
+            await move(await asyncio.to_thread(local.open))
         except OSError as error:  # the home was moved away, or its disk is full
             if not is_warned:
                 log.error("the hub's socket was removed and cannot be made again", error=str(error))
