@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import httpx2
 import pytest
 
 from hitchpost.hub import client as hub_client
+from hitchpost.hub.http.local import LocalSocket
 from hitchpost.hub.http.server import take_locks
 from tests.ground import Ground, Truth, alive
 from tests.hubs import refused
@@ -146,6 +148,19 @@ def test_a_hub_that_nobody_can_reach_is_told_so(ground: Ground) -> None:
     for fd in held:
         os.close(fd)
     assert ground.hitch("status", "--json").json()["hub"] is None
+
+
+def test_a_hub_that_breaks_off_is_not_told_as_one_whose_socket_was_removed(ground: Ground) -> None:
+    held = take_locks(str(ground.home))
+    with LocalSocket(str(ground.home)).open() as listener, ThreadPoolExecutor(1) as threads:
+        broken = threads.submit(lambda: listener.accept()[0].close())
+        with pytest.raises(hub_client.SilentHub) as error:
+            hub_client.ask(str(ground.home), "GET", "/api/health")
+        broken.result()
+    for fd in held:
+        os.close(fd)
+    why = "it broke the connection off; try again in a moment"
+    assert str(error.value) == f"the hub does not answer (pid {os.getpid()}): {why}"
 
 
 @pytest.mark.ids("F31")
