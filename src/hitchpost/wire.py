@@ -53,6 +53,7 @@ TIME_RECORD_BYTES = 17
 AT_OFFSET = b"o"  # value: the log reached this offset
 AT_SIZE = b"z"  # value: columns << 32 | rows
 AT_GAP = b"g"  # value: the offset where bytes were lost
+AT_INPUT = b"i"  # value: somebody typed, and after that the log reached this offset
 AT_EXIT = b"x"  # value: the exit code as a shell gives it, or 1 << 32 when nobody knows
 
 SESSION_MARK, RUN_MARK, KEEPER_MARK = "HITCHPOST_SESSION", "HITCHPOST_RUN", "HITCHPOST_KEEPER"

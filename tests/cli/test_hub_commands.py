@@ -7,13 +7,16 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from hitchpost.hub import client as hub_client
+from hitchpost.hub.http.local import LocalSocket
 from hitchpost.hub.http.server import take_locks
 from tests.ground import Ground, Truth, alive
 from tests.hubs import refused
@@ -112,6 +115,31 @@ def test_a_hub_whose_socket_is_removed_is_not_told_as_stopped_and_makes_it_again
 
 
 @pytest.mark.ids("C21")
+def test_a_hub_listens_on_one_socket_however_often_that_is_removed(ground: Ground) -> None:
+    ground.hitch("up", "--port", "0")
+    pid, path = hub_file(ground)["pid"], ground.home / "hub.sock"
+    listeners = local_listeners(pid)
+    before = hub_client.connect(str(ground.home), 60)
+    for _ in range(2):
+        path.unlink()
+        eventually(path.exists, 60, "another socket")
+        eventually(lambda: local_listeners(pid) == listeners, 60, "that the one before is closed")
+        assert ground.hitch("status", "--json").json()["hub"]["pid"] == pid
+    with before:
+        before.sendall(b"GET /api/health HTTP/1.1\r\nHost: hub\r\n\r\n")
+        assert before.recv(100).startswith(b"HTTP/1.1 "), "who is connected stays"
+    assert ground.hitch("down").out == "the hub is down\n"
+
+
+def local_listeners(pid: int) -> int:
+    """On how many Unix sockets a process listens."""
+    links = (os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd"))
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]]
+    listening = {f"socket:[{row[6]}]" for row in rows if row[3] == "00010000"}
+    return len(listening.intersection(links))
+
+
+@pytest.mark.ids("C21")
 def test_a_hub_that_nobody_can_reach_is_told_so(ground: Ground) -> None:
     held = take_locks(str(ground.home))
     words = f"does not answer (pid {os.getpid()}): it starts or ends, or its socket was removed; try again in a moment"
@@ -120,6 +148,19 @@ def test_a_hub_that_nobody_can_reach_is_told_so(ground: Ground) -> None:
     for fd in held:
         os.close(fd)
     assert ground.hitch("status", "--json").json()["hub"] is None
+
+
+def test_a_hub_that_breaks_off_is_not_told_as_one_whose_socket_was_removed(ground: Ground) -> None:
+    held = take_locks(str(ground.home))
+    with LocalSocket(str(ground.home)).open() as listener, ThreadPoolExecutor(1) as threads:
+        broken = threads.submit(lambda: listener.accept()[0].close())
+        with pytest.raises(hub_client.SilentHub) as error:
+            hub_client.ask(str(ground.home), "GET", "/api/health")
+        broken.result()
+    for fd in held:
+        os.close(fd)
+    why = "it broke the connection off; try again in a moment"
+    assert str(error.value) == f"the hub does not answer (pid {os.getpid()}): {why}"
 
 
 @pytest.mark.ids("F31")

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from hitchpost import wire
 from hitchpost.hub.client import HubRefused
+from hitchpost.runtimes.link import Link
 from hitchpost.store.images import MOST_BYTES
+from hitchpost.terminal import output
 from tests.acp.pictures import png
 from tests.acp.sessions import begin
 from tests.cli.live import live
@@ -299,6 +302,20 @@ def test_wait_takes_silence_for_the_end_where_the_agent_says_nothing(ground: Gro
     assert ground.hitch("send", "--wait", "dev", "hello").out == "sent to dev\ndev: idle (Quiet)\n"
     assert session.output() == b"hello\r\nhello\r\n"
     ground.stop(session, "--now")
+
+
+def test_output_after_a_prompt_or_a_key_is_known_as_that(ground: Ground) -> None:
+    session = ready(ground.begin_sh("stty -echo; echo ready; exec cat"))
+    ground.hitch("send", session.id, "hello")
+    eventually(lambda: _follows_input(session) == [True, False], what="the answer to a prompt")
+    with Link.connect(str(session.run()), role="attach", cols=80, rows=24) as link:
+        link.send(wire.INPUT, b"typed\n")
+        eventually(lambda: _follows_input(session) == [True, True, False], what="the answer to keys")
+    ground.stop(session, "--now")
+
+
+def _follows_input(session: Truth) -> list[bool]:
+    return [follows_input for _, follows_input in output.times_back(str(session.run() / "output"), 0.0)]
 
 
 def test_wait_ends_with_the_session(ground: Ground) -> None:

@@ -445,9 +445,12 @@ def test_a_view_of_a_keeper_that_cannot_be_reached_goes_on_when_it_can(ground: G
 
     async def scene() -> None:
         async with hub.ws() as client:
-            channel = (await client.attach(dev.id, readOnly=True))["channel"]
+            channel = (await client.attach(dev.id))["channel"]
             while not client.frames:
                 await client.read()
+            await client.say("terminal.input", sessionId=dev.id, data="x")
+            told = await client.until("error", dev.id)
+            assert told["message"] == "the session's keeper cannot be reached yet; try again in a moment"
             before = cpu_s(hub)
             await asyncio.sleep(0.5)
             assert cpu_s(hub) - before < 0.25
@@ -455,6 +458,12 @@ def test_a_view_of_a_keeper_that_cannot_be_reached_goes_on_when_it_can(ground: G
             os.kill(dev.keeper_pid(), signal.SIGCONT)
             ground.hitch("send", "dev", "found")
             await client.until_shown(channel, b"<found>")
+            await client.say("terminal.input", sessionId=dev.id, data="typed\r")
+            await client.until_shown(channel, b"<typed>")
+            await asyncio.to_thread(ground.end, dev)
+            await client.until("terminal.exit", dev.id)
+            await client.say("terminal.input", sessionId=dev.id, data="x")
+            told = await client.until("error", dev.id)
+            assert told["message"] == "the session has ended and takes no input"
 
     asyncio.run(scene())
-    ground.end(dev)

@@ -20,7 +20,7 @@ from hitchpost.model import pods
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Pod
 from hitchpost.model.status import status
-from hitchpost.ops.views.observe import as_it_was
+from hitchpost.ops.views.observe import Observation, as_it_was
 from hitchpost.runtimes.pod_file import write_pod
 from hitchpost.store import records
 from hitchpost.store.locks import SessionLock
@@ -190,7 +190,7 @@ def test_an_agent_that_falls_silent_is_not_said_to_be_busy(home: Path) -> None:
     place, now_s = in_pod(home, 1), time.time()
     prints(place, "more", 2.0)
     moments_us = (int((now_s - ago_s) * 1_000_000) for ago_s in (LONG_AGO_S, 2.0))
-    times = b"".join(wire.time_record(b"o", at_us, 0) for at_us in moments_us)
+    times = b"".join(wire.time_record(b"o", at_us, offset) for offset, at_us in enumerate(moments_us, 1))
     (place / "runs" / "1" / "output" / wire.TIMES).write_bytes(times)
 
     async def scene(registry: Registry) -> None:
@@ -304,6 +304,26 @@ def test_a_run_that_is_over_is_watched_no_more(home: Path) -> None:
         await registry.refresh()
         assert registry.get(place.name).shape["state"] == "completed"
         assert not outputs.watches(f"{place}/runs/1/output")
+
+    with_registry(home, scene)
+
+
+def test_a_run_that_ends_while_it_is_looked_at_is_watched_no_more(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = in_pod(home, 1)
+
+    async def scene(registry: Registry) -> None:
+        still, loop = registry.observer._still, asyncio.get_running_loop()
+        watch = still.watch
+
+        def watch_late(seen: Observation) -> None:
+            Session(str(place), actor="test").transition(runs.COMPLETED, run=1, reason="made")
+            asyncio.run_coroutine_threadsafe(registry.look_at(place.name), loop).result(60)
+            watch(seen)
+
+        monkeypatch.setattr(still, "watch", watch_late)
+        await registry.refresh()
+        assert registry.get(place.name).shape["state"] == "completed"
+        assert (still._outputs._watches, still._seen) == ({}, {})
 
     with_registry(home, scene)
 

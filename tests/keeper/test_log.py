@@ -170,6 +170,43 @@ def test_a_resize_stands_behind_the_output_that_came_before_it(folder: str, monk
     log.close()
 
 
+def test_that_somebody_typed_stands_before_the_output_that_follows(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([1_000_000, 1_002_000, 1_003_000, 4_000_000, 5_000_000, 9_000_000, 12_000_000])
+    monkeypatch.setattr("hitchpost.keeper.times.time.time_ns", lambda: next(clock) * 1000)
+    log = Log(folder, CAP)
+    log.append(b"one ")
+    log.typed()
+    log.append(b"at once ")
+    log.append(b"a pause of the agent's ")
+    log.typed()
+    for word in (b"an answer ", b"its end"):
+        log.append(word)
+    found = [(moment.kind, moment.at) for moment in output.moments(folder)]
+    at = wire.AT_OFFSET
+    assert found == [(at, 1.0), (at, 1.003), (at, 4.0), (wire.AT_INPUT, 5.0), (at, 9.0), (at, 12.0)]
+    monkeypatch.undo()
+    log.close()
+
+
+def test_keys_of_long_ago_are_the_first_to_go(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(times, "STEP_US", 0)
+    os.mkdir(folder)
+    index = Times(folder, 0)
+    for offset in range(1, 2 * times.SMALLEST_LIMIT_BYTES // wire.TIME_RECORD_BYTES):
+        index.typed()
+        index.reached(offset)
+    index.close()
+    assert os.path.getsize(os.path.join(folder, wire.TIMES)) <= times.SMALLEST_LIMIT_BYTES
+    log = Log(folder, CAP, goes_on=True)
+    log.typed()
+    log.append(numbered(0, CAP // 2))
+    log.append(bytes(3 * CAP))
+    log.close()
+    assert wire.AT_INPUT not in [moment.kind for moment in output.moments(folder)], "their output is dropped"
+
+
 def test_a_clock_that_is_set_back_stops_no_index(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([9_000_000, 1_000_000, 2_000_000])
     monkeypatch.setattr("hitchpost.keeper.times.time.time_ns", lambda: next(clock) * 1000)

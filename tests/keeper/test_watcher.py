@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
 from hitchpost import wire
+from hitchpost.agents import prepare
 from hitchpost.keeper.journal import MOST_TELLINGS
 from hitchpost.keeper.watcher import MOST_ASKED, NO_ANSWER, TOO_MANY
 from hitchpost.runtimes.link import Link, NoKeeper
 from tests.ground import Ground, Truth, alive
 from tests.support import Process, eventually, halt
-from tests.watched import ask, begin, comes, heard, link, report, say, watcher_pid, watchers, with_fake
+from tests.watched import FAKE, ask, begin, comes, heard, link, report, say, watcher_pid, watchers, with_fake
 
 WAIT = 'while read line; do eval "$line"; done\n'
 LOST = {"state": "unknown", "source": "", "message": "the process that watches this agent has ended"}
@@ -215,6 +217,25 @@ def test_words_that_a_watcher_knew_better_than_do_not_count_while_the_next_one_c
         assert report(session) == LOST
         verdict(connection, 2, "done")
         eventually(lambda: states(session)["state"] == "done")
+    ground.end(session)
+
+
+def test_what_the_agent_said_of_itself_counts_when_no_other_watcher_comes(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+):
+    program = ground.place / "watch"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {FAKE} say "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(prepare, "watcher_command", lambda agent: (str(program),))
+    session = begin(ground, say("blocked") + WAIT)
+    comes(session, event="osc7501", seq=1)
+    with link(session) as connection:
+        told = {"id": 0, "op": "verdict", "seq": 1, "report": {"state": "working", "source": "x"}, "overrules": True}
+        connection.request("send", text=json.dumps(told), timeout_s=60)
+        eventually(lambda: states(session)["state"] == "working")
+        program.unlink()
+        os.kill(watcher_pid(session), signal.SIGKILL)
+        eventually(lambda: states(session) == {"state": "blocked", "source": "osc7501"})
     ground.end(session)
 
 

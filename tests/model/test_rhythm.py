@@ -13,9 +13,10 @@ from tests.model.made import NOW, ago, running
 QUIET_S, IDLE_S = 3.0, 30.0
 
 
-def printed(*ago_s: float) -> Facts:
-    """What is known of a run that has printed so many seconds ago, the last time last."""
-    since, longest_s = stretch([NOW.timestamp() - each for each in reversed(ago_s)], QUIET_S, IDLE_S)
+def printed(*ago_s: float, asked: tuple[float, ...] = ()) -> Facts:
+    """What is known of a run that has printed so many seconds ago, the last time last; ``asked``: after keys."""
+    times = [(NOW.timestamp() - each, each in asked) for each in reversed(ago_s)]
+    since, longest_s = stretch(times, QUIET_S, IDLE_S)
     begun = None if since is None else ago(NOW.timestamp() - since)
     return running(last_activity_at=ago(ago_s[-1]), busy_since=begun, longest_pause_s=longest_s)
 
@@ -51,7 +52,8 @@ def test_it_works_since_it_was_quiet_last() -> None:
 
 def test_of_a_very_long_time_only_the_end_is_looked_at() -> None:
     steadily = [float(second) for second in range(5 * MOST_PAUSES + 400, 0, -5)]
-    assert stretch([NOW.timestamp() - each for each in reversed(steadily)], QUIET_S, IDLE_S) == (None, 5.0)
+    times = [(NOW.timestamp() - each, False) for each in reversed(steadily)]
+    assert stretch(times, QUIET_S, IDLE_S) == (None, 5.0)
     assert printed(*steadily, 0.0).busy_since is None
     later = [*(each + 20 for each in steadily), 3.0]
     assert printed(*later).busy_since == ago(3)
@@ -76,6 +78,20 @@ def test_a_pause_of_long_ago_does_not_count() -> None:
     assert quiet_after_s(printed(95, *steadily[50:])) == 30, "one of lately does"
 
 
+def test_a_pause_in_which_somebody_typed_is_not_the_agents() -> None:
+    facts = printed(17, 16, 4, asked=(4,))
+    assert (quiet_after_s(facts), status(facts, NOW).headline) == (3, "Quiet"), "it answered a prompt 4 s ago"
+    assert printed(17, 16, 2, asked=(2,)).busy_since == ago(2)
+    assert printed(17, 16, 2, 1, asked=(2,)).busy_since == ago(2)
+    every_time = (50.0, 38.0, 25.0, 13.0, 4.0)
+    assert status(printed(*every_time, asked=every_time), NOW).headline == "Quiet"
+
+
+def test_who_types_within_its_usual_pauses_ends_nothing() -> None:
+    facts = printed(40, 30, 20, 16, 15, 5, asked=(16,))
+    assert (facts.busy_since, facts.longest_pause_s) == (ago(30), 10)
+
+
 def test_no_silence_is_longer_than_the_threshold_for_idle() -> None:
     assert quiet_after_s(running(longest_pause_s=25.0)) == 30
     assert quiet_after_s(running(longest_pause_s=25.0, idle_after_s=20.0)) == 20
@@ -85,4 +101,4 @@ def test_no_silence_is_longer_than_the_threshold_for_idle() -> None:
 
 def test_nothing_is_known_of_what_printed_nothing() -> None:
     assert stretch([], QUIET_S, IDLE_S) == (None, 0.0)
-    assert stretch([7.0], QUIET_S, IDLE_S) == (None, 0.0)
+    assert stretch([(7.0, True)], QUIET_S, IDLE_S) == (None, 0.0)

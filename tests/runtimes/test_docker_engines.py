@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hitchpost import wire
+from hitchpost.errors import RuntimeMissing
+from hitchpost.runtimes.container_file import write_box
+from hitchpost.runtimes.docker import Docker
+from hitchpost.runtimes.engine import Box
+from hitchpost.store import files
 from tests.boxes import (
     DOCKER,
     ECHO,
@@ -105,3 +111,25 @@ def test_an_engine_that_takes_its_containers_with_it(ground: Ground, monkeypatch
         assert (boxed.label(dev), boxed.label(alone)) == ("running", "running")
         ground.hitch("rm", "--force", "dev", "alone", "late")
         assert engine.containers() == []
+
+
+@pytest.mark.parametrize("home", [{}, {"home": "another"}], ids=["half-written", "copied"])
+def test_the_engine_that_is_asked_before_a_restart_is_the_one_of_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: dict[str, str]
+):
+    folder = tmp_path / "sessions" / "dev"
+    folder.mkdir(parents=True)
+    of_start, of_container = (f"unix://{tmp_path}/{name}" for name in ("start", "container"))
+    monkeypatch.setenv("DOCKER_HOST", of_start)
+
+    def asked() -> str:
+        with pytest.raises(RuntimeMissing) as error:
+            Docker().check(str(folder))
+        return str(error.value)
+
+    box = Box(of_container, "id", 1, 1, "boot", "0", "made for")
+    write_box(str(folder), box)
+    assert of_container in asked()
+    written = {"engine": of_container} if not home else {**files.read_object(str(folder / wire.BOX)), **home}
+    files.write_object(str(folder / wire.BOX), {"schema": files.SCHEMA, **written})
+    assert of_start in asked()

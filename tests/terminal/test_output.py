@@ -154,12 +154,33 @@ def test_who_must_not_wait_for_a_disk_is_told_the_end_from_not_knowing_it(tmp_pa
 
 def test_the_times_of_output_can_be_read_back_with_its_pauses(tmp_path: Path) -> None:
     moments_s = [at / 10 for at in (*range(200), *range(500, 2500), 2580, *range(2660, 4000))]
-    records = (wire.time_record(wire.AT_OFFSET, round(at * 1_000_000), 1) for at in moments_s)
+    records = (wire.time_record(wire.AT_OFFSET, round(at * 1_000_000), n) for n, at in enumerate(moments_s, 1))
     (tmp_path / wire.TIMES).write_bytes(b"".join(records))
-    found = list(output.times_back(str(tmp_path), 1.5))
+    found = [at for at, _ in output.times_back(str(tmp_path), 1.5)]
     assert found[0] == moments_s[-1]
     assert len(found) < len(moments_s) / 5
     assert set(found) <= set(moments_s)
     pauses = {later: round(later - at) for later, at in pairwise(found)}
     assert {later: pauses[later] for later in (266.0, 258.0, 50.0)} == {266.0: 8, 258.0: 8, 50.0: 30}
     assert list(output.times_back(str(tmp_path / "none"), 1.5)) == []
+
+
+def test_a_resize_and_an_end_are_no_output(tmp_path: Path) -> None:
+    def record(kind: bytes, at_s: int, value: int) -> bytes:
+        return wire.time_record(kind, at_s * 1_000_000, value)
+
+    def resize(at_s: int, offset: int) -> bytes:
+        return record(wire.AT_OFFSET, at_s, offset) + record(wire.AT_SIZE, at_s, 80 << 32 | 24)
+
+    first = resize(1, 0) + b"".join(record(wire.AT_OFFSET, at_s, at_s) for at_s in (2, 3))
+    ended = record(wire.AT_OFFSET, 32, 3) + record(wire.AT_EXIT, 32, 0)
+    many = b"".join(resize(20, 3) for _ in range(10))
+    (tmp_path / wire.TIMES).write_bytes(first + many + resize(30, 3) + resize(31, 3) + ended)
+    assert list(output.times_back(str(tmp_path), 1.5)) == [(3, False), (2, False)]
+
+
+def test_of_output_is_known_whether_somebody_typed_before(tmp_path: Path) -> None:
+    kinds = [(wire.AT_OFFSET, 1), (wire.AT_INPUT, 2), (wire.AT_OFFSET, 2), (wire.AT_OFFSET, 3)]
+    records = (wire.time_record(kind, 1_000_000 * number, value) for number, (kind, value) in enumerate(kinds))
+    (tmp_path / wire.TIMES).write_bytes(b"".join(records))
+    assert list(output.times_back(str(tmp_path), 0.5)) == [(3, False), (2, True), (0, False)]

@@ -31,27 +31,28 @@ class NoHub(HitchpostError):
 
 
 class SilentHub(NoHub):
-    """Raised when a hub is there and does not answer in time."""
+    """Raised when a hub is there and does not answer in time. ``why``: it may answer in a moment."""
 
-    def __init__(self, pid: int | None) -> None:
+    def __init__(self, pid: int | None, why: str = "") -> None:
         self.pid = pid
-        if pid is None:
-            why, hint = "", "try again in a moment"
+        who = "" if pid is None else f" (pid {pid})"
+        if pid is None or why:
+            hint = "try again in a moment"
         elif is_stopped(pid):
-            why, hint = " (process stopped)", f"kill -CONT {pid} resumes it, hitch down ends it"
+            who, hint = " (process stopped)", f"kill -CONT {pid} resumes it, hitch down ends it"
         else:
-            why, hint = f" (pid {pid})", "hitch down ends it; sessions keep running"
-        super().__init__(f"the hub does not answer{why}", hint)
+            hint = "hitch down ends it; sessions keep running"
+        super().__init__(": ".join(filter(None, (f"the hub does not answer{who}", why))), hint)
 
 
 class UnreachedHub(SilentHub):
-    """Raised when a hub has the home and nobody listens on its socket. A hub makes one that was removed again."""
+    """Raised when a hub has the home, and nobody listens on its socket or the exchange is broken off. A hub makes a
+    socket that was removed again."""
 
-    def __init__(self, pid: int | None) -> None:
-        self.pid = pid
-        who = "" if pid is None else f" (pid {pid})"
-        text = f"the hub does not answer{who}: it starts or ends, or its socket was removed"
-        NoHub.__init__(self, text, "try again in a moment")
+    def __init__(self, pid: int | None, error: Exception) -> None:
+        nobody_listens = isinstance(error, FileNotFoundError | ConnectionRefusedError)
+        ways = "it starts or ends, or its socket was removed"
+        super().__init__(pid, ways if nobody_listens else "it broke the connection off")
 
 
 class HubRefused(HitchpostError):
@@ -136,18 +137,18 @@ def ask(home: str, method: str, path: str, body: object = None, *, timeout_s: fl
         text = answer.read()
     except TimeoutError:
         raise SilentHub(pid_of(home)) from None
-    except (OSError, http.client.HTTPException):
-        raise _unreached(home) from None
+    except (OSError, http.client.HTTPException) as error:
+        raise _unreached(home, error) from None
     finally:
         connection.close()
     return answered(answer.status, text)
 
 
-def _unreached(home: str) -> NoHub:
+def _unreached(home: str, error: Exception) -> NoHub:
     if not is_up(home):
         return NoHub()
     pid = pid_of(home)
-    return SilentHub(pid) if pid is not None and is_stopped(pid) else UnreachedHub(pid)
+    return SilentHub(pid) if pid is not None and is_stopped(pid) else UnreachedHub(pid, error)
 
 
 def answered(status: int, text: bytes) -> Any:

@@ -208,6 +208,8 @@ class Observer:
                         self.announcements.reworded(session)
                 if seen.folder in fresh_of:
                     self._still.add(fresh)
+            elif seen.folder in fresh_of:  # a look has forgotten it, perhaps before the thread watched it
+                self._still.forget(seen)
         return moved
 
     def _seen_again(self, seen: Observation) -> Observation | None:

@@ -81,6 +81,7 @@ class Control:
         client.typed = self._typed
         self.own(client)
         if not keys.startswith(NO_KEYS):
+            self.keeper.log.typed()
             self._on_keys()
 
     def _on_keys(self) -> None:
@@ -251,6 +252,7 @@ class Control:
         The receipt says ``hidden`` when the terminal hid any of it: that is looked at just before it is written.
         """
         receipt: dict[str, object] = {"id": number, "ok": True, "offset": self.keeper.log.end}
+        self.keeper.log.typed()
 
         def look() -> None:
             if self.keeper.source.hides_input():

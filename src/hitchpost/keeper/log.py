@@ -102,6 +102,10 @@ class Log:
         """Note in the time index what happened at this point of the output."""
         self._times.mark(kind, value)
 
+    def typed(self) -> None:
+        """Somebody types now: note it with the output that follows."""
+        self._times.typed()
+
     def miss(self) -> None:
         """Output went by that nobody could count: a gap of one byte, so that every reader sees it."""
         if self._fd >= 0:

@@ -72,9 +72,10 @@ class AgentReport:
 
         Where the watcher knew better than the agent's own words, those count again only when no other watcher comes.
         """
-        self._overruled = self._overruled and self._keeper.watcher.is_there
+        another_comes = self._keeper.watcher.is_there
+        self._overruled = self._overruled and another_comes
         if self.current is not None and not self._keeper.run.exited:
-            said = self.own if self.current.get("source") == OSC else None
+            said = None if another_comes and self.current.get("source") != OSC else self.own
             self._set(said or UNKNOWN_NOW)
 
     def _set(self, report: Report | None) -> None:

@@ -31,6 +31,7 @@ class Times:
         self._step_us = STEP_US
         self._noted_us = 0
         self._late: tuple[int, int] | None = None
+        self._typed_us: int | None = None
         self._fd = -1
         self._open()
         self._size = os.fstat(self._fd).st_size if self._fd >= 0 else 0
@@ -40,11 +41,17 @@ class Times:
         """The log has reached ``offset`` now. The last word of a step is noted late: the silence after it is true."""
         now_us = time.time_ns() // 1000
         if 0 <= now_us - self._noted_us < self._step_us:
-            self._late = (now_us, offset)
+            self._late, self._typed_us = (now_us, offset), None
             return
         self._catch_up()
         self._noted_us = now_us
-        self._write(wire.time_record(wire.AT_OFFSET, now_us, offset))
+        input = b"" if self._typed_us is None else wire.time_record(wire.AT_INPUT, self._typed_us, offset)
+        self._typed_us = None
+        self._write(input + wire.time_record(wire.AT_OFFSET, now_us, offset))
+
+    def typed(self) -> None:
+        """Somebody types now. It is noted with the output that follows: it ends a pause that was not the agent's."""
+        self._typed_us = time.time_ns() // 1000
 
     def mark(self, kind: bytes, value: int) -> None:
         self._catch_up()
@@ -147,7 +154,7 @@ def _from(first: int, records: Iterator[bytes]) -> Iterator[bytes]:
             if kind == wire.AT_SIZE:
                 size = record
                 continue
-            if kind in (wire.AT_OFFSET, wire.AT_GAP) and value <= first:
+            if kind in (wire.AT_OFFSET, wire.AT_GAP, wire.AT_INPUT) and value <= first:
                 cut_at = record[1:9]
                 continue
             begun = True
@@ -163,9 +170,11 @@ def _at(record: bytes, at: bytes) -> bytes:
 
 
 def _every_second(records: Iterator[bytes]) -> Iterator[bytes]:
-    """Of two offsets in a row, the later one."""
+    """Of two offsets in a row, the later one. That somebody typed between them is of interest for minutes only."""
     held = b""
     for record in records:
+        if record[:1] == wire.AT_INPUT:
+            continue
         if record[:1] != wire.AT_OFFSET:
             if held:
                 yield held

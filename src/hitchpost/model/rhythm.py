@@ -1,7 +1,7 @@
 """How long an agent of which only its output tells is silent until it counts as quiet.
 
 One that prints every few seconds has pauses that are longer than a short silence. They say nothing: it is quiet once it
-is silent for clearly longer than it was lately.
+is silent for clearly longer than it was lately. A pause in which somebody typed is that person's.
 """
 
 from __future__ import annotations
@@ -37,43 +37,47 @@ def allowed_s(longest_pause_s: float, quiet_after_s: float, idle_after_s: float)
     return max(quiet_after_s, min(CLEARLY * longest_pause_s, break_s(quiet_after_s, idle_after_s)))
 
 
-def stretch(times_s: Iterable[float], quiet_after_s: float, idle_after_s: float) -> tuple[float | None, float]:
+def stretch(
+    times_s: Iterable[tuple[float, bool]], quiet_after_s: float, idle_after_s: float
+) -> tuple[float | None, float]:
     """Since when it is no longer quiet, and its longest recent pause. ``times_s`` has the moments of output, the last
-    one first; pauses that are too short to count may be left out. Nothing is known of a beginning where they end
-    without one, or after ``MOST_PAUSES``."""
+    one first, and whether somebody typed in the pause before; pauses that are too short to count may be left out.
+    Nothing is known of a beginning where they end without one, or after ``MOST_PAUSES``."""
     silence_s, short_s = break_s(quiet_after_s, idle_after_s), quiet_after_s / CLEARLY
     begun = newest = later = None
-    pauses: list[tuple[float, float]] = []
-    for at in times_s:
+    is_asked = False
+    pauses: list[tuple[float, float, bool]] = []
+    for at, follows_input in times_s:
         if newest is None or later is None:
-            newest = later = at
+            newest, later, is_asked = at, at, follows_input
             continue
         pause_s = later - at
         if pause_s >= silence_s:
             begun = later
             break
         if pause_s >= short_s:
-            pauses.append((at, pause_s))
+            pauses.append((at, pause_s, not is_asked))
             if len(pauses) > MOST_PAUSES:
                 break
-        later = at
+        later, is_asked = at, follows_input
     # what came before the first of them may have been as slow
     known_from = pauses[-1][0] + RECENT_S if len(pauses) > MOST_PAUSES else 0.0
-    for number, (at, pause_s) in enumerate(pauses):
+    for number, (at, pause_s, _) in enumerate(pauses):
         is_end = pause_s >= quiet_after_s and not _is_usual(pause_s, at, pauses, number + 1)
         if is_end and at >= known_from:
             begun = at + pause_s
             break
-    recent = (pause_s for at, pause_s in pauses if newest is not None and newest - at - pause_s <= RECENT_S)
+    own = ((at, pause_s) for at, pause_s, is_own in pauses if is_own)
+    recent = (pause_s for at, pause_s in own if newest is not None and newest - at - pause_s <= RECENT_S)
     return begun, max(recent, default=0.0)
 
 
-def _is_usual(pause_s: float, at: float, pauses: list[tuple[float, float]], first: int) -> bool:
-    """Whether one of the pauses before was not clearly shorter."""
+def _is_usual(pause_s: float, at: float, pauses: list[tuple[float, float, bool]], first: int) -> bool:
+    """Whether one of its own pauses before was not clearly shorter."""
     for number in range(first, len(pauses)):
-        before, before_s = pauses[number]
+        before, before_s, is_own = pauses[number]
         if at - before - before_s > RECENT_S:
             return False
-        if pause_s < CLEARLY * before_s:
+        if is_own and pause_s < CLEARLY * before_s:
             return True
     return False

@@ -20,7 +20,7 @@ from hitchpost.runspec import ContainerSource, RunSpec
 from hitchpost.runtimes import engine, local, mount_sources
 from hitchpost.runtimes.base import Health, Sandbox, Started
 from hitchpost.runtimes.container_config import HOME, PLACES, configuration, environment, mounted, shared_folder
-from hitchpost.runtimes.container_file import GOING, engine_of, is_of_copy, read_box, write_box
+from hitchpost.runtimes.container_file import GOING, is_of_copy, read_box, write_box
 from hitchpost.runtimes.container_removal import left_folder, remove_aside, remove_left, set_aside
 from hitchpost.runtimes.engine import Box, EngineFailed
 from hitchpost.runtimes.kept import agent_lives
@@ -39,9 +39,9 @@ class Docker(local.Local):
     ends_with_keeper = False
 
     def check(self, session_folder: str = "") -> None:
-        own = engine_of(os.path.join(session_folder, wire.BOX)) if session_folder else None
+        box = read_box(session_folder) if session_folder else None
         try:
-            engine.ask(own or engine.address(), engine.check, engine.PROBE_S)
+            engine.ask(engine.address() if box is None else box.engine, engine.check, engine.PROBE_S)
         except EngineFailed as error:
             raise RuntimeMissing(str(error)) from None
 

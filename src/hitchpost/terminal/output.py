@@ -198,23 +198,32 @@ def last_written(output_folder: str) -> float | None:
     return None
 
 
-def times_back(output_folder: str, short_s: float) -> Iterator[float]:
-    """When output came, as the time index has it, the last first. Some are left out where so little time is between
-    them."""
+def times_back(output_folder: str, short_s: float) -> Iterator[tuple[float, bool]]:
+    """When output came, as the time index has it, the last first, and whether somebody had typed since the output
+    before. Some are left out where so little time is between them. A size and an end are noted with the offset that
+    the log had reached before: no output came with them."""
     index, step = _times(output_folder), wire.TIME_RECORD_BYTES
+    kinds = index[::step][: len(index) // step]
 
     def at_us(number: int) -> int:
         return int.from_bytes(index[number * step + 1 : number * step + 9], "big")
 
-    last = len(index) // step - 1
-    if last >= 0:
-        yield at_us(last) / 1_000_000
-    while last > 0:
-        first = max(0, last - BLOCK_RECORDS)
-        has_room = at_us(last) - at_us(first) >= short_s * 1_000_000
-        for number in range(last - 1, first - 1, -1) if has_room else (first,):
-            yield at_us(number) / 1_000_000
-        last = first
+    def reached(number: int) -> int:
+        return int.from_bytes(index[number * step + 9 : number * step + step], "big") if number >= 0 else 0
+
+    def came(number: int) -> bool:
+        is_offset = kinds[number : number + 1] == wire.AT_OFFSET
+        return is_offset and reached(number) > reached(kinds.rfind(wire.AT_OFFSET, 0, number))
+
+    number = len(kinds) - 1
+    while number >= 0:
+        if not came(number):
+            number -= 1
+            continue
+        yield at_us(number) / 1_000_000, kinds.endswith(wire.AT_INPUT, 0, number)
+        first = number - BLOCK_RECORDS
+        is_short = first >= 0 and at_us(number) - at_us(first) < short_s * 1_000_000
+        number = first if is_short and came(first) else number - 1
 
 
 def moments(output_folder: str) -> Iterator[Moment]:

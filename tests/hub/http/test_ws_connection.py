@@ -25,10 +25,13 @@ class Client:
         self.takes = asyncio.Event()
         self.takes.set()
         self._moved = asyncio.Event()
+        self._said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
     async def receive(self) -> dict[str, Any]:
-        await asyncio.sleep(1000)
-        return {}
+        return {"type": "websocket.receive", "text": json.dumps(await self._said.get())}
+
+    def says(self, message: dict[str, Any]) -> None:
+        self._said.put_nowait(message)
 
     async def send_text(self, text: str) -> None:
         await self.takes.wait()
@@ -52,7 +55,7 @@ class Hung:
     """A viewer, or the keys of a keeper, that gets on when it is let go."""
 
     cols, rows, picture = 80, 24, False
-    watch = SimpleNamespace(over=False, cols=80, rows=24)
+    watch: SimpleNamespace | None = SimpleNamespace(over=False, cols=80, rows=24)
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()
@@ -80,7 +83,7 @@ async def connected(hung: Hung) -> AsyncIterator[tuple[Events, Client]]:
         return
 
     def session(name: str) -> SimpleNamespace:
-        return SimpleNamespace(id=name, shape={"run": 2})
+        return SimpleNamespace(id=name, shape={"run": 2}, lives=True)
 
     registry = SimpleNamespace(events=events, load=load, find=session, get=session)
     hub = SimpleNamespace(
@@ -129,6 +132,31 @@ def test_a_view_of_the_next_run_waits_for_its_keeper_and_other_sessions_do_not()
             await client.until(("session.status", "a"), ("session.status", "b"))
             hung.go_on.set()
             await client.until(("session.status", "a"), ("session.status", "b"), ("session.attached", "a"))
+
+    asyncio.run(scene())
+
+
+def test_who_looked_before_there_was_a_way_to_the_keeper_types_once_there_is() -> None:
+    typed: asyncio.Queue[bytes] = asyncio.Queue()
+
+    class Typed(Hung):
+        watch = None
+
+        async def type(self, viewer: object, data: bytes) -> None:
+            assert self.viewers == [viewer]
+            typed.put_nowait(data)
+
+        async def join(self, viewer: object) -> None:
+            self.viewers.append(viewer)
+
+    async def scene() -> None:
+        async with connected(Typed()) as (_, client):
+            client.says({"type": "session.attach", "sessionId": "a", "cols": 80, "rows": 24})
+            await client.until(("session.attached", "a"))
+            for text in ("x", "y"):
+                client.says({"type": "terminal.input", "sessionId": "a", "data": text})
+            async with asyncio.timeout(PATIENCE_S):
+                assert [await typed.get() for _ in range(2)] == [b"x", b"y"]
 
     asyncio.run(scene())
 

@@ -7,7 +7,7 @@ import errno
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -26,6 +26,7 @@ class LocalSocket:
     def __init__(self, home: str) -> None:
         self.home = home
         self.path = os.path.join(home, SOCKET)
+        self._folder = _identity(os.stat(home))
         self._file: tuple[int, int] | None = None
         self._lock = threading.Lock()
         self._is_closed = False
@@ -39,6 +40,8 @@ class LocalSocket:
     def _open(self) -> socket.socket:
         if self._is_closed:
             raise OSError(errno.ESHUTDOWN, os.strerror(errno.ESHUTDOWN), self.path)
+        if not self.is_at_home:
+            raise OSError(errno.ENOENT, "the home was moved away", self.home)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             files.discard(self.path)
@@ -52,32 +55,44 @@ class LocalSocket:
             raise
         return sock
 
+    @property
+    def is_at_home(self) -> bool:
+        """Whether the home is still the folder that this hub serves: in another, the files are another hub's."""
+        try:
+            return _identity(os.stat(self.home)) == self._folder
+        except OSError:
+            return False
+
     def is_there(self) -> bool:
         return self._file is not None and self._found() == self._file
 
     def _found(self) -> tuple[int, int] | None:
         try:
-            found = os.lstat(self.path)
+            return _identity(os.lstat(self.path))
         except OSError:
             return None
-        return found.st_dev, found.st_ino
 
     def discard(self) -> None:
         """For good: a thread that makes another one comes too late."""
         with self._lock:
             self._is_closed = True
-            files.discard(self.path)
+            if self.is_at_home:
+                files.discard(self.path)
 
 
-async def keep(local: LocalSocket, serve: Callable[[socket.socket], None], every_s: float = LOOK_S) -> None:
-    """For ever: hand ``serve`` another socket when the one before was removed or replaced."""
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+async def keep(local: LocalSocket, move: Callable[[socket.socket], Awaitable[None]], every_s: float = LOOK_S) -> None:
+    """For ever: hand ``move`` another socket when the one before was removed or replaced."""
     is_warned = False
     while True:
         await asyncio.sleep(every_s)
         if await asyncio.to_thread(local.is_there):
             continue
         try:
-            serve(await asyncio.to_thread(local.open))
+            await move(await asyncio.to_thread(local.open))
         except OSError as error:  # the home was moved away, or its disk is full
             if not is_warned:
                 log.error("the hub's socket was removed and cannot be made again", error=str(error))

@@ -67,6 +67,13 @@ class Server(uvicorn.Server):
 
         return nullcontext()
 
+    async def move(self, sock: socket.socket) -> None:
+        """Listen on ``sock`` from now on, and on nothing else. Who is connected stays."""
+        before = self.servers
+        await self.startup(sockets=[sock])
+        for listener in before:
+            listener.close()
+
 
 def run(address: Address) -> int:
     """Serve until SIGTERM or SIGINT. Raises ``Refused`` when another hub has the home."""
@@ -147,12 +154,10 @@ async def serve(home: str, address: Address, database: str = "") -> int:
             servers.append(server)
             serving.append(group.create_task(server.serve(sockets=sockets)))
 
-        def begin_locally(sock: socket.socket) -> None:
-            begin(_server(Trusted(app), LocalConnection, local_socket.BACKLOG), [sock])
-
         begin(public, [] if context else tcp)
-        begin_locally(first)
-        keeping = group.create_task(local_socket.keep(local, begin_locally))
+        own = _server(Trusted(app), LocalConnection, local_socket.BACKLOG)
+        begin(own, [first])
+        keeping = group.create_task(local_socket.keep(local, own.move))
         tls = None if context is None else TlsListener(context, public)
         following = None if context is None else group.create_task(follow_certificate(address, context))
         if tls is not None:
@@ -162,7 +167,8 @@ async def serve(home: str, address: Address, database: str = "") -> int:
         log.info("hub is up", url=sign_in.url, pid=os.getpid())
         await is_asked_to_leave.wait()
         log.info("hub is leaving")
-        files.discard(os.path.join(home, FILE))
+        if local.is_at_home:
+            files.discard(os.path.join(home, FILE))
         keeping.cancel()
         local.discard()
         await counts.close()

@@ -32,9 +32,10 @@ from hitchpost.hub.http.messages import (
 from hitchpost.hub.http.metrics import Metrics
 from hitchpost.hub.http.permissions import resolve, sees
 from hitchpost.hub.http.session_queues import SessionQueues
+from hitchpost.hub.session import HubSession
 from hitchpost.hub.streams import SNAPSHOT, Keys, Viewer
 from hitchpost.hub.tasks import Tasks
-from hitchpost.runtimes.link import NoKeeper, NotReached
+from hitchpost.runtimes.link import NoKeeper, NotReached, Silent
 from hitchpost.text import readable
 
 MOST_EVENTS = 2000
@@ -46,6 +47,7 @@ TRY_AGAIN_LATER = 1013
 NOT_ALLOWED = 1008
 LAST_WORD_S = 0.5
 LAST_LINE_S = 5.0
+ENDED = "the session has ended and takes no input"
 CLIENT_GONE = (WebSocketDisconnect, RuntimeError)
 """What sending raises when the client is gone. The connection's own loop then ends the rest."""
 
@@ -319,12 +321,18 @@ class Connection:
         view = self._view(message.sessionId)
         if view.read_only:
             raise Refused("this client is read-only")
+        session = self.hub.registry.find(message.sessionId)
+        if view.keys is None and _lives(session, view.run):
+            view.keys = self.hub.keys(session.id)
+            await view.keys.join(view.viewer)
         if view.keys is None:
-            raise Refused("the session has ended and takes no input")
+            raise Refused(ENDED)
         try:
             await view.keys.type(view.viewer, message.encoded)
         except NoKeeper:
-            raise Refused("the session has ended and takes no input") from None
+            if not _lives(session, view.run):
+                raise Refused(ENDED) from None
+            raise Silent("the session's keeper cannot be reached yet", "try again in a moment") from None
 
     async def _answer(self, message: Input) -> None:
         """What a client's terminal says when the program asks it: only the terminal that has the size counts."""
@@ -404,6 +412,10 @@ class Connection:
         if view is None:
             raise Refused("attach to the session first")
         return view
+
+
+def _lives(session: HubSession, run: int) -> bool:
+    return session.lives and session.shape["run"] == run
 
 
 MESSAGES: dict[str, tuple[type[Message], Need, Handle]] = {

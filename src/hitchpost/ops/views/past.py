@@ -72,8 +72,8 @@ def seen_at(seen: Observation, story: Sequence[Line], at: datetime, now: datetim
     for line in told_by(story, at):
         told.take(line)
     where = run_folder(seen.folder, told.run)
-    activity = [found for found in output_times(where) if found <= at]
-    times_s = (found.timestamp() for found in reversed(activity))
+    activity = [found for found in output_times(where) if found[0] <= at]
+    times_s = ((found.timestamp(), follows_input) for found, follows_input in reversed(activity))
     busy_since, longest_pause_s = rhythm.stretch(times_s, seen.facts.quiet_after_s, seen.facts.idle_after_s)
     facts = replace(
         seen.facts,
@@ -82,7 +82,7 @@ def seen_at(seen: Observation, story: Sequence[Line], at: datetime, now: datetim
         record=told.record,
         run=told.run,
         started_at=told.started_at,
-        last_activity_at=activity[-1] if activity else None,
+        last_activity_at=activity[-1][0] if activity else None,
         busy_since=None if busy_since is None else datetime.fromtimestamp(busy_since, UTC),
         longest_pause_s=longest_pause_s,
         last_alive_at=None,
@@ -114,14 +114,16 @@ def told_by(story: Sequence[Line], at: datetime) -> list[Line]:
     return [line for line in story if (moment(line["at"]) or at) <= at]
 
 
-def output_times(where: str) -> list[datetime]:
-    """When a run's log grew, as far as the time index has it."""
+def output_times(where: str) -> list[tuple[datetime, bool]]:
+    """When a run's log grew, as far as the time index has it, and whether somebody had typed before."""
     found = []
     reached = 0
+    follows_input = False
     for entry in output.moments(os.path.join(where, wire.OUTPUT)):
         if entry.kind == wire.AT_OFFSET and entry.value > reached:
             reached = entry.value
-            found.append(datetime.fromtimestamp(entry.at, UTC))
+            found.append((datetime.fromtimestamp(entry.at, UTC), follows_input))
+        follows_input = entry.kind == wire.AT_INPUT
     return found
 
 
@@ -189,6 +191,6 @@ def _alive(facts: Facts, present: Facts, story: Sequence[Line], where: str, at: 
     if seen_end is not None and seen_end.ended_at is not None:
         over = seen_end.ended_at <= at
         return replace(facts, keeper_alive=not over, exit=seen_end if over else None)
-    if any(found >= at for found in output_times(where)):
+    if any(found >= at for found, _ in output_times(where)):
         return replace(facts, keeper_alive=True)
     return replace(facts, probe_failed=True)
