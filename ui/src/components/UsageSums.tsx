@@ -1,7 +1,7 @@
 import "../style/usage.css";
 import { useState } from "preact/hooks";
 import { useFetched } from "../fetched";
-import { go, USAGE_BY, type UsageBy } from "../router";
+import { go, goFromDialog, USAGE_BY, type UsageBy } from "../router";
 import type { Usage, UsageLimit, UsageSum } from "../shapes";
 import { costOf, inputOf, short } from "../usage";
 import { projectName } from "../words";
@@ -60,7 +60,7 @@ function Limits({ limits }: { limits: readonly UsageLimit[] }) {
       <ul>
         {limits.map(({ session, name, agent, detail }) => (
           <li key={session}>
-            <button type="button" onClick={() => go({ usage: false, session, grid: false })}>
+            <button type="button" onClick={() => goFromDialog({ session, grid: false })}>
               {name}
             </button>
             <span class="agent">{agent}</span> <span class="detail">{detail}</span>
