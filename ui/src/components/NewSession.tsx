@@ -118,8 +118,9 @@ function Form() {
       );
   };
   const fail = (field: FieldName | "top", text: string): undefined => {
-    setTroubles({ [field]: text });
-    if (["name", "runtime", "image", "model", "permission_mode", "when_limit"].includes(field)) setIsMore(true);
+    const found = form.current?.querySelector<HTMLElement>(`[name="${field}"]`);
+    setTroubles({ [found ? field : "top"]: text });
+    if (found?.closest("details")) setIsMore(true);
     requestAnimationFrame(() =>
       form.current?.querySelector<HTMLElement>(`[name="${field}"]:not([type=radio])`)?.focus(),
     );
