@@ -82,6 +82,11 @@ function unchanged(before: Session | undefined, after: Session): Session {
 /** All of a session but when it last wrote something, which nothing shows. */
 const drawn = (session: Session): string => JSON.stringify({ ...session, last_activity_at: null });
 
+/** One that was made here. What the hub has told of it since is newer. */
+export function add(session: Session): void {
+  if (!sessions.value.has(session.id)) sessions.value = new Map(sessions.value).set(session.id, session);
+}
+
 /** In their order, and drawn once. */
 export function applyAll(messages: readonly HubMessage[]): void {
   const all = new Map(sessions.value);

@@ -19,7 +19,7 @@ import { useModal } from "../modal";
 import { projects as allProjects } from "../rail";
 import { go, leaveDialog } from "../router";
 import type { Catalog, Folders, Session, SessionWithNotes, NewSession as Wish } from "../shapes";
-import { creating, hasPods, known as isKnown, mayBegin, notify, sessions } from "../store";
+import { add, creating, hasPods, known as isKnown, mayBegin, notify, sessions } from "../store";
 import { fullPath, habitsOf, inWords, isAddress, MOST_PROJECTS, newestOf, slug, withHabit } from "../wish";
 import { argv, project } from "../words";
 import { About } from "./Field";
@@ -193,7 +193,7 @@ function Form() {
     if (wanted.agent) localStorage.setItem(AGENT, wanted.agent);
     const kept = { agent: wanted.agent ?? habit?.agent ?? "", worktree: place.worktree };
     if (place.project) localStorage.setItem(PROJECTS, withHabit(habits, place.project, kept));
-    sessions.value = new Map(sessions.value).set(session.id, session);
+    add(session);
     forget();
     go({ creating: false, session: session.id }, "replace");
   };
