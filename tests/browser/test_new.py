@@ -369,6 +369,12 @@ def test_a_session_whose_prompt_was_not_delivered_is_not_started_twice(
     assert window.names() == ["sleep-place"]
     dialog.open()
     expect(dialog.prompt).to_have_value("")
+    # its words are not lost
+    dialog.page.keyboard.press("Escape")
+    expect(dialog.box).to_have_count(0)
+    field = window.page.get_by_label("Prompt for sleep-place")
+    field.press("ArrowUp")
+    expect(field).to_have_value("hello")
     hub.ask("POST", "/api/sessions/sleep-place/stop")
 
 

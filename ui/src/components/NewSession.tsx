@@ -16,6 +16,7 @@ import {
 import { change, draft, type FieldName, forget } from "../draft";
 import { useFetched, useSoon } from "../fetched";
 import { useModal } from "../modal";
+import { keep } from "../prompts";
 import { projects as allProjects } from "../rail";
 import { go, leaveDialog } from "../router";
 import type { Catalog, Folders, Session, SessionWithNotes, NewSession as Wish } from "../shapes";
@@ -193,6 +194,7 @@ function Form() {
     if (wanted.agent) localStorage.setItem(AGENT, wanted.agent);
     const kept = { agent: wanted.agent ?? habit?.agent ?? "", worktree: place.worktree };
     if (place.project) localStorage.setItem(PROJECTS, withHabit(habits, place.project, kept));
+    if (wanted.prompt) keep(session.id, wanted.prompt);
     add(session);
     forget();
     go({ creating: false, session: session.id }, "replace");
