@@ -8,6 +8,8 @@ export default defineConfig({
     outDir: "../src/hitchpost/web",
     emptyOutDir: true,
     assetsInlineLimit: 0,
+    // a part that comes later is one file: a style that has failed once would not be tried again
+    cssCodeSplit: false,
     chunkSizeWarningLimit: 600,
     modulePreload: { polyfill: false },
     target: "es2022",

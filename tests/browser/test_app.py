@@ -11,6 +11,7 @@ import pytest
 
 import hitchpost
 from tests.browser.windows import Window, expect
+from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.support import eventually
 
@@ -33,11 +34,15 @@ def newer_hub(folder: Path) -> str:
     package = folder / "hitchpost"
     shutil.copytree(Path(hitchpost.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     web = package / "web"
-    (script,) = (web / "assets").glob("index-*.js")
-    script.rename(script.with_name("index-newer.js"))
-    for name in ("index.html", "sw.js"):
-        text = (web / name).read_text().replace(script.name, "index-newer.js").replace("`page ", "`newer page ")
-        (web / name).write_text(text)
+    scripts = list((web / "assets").glob("*.js"))
+    names = {script.name: f"{script.name.partition('-')[0]}-newer.js" for script in scripts}
+    for file in (web / "index.html", web / "sw.js", *scripts):
+        text = file.read_text().replace("`page ", "`newer page ")
+        for name, newer in names.items():
+            text = text.replace(name, newer)
+        file.write_text(text)
+    for script in scripts:
+        script.rename(script.with_name(names[script.name]))
     return str(folder)
 
 
@@ -86,3 +91,93 @@ def test_the_page_is_an_app_that_opens_without_the_hub(
     page.reload()
     expect(page.get_by_role("status").first).to_contain_text("Cannot reach the hub.")
     assert page.locator("script[src='/assets/index-newer.js']").count() == 1
+
+
+ASKED = "performance.getEntriesByType('resource').map(one => new URL(one.name).pathname)"
+FETCHED = "path => fetch(path).then(answer => answer.status, () => 'refused')"
+
+
+def look_at_all_parts(window: Window) -> None:
+    """Each of those that are not in the first load."""
+    page = window.page
+    page.get_by_role("button", name="Diff").click()
+    expect(page.locator("[data-panel=diff] .panel-body")).to_contain_text("no git repository")
+    page.get_by_role("button", name="Why").click()
+    expect(page.locator("[data-panel=explain] .panel-body")).to_contain_text("running")
+    page.get_by_role("button", name="Timeline").click()
+    page.locator("[data-panel=timeline] .timeline button").first.click()
+    expect(page.locator(".player")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Settings and keys").click()
+    expect(page.get_by_role("dialog").get_by_role("region", name="Notifications")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.locator(".row .open-session").focus()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("Usage")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Usage").get_by_text("Sum by")).to_be_attached()
+    page.keyboard.press("Escape")
+
+
+@pytest.mark.keeps_page
+def test_a_tab_that_outlives_an_upgrade_has_all_its_parts_and_nothing_of_the_network(
+    ground: Ground, hub: HubProcess, tmp_path: Path, windows: Callable[..., Window]
+) -> None:
+    dev = ground.begin_sh("exec cat", name="dev")
+    window = windows()
+    window.sign_in()
+    page = window.page
+    page.evaluate(READY)
+    page.reload()
+    window.open_session("dev")
+    eventually(lambda: any("/Player-" in path for path in page.evaluate(ASKED)), what="the parts that come later")
+    (name,) = kept(window)
+    port = int(hub.url.rpartition(":")[2])
+    hub.kill()
+    expect(page.locator(".lost-link")).to_contain_text("lost")
+    hub.start(port=port, PYTHONPATH=newer_hub(tmp_path))
+    eventually(lambda: page.evaluate("caches.keys()") == [f"newer {name}"], 60, what="the newer files only")
+    expect(page.locator(".link.open")).to_be_attached()
+    look_at_all_parts(window)
+    # what the worker does not keep is nobody's to answer
+    (script,) = (path for path in page.evaluate(ASKED) if "/index-" in path and path.endswith(".js"))
+    assert page.evaluate(FETCHED, script) == "refused"
+    assert page.evaluate(FETCHED, "/assets/index-newer.js") == 200
+    icons = [path for path in kept(window)[f"newer {name}"] if path.endswith(".png")]
+    assert [page.evaluate(FETCHED, path) for path in icons] == [200, 200, 200]
+    ground.end(dev)
+
+
+def test_a_part_that_cannot_be_loaded_says_so_in_its_place_and_comes_with_the_hub(
+    hub: HubProcess, windows: Callable[..., Window]
+) -> None:
+    window = windows()
+    page = window.page
+    page.route("**/assets/Usage*.js", lambda route: route.abort())
+    page.goto(f"{hub.url}/?usage=day#{window.link().partition('#')[2]}")
+    dialog = page.get_by_role("dialog", name="Usage")
+    expect(dialog).to_be_visible()
+    expect(dialog.get_by_role("alert")).to_contain_text("could not be loaded")
+    page.unroute_all()
+    port = int(hub.url.rpartition(":")[2])
+    hub.kill()
+    expect(page.locator(".lost-link")).to_contain_text("lost")
+    hub.start(port=port)
+    expect(dialog.get_by_text("Sum by")).to_be_attached()
+    expect(dialog.get_by_role("alert")).to_have_count(0)
+
+
+def test_no_part_is_taken_from_whoever_has_the_port_while_the_hub_is_away(
+    ground: Ground, hub: HubProcess, windows: Callable[..., Window]
+) -> None:
+    window = windows()
+    page = window.page
+    asked: list[str] = []
+    page.add_init_script("window.requestIdleCallback = () => 0")
+    page.on("request", lambda request: asked.append(request.url))
+    window.sign_in()
+    hub.kill()
+    expect(page.locator(".lost-link")).to_contain_text("lost")
+    page.get_by_role("button", name="Settings and keys").click()
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("could not be loaded")
+    assert [url for url in asked if "/NotificationSettings-" in url] == []

@@ -253,8 +253,10 @@ def test_a_session_is_handed_over_to_its_terminal_and_back_and_waits_out_limits(
     limits = page.get_by_role("dialog", name="Usage").get_by_role("region", name="At a usage limit now")
     expect(limits.get_by_role("listitem")).to_contain_text("the hub goes on then")
     shot(page, "limits", size)
+    steps = page.evaluate("history.length")
     limits.get_by_role("button", name="dev").click()
     expect(page.get_by_role("dialog", name="Usage")).to_have_count(0)
+    assert page.evaluate("history.length") == steps, "the dialog is no step of the way back"
     expect(page.locator(".pane")).to_have_attribute("aria-label", "dev")
 
     more.click()

@@ -15,6 +15,7 @@ from tests.cli.own_agents import describe, own_agent
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.repos import Repo
+from tests.support import eventually
 
 ECHO = 'stty -echo; while read line; do echo "<$line>"; done'
 CUT = "names => names.filter(name => name.scrollWidth > name.clientWidth).map(name => name.textContent)"
@@ -369,6 +370,12 @@ def test_a_session_whose_prompt_was_not_delivered_is_not_started_twice(
     assert window.names() == ["sleep-place"]
     dialog.open()
     expect(dialog.prompt).to_have_value("")
+    # its words are not lost
+    dialog.page.keyboard.press("Escape")
+    expect(dialog.box).to_have_count(0)
+    field = window.page.get_by_label("Prompt for sleep-place")
+    field.press("ArrowUp")
+    expect(field).to_have_value("hello")
     hub.ask("POST", "/api/sessions/sleep-place/stop")
 
 
@@ -413,11 +420,10 @@ def test_an_agent_that_fails_before_it_is_ready_is_told_where_its_session_is(
     expect(dialog.box).to_have_count(0)
 
 
-def test_cancel_while_it_starts_stops_and_archives_it(
-    ground: Ground, hub: HubProcess, window: Window, dialog: NewDialog
-) -> None:
+def begin_held(ground: Ground, dialog: NewDialog) -> Route:
+    """Start one whose request is on its way."""
     held: list[Route] = []
-    window.page.route("**/api/sessions", lambda route: held.append(route))
+    dialog.page.route("**/api/sessions", lambda route: held.append(route))
     dialog.open()
     dialog.prompt.fill("keep these words")
     dialog.project.fill(str(ground.place))
@@ -425,14 +431,52 @@ def test_cancel_while_it_starts_stops_and_archives_it(
     dialog.command.fill("cat")
     dialog.start.click()
     expect(dialog.box.get_by_role("button", name="Starting…")).to_be_visible()
-    dialog.box.get_by_role("button", name="Cancel").click()
+    eventually(lambda: held or dialog.page.evaluate("0"), what="the request")
+    return held[0]
+
+
+@pytest.mark.parametrize("how", ["Cancel", "Close", "Escape", "Back"])
+def test_cancel_while_it_starts_stops_and_archives_it(
+    ground: Ground, hub: HubProcess, window: Window, dialog: NewDialog, how: str
+) -> None:
+    held = begin_held(ground, dialog)
+    if how == "Escape":
+        window.page.keyboard.press(how)
+    elif how == "Back":
+        window.page.go_back()
+    else:
+        dialog.box.get_by_role("button", name=how, exact=True).click()
     expect(dialog.box).to_have_count(0)
-    held[0].continue_()
+    held.continue_()
     expect(window.page.locator(".notice")).to_have_text(re.compile("Cancelled: cat-place was stopped and archived."))
     expect(window.page.locator(".pane")).to_have_count(0)
     assert hub.ask("GET", "/api/sessions/cat-place")["record"] == "archived"
     dialog.open()
     expect(dialog.prompt).to_have_value("keep these words")
+
+
+CLICK_NOTIFICATION = """session => navigator.serviceWorker.dispatchEvent(
+    new MessageEvent("message", { data: { open: session } })
+)"""
+
+
+def test_a_notification_that_leads_elsewhere_while_it_starts_cancels_nothing(
+    ground: Ground, hub: HubProcess, window: Window, dialog: NewDialog
+) -> None:
+    dev = ground.begin_sh(ECHO, name="dev")
+    held = begin_held(ground, dialog)
+    window.page.evaluate(CLICK_NOTIFICATION, dev.id)
+    expect(dialog.box).to_have_count(0)
+    held.continue_()
+    expect(window.row("cat-place")).to_be_visible()
+    expect(window.page.locator(".pane")).to_have_attribute("aria-label", "dev")
+    expect(window.page.locator(".notice")).to_have_text(re.compile("cat-place was started."))
+    made = hub.ask("GET", "/api/sessions/cat-place")
+    assert (made["record"], made["state"]) == ("active", "running")
+    dialog.open()
+    expect(dialog.prompt).to_have_value("")
+    hub.ask("POST", "/api/sessions/cat-place/stop")
+    ground.end(dev)
 
 
 def test_no_tile_moves_while_the_dialog_is_open(ground: Ground, hub: HubProcess, dialog: NewDialog) -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from tests.browser.test_barriers import AXE, EVERY_RULE, PHONE, WIDE, barriers
 from tests.browser.test_new import NewDialog
 from tests.browser.windows import Window, expect
-from tests.fleet.process_pods import hub_with_pods
+from tests.fleet.process_pods import AWAY, hub_with_pods
 from tests.ground import Ground
 from tests.hubs import HubProcess
 from tests.people import People
@@ -128,6 +128,34 @@ def test_an_owner_starts_a_session_in_an_empty_folder_of_a_pod(hub: HubProcess, 
     window.expect_shown("ready")
     (made,) = hub.ask("GET", "/api/sessions")
     assert (made["runtime"], made["workspace"]["repository"]) == ("pod", None)
+    cancel(hub, made["id"])
+
+
+@pytest.mark.parametrize("role", ["owner", "member"])
+def test_a_form_stays_as_it_is_while_the_cluster_is_away_and_says_why_nothing_starts(
+    ground: Ground, hub: HubProcess, windows: Callable[..., Window], role: str
+) -> None:
+    People(hub).add("anna", role)
+    window = windows()
+    window.page.clock.install()
+    window.sign_in(user="anna", role=role)
+    dialog = PodDialog(window)
+    dialog.open()
+    dialog.prompt.fill("Fix it")
+    away = ground.watch.scratch / "pods" / AWAY
+    away.touch()
+    with window.page.expect_response("**/api/catalog"):
+        window.page.clock.run_for(11_000)
+    dialog.choose("Command")
+    dialog.command.fill("sh -c 'echo ready; exec cat'")
+    dialog.repo.fill("https://git.example.org/team/app.git")
+    dialog.repo.fill("")
+    dialog.start.click()
+    expect(dialog.box.locator(".parts > .trouble")).to_contain_text("The cluster cannot be used: it is away.")
+    away.unlink()
+    dialog.start.click()
+    window.expect_shown("ready")
+    (made,) = hub.ask("GET", "/api/sessions")
     cancel(hub, made["id"])
 
 

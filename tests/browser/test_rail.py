@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, Route
 
 from tests.browser.test_barriers import AXE, EVERY_RULE, ONLY_COLOURS, PHONE, barriers
 from tests.browser.windows import Window, box, expect
@@ -228,6 +228,42 @@ def test_a_row_is_pinned_snoozed_and_renamed(ground: Ground, hub: HubProcess, wi
     page.keyboard.type("!")
     expect(trouble).to_have_count(0)
     page.keyboard.press("Escape")
+    for session in (first, second):
+        ground.end(session)
+
+
+def test_a_rename_that_is_answered_late_touches_no_other(ground: Ground, window: Window) -> None:
+    first, second = (ground.begin_sh(says("working"), name=name) for name in ("first", "second"))
+    page = window.page
+    held: list[Route] = []
+    page.route("**/api/sessions/*", lambda route: held.append(route))
+    field = page.get_by_label("Name", exact=True)
+
+    def rename_then(name: str, new: str, other: str = "") -> None:
+        """The answer comes when the dialog is closed, or another session's."""
+        window.choose(name, "Rename…")
+        field.fill(new)
+        field.press("Enter")
+        eventually(lambda: held or page.evaluate("0"), what="the request")
+        field.press("Escape")
+        expect(field).to_be_hidden()
+        if other:
+            window.choose(other, "Rename…")
+        held.pop().continue_()
+
+    rename_then("first", "renamed", other="second")
+    expect(window.row("renamed")).to_be_visible()
+    expect(field).to_have_value("second")
+    page.keyboard.press("Escape")
+    taken = "renamed: Another session has this name. Choose another one."
+    rename_then("renamed", "second", other="second")
+    expect(page.locator(".notice")).to_contain_text(taken)
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_have_count(0)
+    expect(field).to_have_value("second")
+    page.keyboard.press("Escape")
+    page.get_by_label("Dismiss").click()
+    rename_then("renamed", "second")
+    expect(page.locator(".notice")).to_contain_text(taken)
     for session in (first, second):
         ground.end(session)
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from bench.fleet import process_hub
+from hitchpost.errors import RuntimeMissing
 from hitchpost.hub import __main__ as hub_process
 from hitchpost.hub import pods as hub_pods
 from hitchpost.ops.sessions import place
@@ -18,7 +19,7 @@ from hitchpost.pod.clone import clone
 from hitchpost.runtimes import pod as runtime
 from hitchpost.runtimes.base import Started
 from hitchpost.store import records
-from tests.fleet.process_pods import WORK, end_pods
+from tests.fleet.process_pods import AWAY, WORK, end_pods
 
 
 class Place(process_hub.Place):
@@ -33,6 +34,10 @@ class Place(process_hub.Place):
         end_pods(self.folder / os.path.basename(session_folder))
 
     clear_away = tear_down
+
+    def check(self) -> None:
+        if (self.folder / AWAY).exists():
+            raise RuntimeMissing("the cluster cannot be used: it is away", "check that the cluster answers")
 
 
 if __name__ == "__main__":

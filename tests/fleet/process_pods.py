@@ -15,6 +15,8 @@ from tests.warm import spawn
 
 WORK = "work"
 """What pods work on, below the folder of the hub."""
+AWAY = "away"
+"""While a file of this name is there, the cluster cannot be used."""
 
 
 @contextmanager

@@ -5,13 +5,14 @@
  * The page always comes from here, and never from whatever answers at the hub's address: only a hub that has proved
  * itself brings another version. Nothing else at this address is ever opened, by no link, form or frame: whoever has the
  * port could answer with a script that reads what the browser keeps here. Each version keeps a whole set of files, and
- * takes over from the last one at once.
+ * takes over from the last one at once: no other version's file is had from the network either.
  *
  * It also shows what the hub pushes, each message once by its id, and opens the session that a notification is about.
  */
 
 const KEPT = `page ${"VERSION"}`;
 const PAGE = "/";
+const ASSETS = "/assets/";
 const FILES = ["FILES"];
 
 addEventListener("install", (event) => {
@@ -33,6 +34,7 @@ addEventListener("fetch", (event) => {
     event.respondWith(Response.redirect(PAGE, 303));
   else if (isOpened || FILES.includes(pathname))
     event.respondWith(keptOf(pathname).then((found) => (found.ok ? found : fetch(event.request))));
+  else if (pathname.startsWith(ASSETS)) event.respondWith(Response.error());
 });
 
 /** An error where the browser has thrown it away. (To open the set would make an empty one, after the next version has

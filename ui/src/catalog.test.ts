@@ -8,6 +8,7 @@ import {
   profileOptions,
   runsPods,
   runtimeOptions,
+  startsPods,
   takes,
   tilesOf,
 } from "./catalog";
@@ -55,7 +56,7 @@ test("what was used last comes first, and what is not installed last, with how t
 test("in pods an agent need not be installed on the hub's machine, and a profile can be chosen", () => {
   expect([CATALOG, IN_PODS].map(runsPods)).toEqual([false, true]);
   const unusable = { ...IN_PODS, runtimes: [{ name: "pod", available: false, missing: "members may not" }] };
-  expect(runsPods(unusable)).toBe(false);
+  expect([runsPods(unusable), startsPods(unusable), startsPods(IN_PODS)]).toEqual([true, false, true]);
   expect(tilesOf(IN_PODS, null, true).filter(({ missing }) => missing)).toEqual([]);
   expect(tilesOf(IN_PODS, null, true).map(({ value }) => value)).toEqual(["claude", "aider", "bash", COMMAND]);
   expect(profileOptions(IN_PODS)).toEqual([{ value: "default", text: "default", missing: "" }]);

@@ -51,8 +51,12 @@ export const runtimeOptions = (catalog: Catalog): Option[] =>
     .map((runtime) => ({ value: runtime.name, text: runtime.name, missing: runtime.available ? "" : runtime.missing }))
     .sort((a, b) => Number(a.missing !== "") - Number(b.missing !== ""));
 
-/** Whether sessions run in pods: there a repository is cloned, and nothing else of the hub's machine is offered. */
-export const runsPods = (catalog: Catalog): boolean =>
+/** Whether sessions run in pods: there a repository is cloned, and nothing else of the hub's machine is offered. Their
+ * cluster may be away. */
+export const runsPods = (catalog: Catalog): boolean => catalog.runtimes.some(({ name }) => name === POD);
+
+/** Whether one can be started in a pod now. */
+export const startsPods = (catalog: Catalog): boolean =>
   catalog.runtimes.some(({ name, available }) => name === POD && available);
 
 export const profileOptions = (catalog: Catalog): Option[] =>

@@ -6,10 +6,10 @@
 import { signal } from "@preact/signals";
 import { attempt, question } from "./actions";
 import { ask, sessionPath } from "./api";
-import { heirsOf, meetsLimits, runsPods } from "./catalog";
+import { heirsOf, meetsLimits, runsPods, startsPods } from "./catalog";
 import { set } from "./deeds";
 import type { Catalog, CatalogAgent, RecordAnswer, Session } from "./shapes";
-import { hasPods, may, mayBegin, notify } from "./store";
+import { hadCluster, hasPods, link, may, mayBegin, notify } from "./store";
 import { isListed } from "./words";
 
 /** What is known of the agents; nothing as long as nobody has asked. */
@@ -25,11 +25,18 @@ export async function learnAgents(): Promise<void> {
     const catalog = await ask<Catalog>("GET", "/api/catalog");
     agents.value = catalog.agents;
     hasPods.value = runsPods(catalog);
+    hadCluster.value = startsPods(catalog) || (hasPods.value && hadCluster.value);
   } catch {
     // what was known stays
   }
-  // a hub that has just begun may find its cluster a little later
-  if (may.value.includes("create") && !mayBegin.value) again = setTimeout(() => void learnAgents(), AGAIN_MS);
+  if (hasPods.value && may.value.includes("create") && !mayBegin.value) again = setTimeout(lookAgain, AGAIN_MS);
+}
+
+/** Whether the cluster is there by now. A hub that comes back is asked anyway. */
+function lookAgain(): void {
+  if (link.value !== "open") return;
+  if (document.visibilityState === "visible") void learnAgents();
+  else again = setTimeout(lookAgain, AGAIN_MS);
 }
 
 export interface Choice {

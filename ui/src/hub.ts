@@ -7,6 +7,7 @@ import { connectChanges, onChanged, watchAgain } from "./changes";
 import { Connection, linkAfter } from "./connection";
 import { connectChats, followAgain, onChatLines } from "./following";
 import { learnAgents } from "./handover";
+import { loadAll } from "./later";
 import { followNotifications, show } from "./notifications";
 import { connectPresence } from "./presence";
 import type { HubMessage, Session } from "./shapes";
@@ -104,6 +105,7 @@ function arrived(): void {
   watchAgain();
   followAgain();
   void learnAgents();
+  loadAll();
   void entered().then(
     ({ page }) => {
       void keepPage(page, isFresh);

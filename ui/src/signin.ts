@@ -77,7 +77,7 @@ async function enter(): Promise<SignedIn> {
 export function onSignIn(wake: () => void): void {
   addEventListener("storage", (event) => event.key === KEPT && event.newValue && wake());
   document.addEventListener("visibilitychange", () => {
-    if (way === "proxy" && document.visibilityState === "visible") wake();
+    if (way !== "link" && document.visibilityState === "visible") wake();
   });
 }
 

@@ -33,6 +33,15 @@ test("what the hub tells of one session changes that one and no other", () => {
   expect([...sessions.value.keys()]).toEqual(["two"]);
 });
 
+test("a session that was made here is shown at once, and what the hub has told of it since stays", () => {
+  store.add(first);
+  expect(sessions.value.get("one")).toBe(first);
+  const newer = { ...first, state: "failed" };
+  applyAll([{ type: "session.updated", sessionId: "one", session: newer }]);
+  store.add(first);
+  expect(sessions.value.get("one")).toBe(newer);
+});
+
 test("after a reconnect only what the hub has is left, and what did not change is the same object", () => {
   replaceAll([first, second]);
   open("one");

@@ -52,11 +52,13 @@ export const minute = signal(Date.now());
 
 /** What the hub lets this page do. It says so, and refuses all else. */
 export const mayChange = computed(() => may.value.includes("change"));
-/** Whether sessions can be started in pods, as far as the hub has said. */
+/** Whether sessions begin in pods here, as far as the hub has said. */
 export const hasPods = signal(false);
+/** Whether one could begin there since: a cluster that goes away closes nobody's form. */
+export const hadCluster = signal(false);
 export const mayManage = computed(() => may.value.includes("manage"));
 /** Folders of the hub's machine are its owners'; a pod is for everybody who may have a session. */
-export const mayBegin = computed(() => mayManage.value || (may.value.includes("create") && hasPods.value));
+export const mayBegin = computed(() => mayManage.value || (may.value.includes("create") && hadCluster.value));
 export const count = computed(() => [...sessions.value.values()].filter(isListed).length);
 export const shown = computed(() => (current.value === null ? undefined : sessions.value.get(current.value)));
 
@@ -79,6 +81,11 @@ function unchanged(before: Session | undefined, after: Session): Session {
 
 /** All of a session but when it last wrote something, which nothing shows. */
 const drawn = (session: Session): string => JSON.stringify({ ...session, last_activity_at: null });
+
+/** One that was made here. What the hub has told of it since is newer. */
+export function add(session: Session): void {
+  if (!sessions.value.has(session.id)) sessions.value = new Map(sessions.value).set(session.id, session);
+}
 
 /** In their order, and drawn once. */
 export function applyAll(messages: readonly HubMessage[]): void {

@@ -1,7 +1,7 @@
-/** Colours of code, by prismjs, which is loaded when the first changes are shown. */
+/** Colours of code, by prismjs, which is loaded when the first changes are shown. Until then, code is plain. */
 
-import { signal } from "@preact/signals";
 import type Prism from "prismjs";
+import { Part } from "./later";
 
 export interface Piece {
   text: string;
@@ -43,25 +43,16 @@ const LANGUAGES: Record<string, string> = {
 /** A longer line is data. */
 const LONGEST_LINE = 500;
 
-const prism = signal<typeof Prism | null>(null);
-let asked = false;
+const prism = new Part(() => import("./prism").then((loaded) => loaded.Prism));
 
-/** Have it loaded. Until then, and where that fails, code is plain. */
-export function loadSyntax(): void {
-  if (asked) return;
-  asked = true;
-  void import("./prism").then(
-    (loaded) => (prism.value = loaded.Prism),
-    () => undefined,
-  );
-}
+export const loadSyntax = (): void => void prism.load();
 
 /** A line of a file in pieces, each with what it is. Lines are read one by one, so a long string may look like code. */
 export function piecesOf(path: string, text: string): Piece[] {
   const language = LANGUAGES[/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? ""];
-  const grammar = language ? prism.value?.languages[language] : undefined;
-  if (!prism.value || !grammar || text.length > LONGEST_LINE) return [{ text, kind: "" }];
-  return prism.value.tokenize(text, grammar).map((token) => ({
+  const grammar = language ? prism.found.value?.languages[language] : undefined;
+  if (!prism.found.value || !grammar || text.length > LONGEST_LINE) return [{ text, kind: "" }];
+  return prism.found.value.tokenize(text, grammar).map((token) => ({
     text: flat(token),
     kind: typeof token === "string" ? "" : token.type,
   }));

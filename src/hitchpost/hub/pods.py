@@ -77,6 +77,7 @@ class HubPods:
         replica = self.replica
         replica.is_told, replica.wants, replica.reach = self._is_told, has_work, self._reach
         replica.is_starting, replica.caught_up_with = self._is_starting, self._caught_up
+        runtime.connect(None, self._why_not)
         self._tasks.start(self._open())
 
     async def _open(self) -> None:
@@ -87,10 +88,12 @@ class HubPods:
                 await self.open()
             except NoCluster:
                 self._why_not = ""
+                runtime.connect(None)
                 await asyncio.sleep(AGAIN_S)
             except FAILURES as error:
                 if str(error) != self._why_not:
                     self._why_not = str(error)
+                    runtime.connect(None, self._why_not)
                     log.warning("no cluster yet", why=self._why_not)
                 await asyncio.sleep(AGAIN_S)
 

@@ -63,19 +63,26 @@ class Order:
 
 
 _connected: list[Cluster] = []
+_awaited: list[str] = []
 
 
-def connect(cluster: Cluster | None) -> None:
-    """From now on, the pods of this process are in ``cluster``; None for nowhere."""
+def connect(cluster: Cluster | None, why_not: str = "") -> None:
+    """From now on, the pods of this process are in ``cluster``; None for nowhere, or for nowhere yet: ``why_not``."""
     _connected[:] = [] if cluster is None else [cluster]
+    _awaited[:] = [why_not] if why_not else []
 
 
-def is_connected() -> bool:
-    return bool(_connected)
+def has_cluster() -> bool:
+    """Whether pods are the place of sessions here, although their cluster may not answer yet."""
+    return bool(_connected or _awaited)
 
 
 def connected() -> Cluster:
     """Raises ``RuntimeMissing`` when there is none."""
+    if _awaited:
+        raise RuntimeMissing(
+            f"the cluster cannot be used: {_awaited[0]}", "check that the cluster answers, and the hub's access to it"
+        )
     if not _connected:
         raise RuntimeMissing(
             "no cluster is connected here",

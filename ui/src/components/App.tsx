@@ -1,5 +1,3 @@
-import { useLater } from "../later";
-import { go, route } from "../router";
 import { current, grid, known, link, role, shown } from "../store";
 import { BottomBar } from "./BottomBar";
 import { Confirm } from "./Confirm";
@@ -15,6 +13,7 @@ import { Settings } from "./Settings";
 import { SignIn } from "./SignIn";
 import { StatusLine } from "./StatusLine";
 import { Tabs } from "./Tabs";
+import { UsageView } from "./UsageView";
 
 export function App() {
   if (role.value === null) return <SignIn />;
@@ -35,17 +34,10 @@ export function App() {
       <Confirm />
       <Rename />
       <Settings />
-      <Usage />
+      <UsageView />
       <Notices />
     </div>
   );
-}
-
-function Usage() {
-  const load = () => import("./UsageView").then((found) => found.UsageView);
-  const giveUp = () => go({ usage: false }, "replace");
-  const View = useLater(route.value.usage !== false, "The usage", load, giveUp);
-  return View ? <View /> : null;
 }
 
 const LINK_TEXTS: Record<string, string> = {

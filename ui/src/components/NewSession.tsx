@@ -1,3 +1,4 @@
+import type { RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { act } from "../actions";
 import { ApiError, ask, askInSteps } from "../api";
@@ -16,10 +17,11 @@ import {
 import { change, draft, type FieldName, forget } from "../draft";
 import { useFetched, useSoon } from "../fetched";
 import { useModal } from "../modal";
+import { keep } from "../prompts";
 import { projects as allProjects } from "../rail";
 import { go, leaveDialog } from "../router";
 import type { Catalog, Folders, Session, SessionWithNotes, NewSession as Wish } from "../shapes";
-import { creating, hasPods, known as isKnown, mayBegin, notify, sessions } from "../store";
+import { add, creating, hasPods, known as isKnown, mayBegin, notify, sessions } from "../store";
 import { fullPath, habitsOf, inWords, isAddress, MOST_PROJECTS, newestOf, slug, withHabit } from "../wish";
 import { argv, project } from "../words";
 import { About } from "./Field";
@@ -52,16 +54,28 @@ const FIELDS: Record<string, FieldName> = {
 
 export function NewSession() {
   const open = creating.value && mayBegin.value;
+  const start = useRef<Start | null>(null);
+  const leave = () => {
+    if (start.current) start.current.isLeft = true;
+    leaveDialog("creating");
+  };
   return (
     <dialog {...useModal(open, leave)} class="new-session" aria-labelledby="new-title">
-      {open ? <Form /> : null}
+      {open ? <Form of={start} leave={leave} /> : null}
     </dialog>
   );
 }
 
-const leave = () => leaveDialog("creating");
+/** What becomes of the form while its session starts. */
+interface Start {
+  hasBegun: boolean;
+  /** Who leaves it has cancelled that. */
+  isLeft: boolean;
+  /** The page shows something else, as after a click on a notification. */
+  isGone: boolean;
+}
 
-function Form() {
+function Form({ of, leave }: { of: RefObject<Start | null>; leave: () => void }) {
   const form = useRef<HTMLFormElement>(null);
   const [troubles, setTroubles] = useState<Troubles>({});
   const [busy, setBusy] = useState(false);
@@ -118,8 +132,9 @@ function Form() {
       );
   };
   const fail = (field: FieldName | "top", text: string): undefined => {
-    setTroubles({ [field]: text });
-    if (["name", "runtime", "image", "model", "permission_mode", "when_limit"].includes(field)) setIsMore(true);
+    const found = form.current?.querySelector<HTMLElement>(`[name="${field}"]`);
+    setTroubles({ [found ? field : "top"]: text });
+    if (found?.closest("details")) setIsMore(true);
     requestAnimationFrame(() =>
       form.current?.querySelector<HTMLElement>(`[name="${field}"]:not([type=radio])`)?.focus(),
     );
@@ -145,15 +160,18 @@ function Form() {
     };
   };
 
-  // whoever leaves while it starts has cancelled it
-  const isLeft = useRef(false);
-  const hasBegun = useRef(false);
-  useEffect(
-    () => () => {
-      isLeft.current = !hasBegun.current;
-    },
-    [],
-  );
+  const start = useRef<Start>({ hasBegun: false, isLeft: false, isGone: false }).current;
+  useEffect(() => {
+    of.current = start;
+    const goneBack = () => {
+      start.isLeft ||= !creating.value;
+    };
+    addEventListener("popstate", goneBack);
+    return () => {
+      removeEventListener("popstate", goneBack);
+      start.isGone = true;
+    };
+  }, []);
 
   const begin = async () => {
     const tile = tiles.find(({ value }) => value === agent);
@@ -179,22 +197,25 @@ function Form() {
     const made = await askInSteps<SessionWithNotes>("/api/sessions", wanted, ({ session }) =>
       opened(session, wanted, place),
     );
-    if (!hasBegun.current && !isLeft.current) opened(made.session, wanted, place);
-    if (!isLeft.current) for (const note of made.notes ?? []) notify(note, "note");
+    if (!start.hasBegun && !start.isLeft) opened(made.session, wanted, place);
+    if (start.hasBegun) for (const note of made.notes ?? []) notify(note, "note");
   };
 
   /** Its run has begun. What goes wrong from now on is told where it is. */
   const opened = (session: Session, wanted: Wish, place: Place) => {
-    if (isLeft.current) return void cancelled(session);
-    hasBegun.current = true;
+    if (start.isLeft) return void cancelled(session);
+    start.hasBegun = true;
     localStorage.setItem(inPods ? REPO : FOLDER, (inPods ? repo : folder).trim());
     localStorage.setItem(MADE, session.id);
     if (wanted.agent) localStorage.setItem(AGENT, wanted.agent);
     const kept = { agent: wanted.agent ?? habit?.agent ?? "", worktree: place.worktree };
     if (place.project) localStorage.setItem(PROJECTS, withHabit(habits, place.project, kept));
-    sessions.value = new Map(sessions.value).set(session.id, session);
-    forget();
-    go({ creating: false, session: session.id }, "replace");
+    if (wanted.prompt) keep(session.id, wanted.prompt);
+    add(session);
+    // who came back meanwhile may be describing another one
+    if (!start.isGone || !creating.value) forget();
+    if (start.isGone) notify(`${session.name} was started.`, "note");
+    else go({ creating: false, session: session.id }, "replace");
   };
 
   const submit = async (event: SubmitEvent) => {
@@ -206,8 +227,8 @@ function Form() {
       await begin();
     } catch (error) {
       const { field, text } = troubleOf(error as Error, agent === COMMAND);
-      if (hasBegun.current) notify(text);
-      else if (!isLeft.current) fail(field, text);
+      if (start.hasBegun || (start.isGone && !start.isLeft)) notify(text);
+      else if (!start.isLeft) fail(field, text);
     }
     setBusy(false);
   };

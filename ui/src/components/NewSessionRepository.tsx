@@ -45,7 +45,7 @@ export function NewSessionRepository({ projects, draft, change, profiles, profil
           </fieldset>
         ) : null}
       </div>
-      <div class="two in-pod">
+      <div class="two">
         <Field
           name="branch"
           label="Branch"

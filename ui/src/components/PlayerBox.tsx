@@ -1,11 +1,20 @@
-import { useLater } from "../later";
+import { useEffect } from "preact/hooks";
+import { Part } from "../later";
 import { type Moment, replaying } from "../replay";
 import type { Session } from "../shapes";
+import { notify } from "../store";
 
-type Props = { session: Session; moment: Moment };
+const PLAYER = new Part(() => import("./Player").then((found) => found.Player));
 
-export function PlayerBox(props: Props) {
-  const load = () => import("./Player").then((found) => found.Player);
-  const Player = useLater<Props>(true, "The player", load, () => (replaying.value = null));
+/** In place of the terminal, which comes back when there is no player. */
+export function PlayerBox(props: { session: Session; moment: Moment }) {
+  useEffect(() => {
+    void PLAYER.load().then((isThere) => {
+      if (isThere) return;
+      replaying.value = null;
+      notify("The player could not be loaded. Try again when the hub can be reached.");
+    });
+  }, []);
+  const Player = PLAYER.found.value;
   return Player ? <Player key={props.moment.run} {...props} /> : null;
 }

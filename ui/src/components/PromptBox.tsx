@@ -3,13 +3,12 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { prompt } from "../actions";
 import { handed } from "../handed";
 import { base64Of, imageOf, type Picked, pick, refusalOf } from "../images";
+import { keep, keptOf } from "../prompts";
 import type { Session } from "../shapes";
 import { mayChange } from "../store";
 import { viewOf } from "../views";
 import { receipt } from "../words";
 import { Icon } from "./Icon";
-
-const MOST_KEPT = 50;
 
 interface Props {
   session: Session;
@@ -159,16 +158,3 @@ export function PromptBox({ session, images }: Props) {
 }
 
 const filesOf = (data: DataTransfer | null): File[] => [...(data?.files ?? [])];
-
-function keptOf(id: string): string[] {
-  try {
-    return JSON.parse(sessionStorage.getItem(`prompts ${id}`) ?? "[]") as string[];
-  } catch {
-    return [];
-  }
-}
-
-function keep(id: string, text: string): void {
-  const kept = [...keptOf(id).filter((prompt) => prompt !== text), text].slice(-MOST_KEPT);
-  sessionStorage.setItem(`prompts ${id}`, JSON.stringify(kept));
-}

@@ -3,6 +3,7 @@ import { renaming } from "../actions";
 import { ApiError, ask, reasonOf, sessionPath } from "../api";
 import { useModal } from "../modal";
 import type { Session } from "../shapes";
+import { notify } from "../store";
 import { inWords } from "../wish";
 import { About } from "./Field";
 
@@ -13,12 +14,17 @@ export function Rename() {
   const leave = () => (renaming.value = null);
   const modal = useModal(session !== null, leave);
   const rename = async (session: Session, name: string) => {
+    let wrong = "";
     try {
       await ask("PATCH", sessionPath(session.id), { name });
-      leave();
     } catch (error) {
-      setTrouble(error instanceof ApiError ? inWords(error) : reasonOf(error));
+      wrong = error instanceof ApiError ? inWords(error) : reasonOf(error);
     }
+    // the dialog may be closed by now, or another session's
+    if (renaming.value !== session) {
+      if (wrong) notify(`${session.name}: ${wrong}`);
+    } else if (wrong) setTrouble(wrong);
+    else leave();
   };
   // before anybody can type: what is typed at once would be replaced by the old name
   useLayoutEffect(() => {

@@ -1,6 +1,6 @@
 import type { Signal } from "@preact/signals";
 import { Minus, Plus, X } from "lucide";
-import { useLater } from "../later";
+import { Part } from "../later";
 import { useModal } from "../modal";
 import { leaveDialog, route } from "../router";
 import {
@@ -17,6 +17,9 @@ import {
 } from "../settings";
 import { SHORTCUTS } from "../shortcuts";
 import { Icon } from "./Icon";
+import { Later } from "./Later";
+
+const NOTIFICATIONS = new Part(() => import("./NotificationSettings").then((found) => found.NotificationSettings));
 
 /** What can be set in this browser, and the keys. */
 export function Settings() {
@@ -56,18 +59,12 @@ export function Settings() {
               </span>
             </p>
           </section>
-          <Notifications />
+          <Later part={NOTIFICATIONS} of={{}} />
           <Keys />
         </>
       ) : null}
     </dialog>
   );
-}
-
-function Notifications() {
-  const load = () => import("./NotificationSettings").then((found) => found.NotificationSettings);
-  const Found = useLater(true, "What can be set for notifications", load);
-  return Found ? <Found /> : null;
 }
 
 interface ChoiceProps<T extends string> {

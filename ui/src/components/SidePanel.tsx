@@ -1,17 +1,18 @@
 import { X } from "lucide";
 import type { FunctionComponent } from "preact";
-import { useLater } from "../later";
+import { Part } from "../later";
 import { go, type Panel } from "../router";
 import type { Session } from "../shapes";
 import { Icon } from "./Icon";
+import { Later } from "./Later";
 
 const TITLES: Record<Panel, string> = { explain: "Why this status", timeline: "Timeline", diff: "Changes" };
 
 type Props = { session: Session };
-const LOADS: Record<Panel, () => Promise<FunctionComponent<Props>>> = {
-  explain: () => import("./ExplainPanel").then((found) => found.ExplainPanel),
-  timeline: () => import("./Timeline").then((found) => found.Timeline),
-  diff: () => import("./DiffPanel").then((found) => found.DiffPanel),
+const PARTS: Record<Panel, Part<FunctionComponent<Props>>> = {
+  explain: new Part(() => import("./ExplainPanel").then((found) => found.ExplainPanel)),
+  timeline: new Part(() => import("./Timeline").then((found) => found.Timeline)),
+  diff: new Part(() => import("./DiffPanel").then((found) => found.DiffPanel)),
 };
 
 /** A drawer over the terminal, which keeps its size: an agent is not resized because somebody looks at something. */
@@ -34,13 +35,8 @@ export function SidePanel({ session, which }: { session: Session; which: Panel }
         </button>
       </header>
       <div class="panel-body">
-        <Body key={`${which} ${session.id}`} session={session} which={which} />
+        <Later key={`${which} ${session.id}`} part={PARTS[which]} of={{ session }} />
       </div>
     </aside>
   );
-}
-
-function Body({ session, which }: Props & { which: Panel }) {
-  const Found = useLater<Props>(true, TITLES[which], LOADS[which]);
-  return Found ? <Found session={session} /> : null;
 }

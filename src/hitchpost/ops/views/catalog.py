@@ -62,8 +62,8 @@ def _agent(name: str, path: str | None) -> OfferedAgent:
 
 
 def runtimes() -> list[OfferedRuntime]:
-    """Where a cluster is connected, sessions run there; elsewhere, on this machine."""
-    return [_runtime(name) for name in base.RUNTIMES if is_elsewhere(name) == pod.is_connected()]
+    """Where there is a cluster, sessions run there, also while it is away; elsewhere, on this machine."""
+    return [_runtime(name) for name in base.RUNTIMES if is_elsewhere(name) == pod.has_cluster()]
 
 
 def _runtime(name: str) -> OfferedRuntime:
