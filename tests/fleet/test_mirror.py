@@ -8,6 +8,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -695,6 +696,24 @@ def test_what_was_shipped_twice_is_there_once(pair: tuple[Replica, Replica]):
     shipped(second, session, (FIRST, 0, b"0123"), (FIRST, 2, b"2345"), (FIRST, 0, b"012345678"))
     second.mirror.fetch_output(session, 1)
     assert read_all(second, session) == [(0, b"012345678", 0)]
+
+
+def test_a_hub_that_has_less_of_the_time_index_takes_nothing_away(pair: tuple[Replica, Replica]):
+    """Nobody looked at it there, and now it watches. One that was rewritten is another."""
+    first, second = pair
+    session = first.make()
+    second.mirror.catch_up()
+    whole = b"".join(wire.time_record(wire.AT_OFFSET, 1, number) for number in range(1000))
+    shipped(first, session, (wire.TIMES, 0, whole[:10_000]), (wire.TIMES, 10_000, whole[10_000:]))
+    path = Path(run_folder(second.folder(session), 1), wire.OUTPUT, wire.TIMES)
+    for there, index in ((whole, whole[:17]), (whole, whole[:10_200]), (whole[17:34], whole[17:34])):
+        shipped(second, session, (wire.TIMES, 0, index))
+        second.mirror.fetch_output(session, 1)
+        assert path.read_bytes() == there
+        path.unlink()
+    shipped(second, session, (wire.TIMES, 17, whole[34:51]))
+    second.mirror.fetch_output(session, 1)
+    assert path.read_bytes() == whole[17:51]
 
 
 def parts_of(made: Replica, session: str) -> list[tuple[str, int, int]]:

@@ -30,7 +30,8 @@ class Output:
 
     def ship(self, session: str, run: int, name: str, offset: int, data: bytes, written_at: float) -> None:
         """Durable when it returns. What is there already is left out. A time index from its beginning replaces the
-        old one: it is rewritten now and then. Raises ``NoSuchSession``.
+        old one, as it is rewritten now and then, unless that one only goes on further: another hub knew more of it.
+        Raises ``NoSuchSession``.
 
         A part never gets shorter, and others may add behind it what they believe to be new, as hubs do that join
         nothing: parts may overlap, and readers take from each what they do not have yet.
@@ -41,6 +42,8 @@ class Output:
             if there is None or there.gone:
                 raise NoSuchSession(session)
             if name == wire.TIMES and offset == 0:
+                if _begins_with(held, session, run, name, data):
+                    return
                 _delete(held, session, run, name)
             joined = min(JOINED_BYTES, self.cap_bytes // TRIM_EVERY)
             start, size, last = _last(held, session, run, name, joined) or (offset, 0, None)
@@ -114,6 +117,19 @@ def _last(held: Connection, session: str, run: int, name: str, joined: int) -> t
         (joined, session, run, name),
     ).fetchone()
     return None if row is None else (int(row[0]), int(row[1]), row[2])
+
+
+def _begins_with(held: Connection, session: str, run: int, name: str, data: bytes) -> bool:
+    rows = held.execute(
+        "select start, data from segments where session = %s and run = %s and name = %s and start < %s order by start",
+        (session, run, name, len(data)),
+    )
+    there = b""
+    for start, part in rows:
+        if start > len(there):
+            return False
+        there += zlib.decompress(part)[len(there) - start :]
+    return there.startswith(data)
 
 
 def _delete(held: Connection, session: str, run: int, name: str) -> None:
