@@ -264,6 +264,20 @@ def test_a_connection_that_breaks_in_a_turn_leaves_what_is_known(watch: Any) -> 
     watch(dict(FRESH), test)
 
 
+def test_a_server_that_knows_no_conversation_any_more_says_nothing_of_it(watch: Any) -> None:
+    async def test(codex: Codex) -> None:
+        server = codex.server
+        await codex.becomes("idle")
+        await server.says(status(ACTIVE), started("1"))
+        await codex.becomes("working")
+        server.answers["thread/loaded/list"] = {"data": []}
+        await server.connections[0].close()
+        await codex.becomes("")
+        assert codex.keeper.states == ["idle", "working", ""]
+
+    watch(dict(FRESH), test)
+
+
 @pytest.mark.parametrize("how", ["at once", "after a request"])
 def test_a_server_that_is_not_reached_the_first_time_is_tried_again(watch: Any, how: str) -> None:
     """Alone, Codex would be heard by its own reports, and some versions of it have no word for the end of a turn."""

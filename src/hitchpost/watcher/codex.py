@@ -131,6 +131,8 @@ class Codex(Adapter):
         if shown and self._thread is None:
             last = self.watching.known_conversation()
             self._enter(max(shown, key=lambda thread: (thread["id"] == last, int(thread.get("createdAt") or 0))))
+        if self._thread is None:
+            self.watching.forget(SERVER)
 
     def on_osc7501(self, report: dict[str, Any] | None) -> None:
         """It is on the screen. What it reports counts only where there is no server."""
