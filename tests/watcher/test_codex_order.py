@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from websockets.asyncio.server import ServerConnection, unix_serve
 
+from hitchpost.watcher.codex import AGAIN_S
 from tests.ground import Ground
 from tests.watcher.linked import SOON_S, Watched, run_folder, watched
 
@@ -31,8 +32,9 @@ class Server:
         """So many connections it closes at once."""
         self.hangs_up_after = ""
         """The request after which it closes a connection, once."""
+        self.always_hangs_up = False
         self._kept: list[tuple[ServerConnection, dict[str, Any]]] = []
-        self._came = asyncio.Event()
+        self._came, self._connected = asyncio.Event(), asyncio.Event()
 
     async def serve(self, connection: ServerConnection) -> None:
         if self.refuses:
@@ -40,12 +42,13 @@ class Server:
             await connection.close()
             return
         self.connections.append(connection)
+        self._connected.set()
         async for message in connection:
             asked = json.loads(message)
             if "id" not in asked or "method" not in asked:
                 continue
             if asked["method"] == self.hangs_up_after:
-                self.hangs_up_after = ""
+                self.hangs_up_after = self.hangs_up_after if self.always_hangs_up else ""
                 await connection.close()
                 return
             answer = self.answers.get(asked["method"], None)
@@ -65,6 +68,12 @@ class Server:
                         return {"id": asked["id"]}
                 self._came.clear()
                 await self._came.wait()
+
+    async def connected(self, times: int) -> None:
+        async with asyncio.timeout(SOON_S):
+            while len(self.connections) < times:
+                self._connected.clear()
+                await self._connected.wait()
 
     async def says(self, *frames: dict[str, Any]) -> None:
         """All of it arrives at once."""
@@ -294,6 +303,18 @@ def test_a_server_that_is_not_reached_the_first_time_is_tried_again(watch: Any, 
         await test(codex)
 
     watch(answers, prepared)
+
+
+def test_a_server_that_hangs_up_again_and_again_is_asked_with_pauses(watch: Any) -> None:
+    answers = {**FRESH, "thread/read": thread(IDLE, "one"), "thread/resume": {"model": "m", **thread(IDLE, "one")}}
+
+    async def test(codex: Codex) -> None:
+        server, began = codex.server, time.monotonic()
+        server.hangs_up_after, server.always_hangs_up = "thread/turns/list", True
+        await server.connected(5)
+        assert time.monotonic() - began > 3 * AGAIN_S
+
+    watch(answers, test)
 
 
 def test_a_turn_that_ends_in_the_second_in_which_its_run_began_is_told_as_over(watch: Any, ground: Ground) -> None:

@@ -27,6 +27,8 @@ LOST_S = 0.5
 REACH_S, AGAIN_S = 20.0, 0.2
 """How long a server that is there may take to be reached, and the pause between two tries: where much else runs, it is
 slow. Alone, Codex may have no word for the end of a turn."""
+SHORT_S = 1.0
+"""A connection that broke so soon may do so again and again: it is made again after a pause, too."""
 LOST = "its app-server does not answer"
 TRIES, TRY_EVERY_S = 20, 0.1
 OPENED = ("thread/goal/cleared", "thread/goal/updated")
@@ -69,13 +71,14 @@ class Codex(Adapter):
         remove_left(os.path.join(os.path.dirname(self.watching.run_folder), str(self.watching.run_number - 1)), SOCKET)
         since = time.monotonic()
         while True:
-            shown = await self.until(self._shown.is_set, SHOWN_S)
+            shown, began = await self.until(self._shown.is_set, SHOWN_S), time.monotonic()
             if not self._is_there():
                 since = time.monotonic()
                 if shown:
                     break
             elif await self._converse():
                 since = time.monotonic()
+                await asyncio.sleep(AGAIN_S if since - began < SHORT_S else 0)
             else:
                 if self._is_declined or time.monotonic() - since > REACH_S:
                     break
@@ -91,7 +94,7 @@ class Codex(Adapter):
     async def _converse(self) -> bool:
         """Hear and be heard, for as long as the server is there. False when it was not reached.
 
-        A connection that breaks is made again at once, and what is known stands until then.
+        A connection that breaks is made again soon, and what is known stands until then.
         """
         greeted = False
         try:
