@@ -306,6 +306,7 @@ class Codex(Adapter):
 
     def _await_outcome(self, thread: words.Thread) -> None:
         """The turn is over. Its outcome is said in a moment, else it is asked for."""
+        thread.listed_by = time.monotonic() + LISTED_S
         if not thread.settling:
             thread.settling = True
             self.watching.start(self._ask_outcome(thread))
@@ -317,13 +318,13 @@ class Codex(Adapter):
             if not thread.subscribed:
                 thread.subscribed = True
                 await self._subscribe(thread)
-            deadline = time.monotonic() + LISTED_S
-            is_late = False
-            while self._lacks_outcome(thread) and not is_late:
-                is_late = time.monotonic() > deadline
+            while self._lacks_outcome(thread):
+                is_late = time.monotonic() > thread.listed_by
                 with suppress(NoAnswer):
                     await self._look_for_outcome(thread, is_late=is_late)
-                await asyncio.sleep(0 if is_late else TRY_EVERY_S)
+                if is_late and time.monotonic() > thread.listed_by and self._lacks_outcome(thread):
+                    self._on_outcome({})  # what it was is not known, but it is over
+                await asyncio.sleep(TRY_EVERY_S)
         finally:
             thread.settling = False
 
@@ -479,11 +480,12 @@ class Codex(Adapter):
             return {"ok": True, "offset": offset, "proof": "turn/started" if begun else ""}
         number = words.number_of(started.get("turn"))
         is_over = self._outcomes != outcomes and number in ("", thread.over)
-        if thread is self._thread and not thread.busy and not is_over:
-            thread.turn = number
+        if thread is self._thread and not is_over:
             thread.news += 1
-            self.watching.delivered(began)
-            self._on_busy([])  # so that no older word counts until the server says more
+            if not thread.busy:
+                thread.turn = number
+                self.watching.delivered(began)
+                self._on_busy([])  # so that no older word counts until the server says more
             self._await_outcome(thread)  # it may never begin
         return {"ok": True, "offset": offset, "proof": f"turn/start: {number}"}
 
