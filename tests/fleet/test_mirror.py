@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import threading
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -803,6 +804,29 @@ def test_output_that_was_lost_is_told_as_a_gap(pair: tuple[Replica, Replica]):
     shipped(first, session, (FIRST, 0, b"0123"), (FIRST, 10, b"abc"), (FIRST, 13, b"d"))
     second.mirror.fetch_output(session, 1)
     assert read_all(second, session) == [(0, b"0123", 0), (10, b"abcd", 6)]
+
+
+def test_a_log_that_is_dropped_while_the_rest_of_it_is_brought_gets_no_hole(
+    pair: tuple[Replica, Replica], monkeypatch: pytest.MonkeyPatch
+):
+    first, second = pair
+    session = first.make()
+    second.mirror.catch_up()
+    shipped(first, session, (FIRST, 0, b"0123"))
+    second.mirror.fetch_output(session, 1)
+    shipped(first, session, (FIRST, 4, b"4567"))
+    path, decompress = Path(run_folder(second.folder(session), 1), wire.OUTPUT, FIRST), zlib.decompress
+
+    def dropped_meanwhile(data: bytes) -> bytes:
+        path.unlink()
+        return decompress(data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(zlib, "decompress", dropped_meanwhile)
+        second.mirror.fetch_output(session, 1)
+    assert not path.exists()
+    second.mirror.fetch_output(session, 1)
+    assert read_all(second, session) == [(0, b"01234567", 0)]
 
 
 def test_of_very_long_output_the_newest_is_kept(pair: tuple[Replica, Replica]):

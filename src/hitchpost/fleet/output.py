@@ -11,6 +11,7 @@ from hitchpost.fleet import stored
 from hitchpost.fleet.connections import Connection
 from hitchpost.fleet.copied import BadName
 from hitchpost.fleet.database import Database
+from hitchpost.store import files
 from hitchpost.store.home import make_run_folder
 
 CAP_BYTES = 64 << 20
@@ -84,16 +85,12 @@ class Output:
         )
         path, begin = os.path.join(folder, name), 0
         for start, size, data, written_at in rows:
-            end = _size(path)
-            if start > begin + end:  # what was between was lost: a log says so by where its next segment begins
+            if start > begin + _size(path):  # what was between was lost: a log says so by its next segment's beginning
                 if name == wire.TIMES:
                     return
-                begin, end = start, 0
+                begin = start
                 path = os.path.join(folder, wire.segment_name((wire.segment_offset(name) or 0) + start))
-            if start + size > begin + end:
-                part = zlib.decompress(data)[begin + end - start :]
-                _append(path, end, part)
-                os.utime(path, (written_at, written_at))
+            _add(path, start - begin, size, data, written_at)
 
 
 def check(name: str) -> None:
@@ -154,13 +151,19 @@ def _size(path: str) -> int:
         return 0
 
 
-def _append(path: str, at: int, data: bytes) -> None:
-    """At its place: another who brings the same writes the same there."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+def _add(path: str, at: int, size: int, compressed: bytes, written_at: float) -> None:
+    """What a file lacks of a part. At its place: another who brings the same writes the same there. A file that was
+    removed or rewritten meanwhile is left as it is."""
     try:
-        view = memoryview(data)
-        while view:
-            written = os.pwrite(fd, view, at)
-            at, view = at + written, view[written:]
+        fd = os.open(path, os.O_WRONLY | (0 if at else os.O_CREAT) | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except FileNotFoundError:
+        if at:
+            return
+        raise
+    try:
+        end = os.fstat(fd).st_size
+        if at <= end < at + size:
+            files.write_all_at(fd, end, zlib.decompress(compressed)[end - at :])
+            os.utime(fd, (written_at, written_at))
     finally:
         os.close(fd)
