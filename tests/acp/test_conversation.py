@@ -12,6 +12,7 @@ from hitchpost.acp.conversation import CANCEL_WAITS, Asked, AskFailed, Conversat
 from hitchpost.acp.pipe import ErrorAnswer
 
 ALL: Json = {"agentCapabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}}}}
+SOON_S = 30.0
 Answers = dict[str, Callable[["Agent", Json], Awaitable[Json]]]
 
 
@@ -244,13 +245,16 @@ def test_a_permission_names_the_program_unless_it_is_a_shell(command: list[str],
         ({"title": "/a/b.py", "locations": [{"path": "/a/b.py"}]}, "/a/b.py"),
         ({"title": "Write b.py", "kind": "edit", "locations": [{"path": "/a/b.py"}]}, "Write b.py"),
         ({"kind": "edit"}, "edit"),
+        ({"title": "b.py", "kind": "edit", "locations": 7, "content": True}, "b.py"),
+        ({"title": "b.py", "kind": "edit", "locations": [7, {"path": 7}], "content": [7]}, "b.py"),
     ],
 )
 def test_a_permission_says_what_is_to_be_done_with_a_path_or_an_address(tool: Json, shown: str) -> None:
     async def scene() -> Agent:
         agent = Agent()
         waiting = asyncio.ensure_future(agent.asks(**tool))
-        await agent.is_asked.wait()
+        async with asyncio.timeout(SOON_S):
+            await agent.is_asked.wait()
         waiting.cancel()
         return agent
 

@@ -199,6 +199,24 @@ def test_a_network_that_swallows_everything_is_seen_and_what_was_typed_goes_on_w
     fleet.stop(session)
 
 
+def test_who_looks_just_after_a_cut_has_what_came_meanwhile(fleet: Fleet, proxies: list[Proxy]):
+    go = fleet.ground.place / "go"
+    os.mkfifo(go)
+    session = fleet.sh("stty raw -echo; echo ready; read line < go; head -c 20000000 /dev/zero; exec sleep 1000")
+    shows(session, b"ready")
+    proxy, link = through(fleet, session, proxies), fleet.link(session)
+    fleet.do(link.caught_up(10))
+    proxy.swallow = True
+    eventually(lambda: link.down_since is not None, 10, what="the cut to be seen")
+    go.write_text("now\n")
+    eventually(lambda: len(truth(session, fleet)) > 20_000_000, what="the flood in the pod")
+    proxy.swallow = False
+    eventually(lambda: is_up(fleet, session), what="the link again")
+    fleet.do(link.caught_up(10))
+    assert len(session.output()) == len(truth(session, fleet))
+    fleet.stop(session)
+
+
 def test_a_pod_that_is_killed_is_not_told_dead_until_its_end_is_known(fleet: Fleet):
     session = fleet.sh(ASLEEP)
     shows(session, b"ready")

@@ -100,6 +100,14 @@ def test_a_log_whose_segments_never_end_is_no_log(copy: Copy) -> None:
     assert output.bounds(copy._output(1))[1] == 100_000
 
 
+def test_a_segment_of_a_log_begins_with_its_first_bytes_behind_the_others(copy: Copy) -> None:
+    copy.apply(*part(1, shipped.segment(0), 0, bytes(10)))
+    for start, at in ((5, 5), (10, 12), (20, 30)):
+        with pytest.raises(NotFitting):
+            copy.apply(*part(1, shipped.segment(start), at, b"x"))
+    assert output.segments(copy._output(1)) == [0]
+
+
 def test_of_very_many_segments_the_newest_are_kept(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_copy, "MOST_SEGMENTS", 5)
     for at in range(20):

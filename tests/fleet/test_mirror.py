@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import threading
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -697,6 +699,24 @@ def test_what_was_shipped_twice_is_there_once(pair: tuple[Replica, Replica]):
     assert read_all(second, session) == [(0, b"012345678", 0)]
 
 
+def test_a_hub_that_has_less_of_the_time_index_takes_nothing_away(pair: tuple[Replica, Replica]):
+    """Nobody looked at it there, and now it watches. One that was rewritten is another."""
+    first, second = pair
+    session = first.make()
+    second.mirror.catch_up()
+    whole = b"".join(wire.time_record(wire.AT_OFFSET, 1, number) for number in range(1000))
+    shipped(first, session, (wire.TIMES, 0, whole[:10_000]), (wire.TIMES, 10_000, whole[10_000:]))
+    path = Path(run_folder(second.folder(session), 1), wire.OUTPUT, wire.TIMES)
+    for there, index in ((whole, whole[:17]), (whole, whole[:10_200]), (whole[17:34], whole[17:34])):
+        shipped(second, session, (wire.TIMES, 0, index))
+        second.mirror.fetch_output(session, 1)
+        assert path.read_bytes() == there
+        path.unlink()
+    shipped(second, session, (wire.TIMES, 17, whole[34:51]))
+    second.mirror.fetch_output(session, 1)
+    assert path.read_bytes() == whole[17:51]
+
+
 def parts_of(made: Replica, session: str) -> list[tuple[str, int, int]]:
     with made.database.connections.connection() as asking:
         rows = asking.execute(
@@ -784,6 +804,29 @@ def test_output_that_was_lost_is_told_as_a_gap(pair: tuple[Replica, Replica]):
     shipped(first, session, (FIRST, 0, b"0123"), (FIRST, 10, b"abc"), (FIRST, 13, b"d"))
     second.mirror.fetch_output(session, 1)
     assert read_all(second, session) == [(0, b"0123", 0), (10, b"abcd", 6)]
+
+
+def test_a_log_that_is_dropped_while_the_rest_of_it_is_brought_gets_no_hole(
+    pair: tuple[Replica, Replica], monkeypatch: pytest.MonkeyPatch
+):
+    first, second = pair
+    session = first.make()
+    second.mirror.catch_up()
+    shipped(first, session, (FIRST, 0, b"0123"))
+    second.mirror.fetch_output(session, 1)
+    shipped(first, session, (FIRST, 4, b"4567"))
+    path, decompress = Path(run_folder(second.folder(session), 1), wire.OUTPUT, FIRST), zlib.decompress
+
+    def dropped_meanwhile(data: bytes) -> bytes:
+        path.unlink()
+        return decompress(data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(zlib, "decompress", dropped_meanwhile)
+        second.mirror.fetch_output(session, 1)
+    assert not path.exists()
+    second.mirror.fetch_output(session, 1)
+    assert read_all(second, session) == [(0, b"01234567", 0)]
 
 
 def test_of_very_long_output_the_newest_is_kept(pair: tuple[Replica, Replica]):

@@ -38,6 +38,16 @@ class Sent:
     def times(self) -> bytes:
         return b"".join(data for name, data in self._parts() if name == shipped.TIMES)
 
+    def is_told_ahead(self) -> bool:
+        """Whether the hub ever knew of output that came to it later."""
+        came = 0
+        for name, data in self._parts():
+            if name != shipped.TIMES:
+                came += len(data)
+            elif max(_offsets(data)) > came:
+                return True
+        return False
+
     def _parts(self) -> list[tuple[str, bytes]]:
         found = []
         for kind, payload in self.frames:
@@ -79,6 +89,11 @@ class Log:
             while not is_so():
                 self.sent.more.clear()
                 await self.sent.more.wait()
+
+
+def _offsets(times: bytes) -> list[int]:
+    step = wire.TIME_RECORD_BYTES
+    return [int.from_bytes(times[at + 9 : at + step], "big") for at in range(0, len(times), step)]
 
 
 def shipped_by(folder: Path, play: Callable[[Log], Coroutine[Any, Any, None]]) -> None:
@@ -125,5 +140,19 @@ def test_a_hub_that_is_behind_has_the_time_index_as_far_as_the_output(tmp_path: 
         assert log.sent.output_bytes() < log.ends[RUN]
         log.shipment.pace(is_slow=False)
         await log.came(lambda: log.sent.times() == log.times())
+
+    shipped_by(tmp_path, play)
+
+
+def test_the_time_index_is_never_ahead_of_the_output_of_a_hub_at_which_somebody_begins_to_look(tmp_path: Path) -> None:
+    """Else a reader there would take what is still to come for lost."""
+
+    async def play(log: Log) -> None:
+        log.shipment.pace(is_slow=True)
+        log.write(bytes(60 * frames.SLOW_BYTES_S))
+        log.shipment.pace(is_slow=False)
+        log.note(10, log.ends[RUN])
+        await log.came(lambda: log.sent.times() == log.times())
+        assert not log.sent.is_told_ahead()
 
     shipped_by(tmp_path, play)

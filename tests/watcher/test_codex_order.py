@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from websockets.asyncio.server import ServerConnection, unix_serve
 
+from hitchpost.watcher import codex
 from tests.ground import Ground
 from tests.watcher.linked import SOON_S, Watched, run_folder, watched
 
+PAUSE_S = codex.AGAIN_S
 IDLE, ACTIVE = {"type": "idle"}, {"type": "active", "activeFlags": []}
 T = "0199a213-81c0-7800-8aa1-bbab2a035a53"
 
@@ -31,8 +33,9 @@ class Server:
         """So many connections it closes at once."""
         self.hangs_up_after = ""
         """The request after which it closes a connection, once."""
+        self.always_hangs_up = False
         self._kept: list[tuple[ServerConnection, dict[str, Any]]] = []
-        self._came = asyncio.Event()
+        self._came, self._connected = asyncio.Event(), asyncio.Event()
 
     async def serve(self, connection: ServerConnection) -> None:
         if self.refuses:
@@ -40,12 +43,13 @@ class Server:
             await connection.close()
             return
         self.connections.append(connection)
+        self._connected.set()
         async for message in connection:
             asked = json.loads(message)
             if "id" not in asked or "method" not in asked:
                 continue
             if asked["method"] == self.hangs_up_after:
-                self.hangs_up_after = ""
+                self.hangs_up_after = self.hangs_up_after if self.always_hangs_up else ""
                 await connection.close()
                 return
             answer = self.answers.get(asked["method"], None)
@@ -53,7 +57,8 @@ class Server:
                 self._kept.append((connection, asked))
                 self._came.set()
             else:
-                await connection.send(json.dumps({"id": asked["id"], "result": answer}))
+                result = answer if answer is REFUSED else {"result": answer}
+                await connection.send(json.dumps({"id": asked["id"], **result}))
 
     async def asked(self, method: str, within_s: float = SOON_S) -> dict[str, Any]:
         """The frame that answers the oldest kept request of a kind, but for its result."""
@@ -65,6 +70,12 @@ class Server:
                         return {"id": asked["id"]}
                 self._came.clear()
                 await self._came.wait()
+
+    async def connected(self, times: int) -> None:
+        async with asyncio.timeout(SOON_S):
+            while len(self.connections) < times:
+                self._connected.clear()
+                await self._connected.wait()
 
     async def says(self, *frames: dict[str, Any]) -> None:
         """All of it arrives at once."""
@@ -115,6 +126,7 @@ FRESH = {
     "thread/backgroundTerminals/list": {"data": []},
 }
 """A conversation without a turn."""
+REFUSED = {"error": {"code": -32600, "message": "not now"}}
 
 
 @pytest.fixture
@@ -225,6 +237,48 @@ def test_a_turn_whose_end_is_not_listed_yet_is_not_told_as_interrupted(watch: An
     watch(answers, test)
 
 
+def test_a_turn_whose_outcome_is_never_told_is_over_all_the_same(watch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codex, "LISTED_S", 0.5)
+    answers = {**FRESH, "turn/start": {"turn": turn("1", "inProgress")}, "thread/turns/list": REFUSED}
+
+    async def test(codex: Codex) -> None:
+        await codex.becomes("idle")
+        assert (await codex.send("one"))["ok"]
+        await codex.server.says(status(ACTIVE), started("1"), status(IDLE))
+        await codex.becomes("idle")
+        assert codex.keeper.states == ["idle", "working", "idle"]
+
+    watch(answers, test)
+
+
+def test_a_prompt_that_comes_while_an_outcome_is_asked_for_the_last_time_is_at_work(
+    watch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codex, "OUTCOME_S", 0.1)
+    monkeypatch.setattr(codex, "LISTED_S", 2.0)
+    answers = {**FRESH, "turn/start": {"turn": turn("1", "inProgress")}}
+    del answers["thread/turns/list"]
+
+    async def test(codex: Codex) -> None:
+        server = codex.server
+        await codex.becomes("idle")
+        assert (await codex.send("one"))["ok"]
+        await server.says(status(ACTIVE), started("1"), status(IDLE))
+        asked = await server.asked("thread/turns/list")
+        await codex.stays("working", 2.2)
+        await server.says({**asked, **REFUSED})
+        last = await server.asked("thread/turns/list")
+        server.answers["turn/start"] = {"turn": turn("2", "inProgress")}
+        assert (await codex.send("two"))["ok"]
+        await server.says({**last, **REFUSED})
+        await codex.stays("working", 0.5)
+        await server.says(status(ACTIVE), started("2"), status(IDLE), completed("2", "well"))
+        await codex.becomes("done")
+        assert codex.keeper.states == ["idle", "working", "done"]
+
+    watch(answers, test)
+
+
 def test_how_one_turn_ended_is_not_told_of_the_next(watch: Any) -> None:
     answers = {**FRESH, "turn/start": {"turn": turn("1", "inProgress")}}
 
@@ -264,6 +318,20 @@ def test_a_connection_that_breaks_in_a_turn_leaves_what_is_known(watch: Any) -> 
     watch(dict(FRESH), test)
 
 
+def test_a_server_that_knows_no_conversation_any_more_says_nothing_of_it(watch: Any) -> None:
+    async def test(codex: Codex) -> None:
+        server = codex.server
+        await codex.becomes("idle")
+        await server.says(status(ACTIVE), started("1"))
+        await codex.becomes("working")
+        server.answers["thread/loaded/list"] = {"data": []}
+        await server.connections[0].close()
+        await codex.becomes("")
+        assert codex.keeper.states == ["idle", "working", ""]
+
+    watch(dict(FRESH), test)
+
+
 @pytest.mark.parametrize("how", ["at once", "after a request"])
 def test_a_server_that_is_not_reached_the_first_time_is_tried_again(watch: Any, how: str) -> None:
     """Alone, Codex would be heard by its own reports, and some versions of it have no word for the end of a turn."""
@@ -280,6 +348,18 @@ def test_a_server_that_is_not_reached_the_first_time_is_tried_again(watch: Any, 
         await test(codex)
 
     watch(answers, prepared)
+
+
+def test_a_server_that_hangs_up_again_and_again_is_asked_with_pauses(watch: Any) -> None:
+    answers = {**FRESH, "thread/read": thread(IDLE, "one"), "thread/resume": {"model": "m", **thread(IDLE, "one")}}
+
+    async def test(codex: Codex) -> None:
+        server, began = codex.server, time.monotonic()
+        server.hangs_up_after, server.always_hangs_up = "thread/turns/list", True
+        await server.connected(5)
+        assert time.monotonic() - began > 3 * PAUSE_S
+
+    watch(answers, test)
 
 
 def test_a_turn_that_ends_in_the_second_in_which_its_run_began_is_told_as_over(watch: Any, ground: Ground) -> None:

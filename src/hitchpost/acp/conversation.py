@@ -322,8 +322,7 @@ class Conversation:
 
     async def _on_permission(self, params: Json) -> Json:
         tool = _object(params.get("toolCall"))
-        options = [option for option in params.get("options") or () if isinstance(option, dict)]
-        words, names = _choices(options)
+        words, names = _choices(_objects(params.get("options")))
         self._numbers += 1
         asked = Asked(f"{self._numbers}", _title(tool), words, names)
         self._is_in_tools = True
@@ -390,7 +389,7 @@ def _title(tool: Json) -> str:
     if command:
         return str(command)
     kind, title = str(tool.get("kind") or ""), str(tool.get("title") or "")
-    paths = [str(_object(place).get("path") or "") for place in tool.get("locations") or ()]
+    paths = [str(place.get("path") or "") for place in _objects(tool.get("locations"))]
     is_bare = title in given.values() or any(path == title or path.endswith(f"/{title}") for path in paths)
     # a path, a pattern or an address alone does not say what is to be done with it
     return f"{kind}: {title}" if title and is_bare and kind not in ("", "other") else title or kind
@@ -403,9 +402,7 @@ def _tool(update: Json) -> Json:
         if isinstance(update.get(name), str):
             found[name] = update[name]
     texts, diffs = [], []
-    for part in update.get("content") or ():
-        if not isinstance(part, dict):
-            continue
+    for part in _objects(update.get("content")):
         if part.get("type") == "diff":
             diffs.append({name: str(part.get(key) or "") for name, key in DIFF.items()})
         elif text := _object(part.get("content")).get("text"):
@@ -421,9 +418,14 @@ DIFF = {"path": "path", "old": "oldText", "new": "newText"}
 
 
 def _entries(found: Any) -> list[Json]:
-    entries = [entry for entry in found or () if isinstance(entry, dict)] if isinstance(found, list) else []
-    return [{"text": str(entry.get("content") or ""), "status": str(entry.get("status") or "")} for entry in entries]
+    return [
+        {"text": str(entry.get("content") or ""), "status": str(entry.get("status") or "")} for entry in _objects(found)
+    ]
 
 
 def _object(found: Any) -> Json:
     return found if isinstance(found, dict) else {}
+
+
+def _objects(found: Any) -> list[Json]:
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

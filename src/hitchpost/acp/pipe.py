@@ -113,9 +113,15 @@ class Pipe:
             task.add_done_callback(self._answering.discard)
 
     async def _answer(self, number: Any, found: Awaitable[Json] | Json | None) -> None:
+        """Whatever happens: a request without an answer would keep the program waiting for ever."""
         if found is None:
             error = {"code": UNKNOWN_METHOD, "message": "Hitchpost does not know this method"}
             await self._write({"id": number, "error": error})
             return
-        result = found if isinstance(found, dict) else await found
+        try:
+            result = found if isinstance(found, dict) else await found
+        except Exception as failure:
+            error = {"code": FAILED, "message": f"Hitchpost has failed: {failure!r}"}
+            await self._write({"id": number, "error": error})
+            return
         await self._write({"id": number, "result": result})

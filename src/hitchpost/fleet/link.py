@@ -95,8 +95,9 @@ class PodLink:
         self.down_since: float | None = time.time()
         self.why_down = "not connected yet"
         self.was_up = self.is_closed = False
-        self.is_slow = self._is_behind = wants == frames.OUTPUT
-        """``_is_behind``: the pod may have output that is not here."""
+        self.is_slow = wants == frames.OUTPUT
+        self._is_behind = True
+        """The pod may have output that is not here: it was not heard until now, or comes slowly."""
         self._told_wants, self._told_slow = wants, self.is_slow
         """What the pod at the other end knows of it."""
         self._paces = False
@@ -339,6 +340,7 @@ class PodLink:
             silent_s = 0.0 if pipe is None else asyncio.get_running_loop().time() - pipe.heard_at
             self.up_since, self.down_since = None, time.time() - silent_s
         self.kept = None
+        self._is_behind = True
         if pipe is not None:
             pipe.abort()
         clients, self._clients = list(self._clients.values()), {}

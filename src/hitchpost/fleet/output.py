@@ -11,6 +11,7 @@ from hitchpost.fleet import stored
 from hitchpost.fleet.connections import Connection
 from hitchpost.fleet.copied import BadName
 from hitchpost.fleet.database import Database
+from hitchpost.store import files
 from hitchpost.store.home import make_run_folder
 
 CAP_BYTES = 64 << 20
@@ -30,7 +31,8 @@ class Output:
 
     def ship(self, session: str, run: int, name: str, offset: int, data: bytes, written_at: float) -> None:
         """Durable when it returns. What is there already is left out. A time index from its beginning replaces the
-        old one: it is rewritten now and then. Raises ``NoSuchSession``.
+        old one, as it is rewritten now and then, unless that one only goes on further: another hub knew more of it.
+        Raises ``NoSuchSession``.
 
         A part never gets shorter, and others may add behind it what they believe to be new, as hubs do that join
         nothing: parts may overlap, and readers take from each what they do not have yet.
@@ -41,6 +43,8 @@ class Output:
             if there is None or there.gone:
                 raise NoSuchSession(session)
             if name == wire.TIMES and offset == 0:
+                if _begins_with(held, session, run, name, data):
+                    return
                 _delete(held, session, run, name)
             joined = min(JOINED_BYTES, self.cap_bytes // TRIM_EVERY)
             start, size, last = _last(held, session, run, name, joined) or (offset, 0, None)
@@ -81,16 +85,12 @@ class Output:
         )
         path, begin = os.path.join(folder, name), 0
         for start, size, data, written_at in rows:
-            end = _size(path)
-            if start > begin + end:  # what was between was lost: a log says so by where its next segment begins
+            if start > begin + _size(path):  # what was between was lost: a log says so by its next segment's beginning
                 if name == wire.TIMES:
                     return
-                begin, end = start, 0
+                begin = start
                 path = os.path.join(folder, wire.segment_name((wire.segment_offset(name) or 0) + start))
-            if start + size > begin + end:
-                part = zlib.decompress(data)[begin + end - start :]
-                _append(path, end, part)
-                os.utime(path, (written_at, written_at))
+            _add(path, start - begin, size, data, written_at)
 
 
 def check(name: str) -> None:
@@ -116,6 +116,19 @@ def _last(held: Connection, session: str, run: int, name: str, joined: int) -> t
     return None if row is None else (int(row[0]), int(row[1]), row[2])
 
 
+def _begins_with(held: Connection, session: str, run: int, name: str, data: bytes) -> bool:
+    rows = held.execute(
+        "select start, data from segments where session = %s and run = %s and name = %s and start < %s order by start",
+        (session, run, name, len(data)),
+    )
+    there = b""
+    for start, part in rows:
+        if start > len(there):
+            return False
+        there += zlib.decompress(part)[len(there) - start :]
+    return there.startswith(data)
+
+
 def _delete(held: Connection, session: str, run: int, name: str) -> None:
     held.execute("delete from segments where session = %s and run = %s and name = %s", (session, run, name))
 
@@ -138,13 +151,19 @@ def _size(path: str) -> int:
         return 0
 
 
-def _append(path: str, at: int, data: bytes) -> None:
-    """At its place: another who brings the same writes the same there."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+def _add(path: str, at: int, size: int, compressed: bytes, written_at: float) -> None:
+    """What a file lacks of a part. At its place: another who brings the same writes the same there. A file that was
+    removed or rewritten meanwhile is left as it is."""
     try:
-        view = memoryview(data)
-        while view:
-            written = os.pwrite(fd, view, at)
-            at, view = at + written, view[written:]
+        fd = os.open(path, os.O_WRONLY | (0 if at else os.O_CREAT) | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except FileNotFoundError:
+        if at:
+            return
+        raise
+    try:
+        end = os.fstat(fd).st_size
+        if at <= end < at + size:
+            files.write_all_at(fd, end, zlib.decompress(compressed)[end - at :])
+            os.utime(fd, (written_at, written_at))
     finally:
         os.close(fd)

@@ -231,23 +231,27 @@ class Copy:
 
     def _append_output(self, run: int, start: int, at: int, us: int, data: memoryview) -> None:
         if self._fd < 0 or self._segment != (run, start):
-            self._open_segment(run, start)
+            self._open_segment(run, start, at)
         if start + self._size != at or at >= frames.FURTHEST:
             self.close()
             raise NotFitting(f"the output of run {run} goes on at {start + self._size}, but the pod sends it from {at}")
         if self._size + len(data) > self.most_log_bytes:
             raise NotFitting(f"a part of the output of run {run} has more than {self.most_log_bytes} bytes")
-        self._size = _write_at(self._fd, self._size, data)
+        # at its place, not at the end of the file: what PostgreSQL has may have been brought meanwhile
+        self._size = files.write_all_at(self._fd, self._size, data)
         if us:
             os.utime(self._fd, ns=(us * 1000, us * 1000))
         self.ends[run] = max(self.ends.get(run, 0), start + self._size)
 
-    def _open_segment(self, run: int, start: int) -> None:
+    def _open_segment(self, run: int, start: int, at: int) -> None:
+        """It is made only for its first bytes, where the log ends."""
         self.close()
-        folder = self._folder_of(run, self.state())
-        if start < self._end_of_bytes(run) and not os.path.exists(os.path.join(folder, shipped.segment(start))):
-            raise NotFitting(f"the output of run {run} has come beyond {start} already")
-        self._fd = os.open(os.path.join(folder, shipped.segment(start)), FLAGS & ~os.O_APPEND, 0o600)
+        path = os.path.join(self._folder_of(run, self.state()), shipped.segment(start))
+        is_new = at == start >= self._end_of_bytes(run)
+        try:
+            self._fd = os.open(path, FLAGS & ~(os.O_APPEND if is_new else os.O_APPEND | os.O_CREAT), 0o600)
+        except FileNotFoundError:
+            raise NotFitting(f"the output of run {run} has no segment {start} here that goes on at {at}") from None
         self._size, self._segment = os.fstat(self._fd).st_size, (run, start)
         self._make_room(run)
 
@@ -272,14 +276,6 @@ class Copy:
 
     def _drop(self, run: int, start: int) -> None:
         files.discard(os.path.join(self._output(run), wire.segment_name(start)))
-
-
-def _write_at(fd: int, at: int, data: memoryview) -> int:
-    """Where it ends. At its place, not at the end of the file: what PostgreSQL has may have been brought meanwhile."""
-    while data:
-        written = os.pwrite(fd, data, at)
-        at, data = at + written, data[written:]
-    return at
 
 
 def _news(run: int, name: str) -> News:

@@ -176,8 +176,8 @@ class Shipment:
         return run not in self._cursors or self._cursors[run].reached >= end
 
     def _is_behind(self, run: int) -> bool:
-        """Whether a slow hub lacks output, so that the whole time index would tell that it was lost."""
-        return self.is_slow and not self._has_sent(run, self.ends.get(run, 0))
+        """Whether the hub lacks output, so that the whole time index would tell that it was lost."""
+        return not self._has_sent(run, self.ends.get(run, 0))
 
     async def _send_files(self) -> None:
         """State and record last: what they speak of was written before them, and is sent before them."""

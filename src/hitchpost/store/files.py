@@ -145,6 +145,15 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
         view = view[os.write(fd, view) :]
 
 
+def write_all_at(fd: int, at: int, data: bytes | memoryview) -> int:
+    """Where it ends. At its place, whatever others write there meanwhile."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(fd, view, at)
+        at, view = at + written, view[written:]
+    return at
+
+
 def replace_file(path: str, data: bytes, *, spare: str | None = None, durable: bool = True) -> None:
     """Give ``path`` the content ``data`` in one step: readers see the old content or the new, never a mixture.
 

@@ -27,6 +27,8 @@ LOST_S = 0.5
 REACH_S, AGAIN_S = 20.0, 0.2
 """How long a server that is there may take to be reached, and the pause between two tries: where much else runs, it is
 slow. Alone, Codex may have no word for the end of a turn."""
+SHORT_S = 1.0
+"""A connection that broke so soon may do so again and again: it is made again after a pause, too."""
 LOST = "its app-server does not answer"
 TRIES, TRY_EVERY_S = 20, 0.1
 OPENED = ("thread/goal/cleared", "thread/goal/updated")
@@ -69,13 +71,14 @@ class Codex(Adapter):
         remove_left(os.path.join(os.path.dirname(self.watching.run_folder), str(self.watching.run_number - 1)), SOCKET)
         since = time.monotonic()
         while True:
-            shown = await self.until(self._shown.is_set, SHOWN_S)
+            shown, began = await self.until(self._shown.is_set, SHOWN_S), time.monotonic()
             if not self._is_there():
                 since = time.monotonic()
                 if shown:
                     break
             elif await self._converse():
                 since = time.monotonic()
+                await asyncio.sleep(AGAIN_S if since - began < SHORT_S else 0)
             else:
                 if self._is_declined or time.monotonic() - since > REACH_S:
                     break
@@ -91,7 +94,7 @@ class Codex(Adapter):
     async def _converse(self) -> bool:
         """Hear and be heard, for as long as the server is there. False when it was not reached.
 
-        A connection that breaks is made again at once, and what is known stands until then.
+        A connection that breaks is made again soon, and what is known stands until then.
         """
         greeted = False
         try:
@@ -131,6 +134,8 @@ class Codex(Adapter):
         if shown and self._thread is None:
             last = self.watching.known_conversation()
             self._enter(max(shown, key=lambda thread: (thread["id"] == last, int(thread.get("createdAt") or 0))))
+        if self._thread is None:
+            self.watching.forget(SERVER)
 
     def on_osc7501(self, report: dict[str, Any] | None) -> None:
         """It is on the screen. What it reports counts only where there is no server."""
@@ -301,6 +306,7 @@ class Codex(Adapter):
 
     def _await_outcome(self, thread: words.Thread) -> None:
         """The turn is over. Its outcome is said in a moment, else it is asked for."""
+        thread.listed_by = time.monotonic() + LISTED_S
         if not thread.settling:
             thread.settling = True
             self.watching.start(self._ask_outcome(thread))
@@ -312,13 +318,13 @@ class Codex(Adapter):
             if not thread.subscribed:
                 thread.subscribed = True
                 await self._subscribe(thread)
-            deadline = time.monotonic() + LISTED_S
-            is_late = False
-            while self._lacks_outcome(thread) and not is_late:
-                is_late = time.monotonic() > deadline
+            while self._lacks_outcome(thread):
+                is_late = time.monotonic() > thread.listed_by
                 with suppress(NoAnswer):
                     await self._look_for_outcome(thread, is_late=is_late)
-                await asyncio.sleep(0 if is_late else TRY_EVERY_S)
+                if is_late and time.monotonic() > thread.listed_by and self._lacks_outcome(thread):
+                    self._on_outcome({})  # what it was is not known, but it is over
+                await asyncio.sleep(TRY_EVERY_S)
         finally:
             thread.settling = False
 
@@ -474,11 +480,12 @@ class Codex(Adapter):
             return {"ok": True, "offset": offset, "proof": "turn/started" if begun else ""}
         number = words.number_of(started.get("turn"))
         is_over = self._outcomes != outcomes and number in ("", thread.over)
-        if thread is self._thread and not thread.busy and not is_over:
-            thread.turn = number
+        if thread is self._thread and not is_over:
             thread.news += 1
-            self.watching.delivered(began)
-            self._on_busy([])  # so that no older word counts until the server says more
+            if not thread.busy:
+                thread.turn = number
+                self.watching.delivered(began)
+                self._on_busy([])  # so that no older word counts until the server says more
             self._await_outcome(thread)  # it may never begin
         return {"ok": True, "offset": offset, "proof": f"turn/start: {number}"}
 

@@ -33,7 +33,8 @@ class Thread:
 
     ``heard``: something was said of it since it is shown. ``waits_for``: a person, and what kind of answer.
     ``turn``: the one that runs, as far as known; ``over``: the last one whose outcome was told. ``news`` counts what
-    was heard: an answer to what was asked before the last of that may be older.
+    was heard: an answer to what was asked before the last of that may be older. ``listed_by``: when the end of its last
+    turn is listed at the latest, a monotonic time.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Thread:
     heard: bool = False
     waits_for: str = ""
     settling: bool = False
+    listed_by: float = 0.0
     turn: str = ""
     over: str = ""
     news: int = 0

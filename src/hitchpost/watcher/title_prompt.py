@@ -29,6 +29,8 @@ class TitlePrompt:
     def __init__(self, adapter: Adapter) -> None:
         self._adapter, self._watching = adapter, adapter.watching
         self._at_prompt: tuple[float, bool, dict[str, Any]] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        """To settle it. There is one at most, however often the screen is read meanwhile."""
 
     @property
     def is_overdue(self) -> bool:
@@ -45,7 +47,7 @@ class TitlePrompt:
             if not self._adapter.rules.screen:
                 self._settle()
             return
-        self._at_prompt = None
+        self._leave_prompt()
         message = str(details.get("message", ""))
         if state not in AT_PROMPT and not is_said(self._watching.evidence, TITLE, state, message):
             if state == WORKING:
@@ -70,7 +72,18 @@ class TitlePrompt:
         since, ended, details = self._at_prompt
         state = self._adapter.end_of_turn() if ended else IDLE
         if state is None and time.monotonic() - since < SAID_S:
-            asyncio.get_running_loop().call_later(LOOK_S, self._settle)
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._settle_again)
             return
-        self._at_prompt = None
+        self._leave_prompt()
         self._watching.put(TITLE, state or IDLE, **details)
+
+    def _settle_again(self) -> None:
+        self._timer = None
+        self._settle()
+
+    def _leave_prompt(self) -> None:
+        self._at_prompt = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
