@@ -46,7 +46,7 @@ hypothesis.settings.load_profile("hitchpost")
 
 
 CLUSTER = {"cluster", "whole_cluster", "cluster_database"}
-ON_DISK = ("store", "system")
+ON_DISK = ("security", "store", "system")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,7 +55,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", place_in_memory())
     if config.getoption("numprocesses", None):  # no worker has it
         from tests.runs import name_run
         from tests.warm import share
@@ -95,7 +94,7 @@ def base_temp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def scratch_place(request: pytest.FixtureRequest) -> str:
-    """Where the test has its temp folder: in memory, unless its folder is about files.
+    """Where the test has its temp folder: in memory, unless its folder is about files, mounts or paths.
 
     A session writes twenty files through to the disk when it starts, and the disk is everybody's. Where many files have
     just been removed, the disk takes forty times as long as memory to make one.
