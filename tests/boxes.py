@@ -26,7 +26,7 @@ from hitchpost.cli.ps import from_hub, shapes_from_files
 from hitchpost.model.record import ALL
 from tests.ground import Ground, Truth
 from tests.namespaces import as_user, known_to_machine, seen_with, with_source
-from tests.support import BEFORE, LASTING, Answer, Hitch, Process, end, eventually, halt, place_in_memory
+from tests.support import BEFORE, LASTING, Answer, Hitch, Process, end, eventually, halt
 from tests.warm import WarmProcess, spawn
 
 SOMEBODY = 4321
@@ -478,7 +478,7 @@ def begun(kind: type[Engine]) -> tuple[Engine, int]:
 
     A worker that is interrupted may do nothing more, and the engine is not its child.
     """
-    engine = kind(Path(tempfile.mkdtemp(prefix="hpd-", dir=place_in_memory())))
+    engine = kind(Path(tempfile.mkdtemp(prefix="hpd-", dir="/tmp")))
     theirs, held = os.pipe()
     LASTING.add(held)
     with open(os.devnull, "w") as nothing:
