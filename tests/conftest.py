@@ -46,7 +46,7 @@ hypothesis.settings.load_profile("hitchpost")
 
 
 CLUSTER = {"cluster", "whole_cluster", "cluster_database"}
-ON_DISK = ("security", "store", "system")
+ON_DISK = ("agents", "security", "store", "system")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -94,7 +94,8 @@ def base_temp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def scratch_place(request: pytest.FixtureRequest) -> str:
-    """Where the test has its temp folder: in memory, unless its folder is about files, mounts or paths.
+    """Where the test has its temp folder: in memory, unless its folder is about files, mounts, paths or
+    sandboxes of agents, which have a `/dev` of their own.
 
     A session writes twenty files through to the disk when it starts, and the disk is everybody's. Where many files have
     just been removed, the disk takes forty times as long as memory to make one.

@@ -51,14 +51,19 @@ def shared(module: str) -> dict[str, Any]:
     folder = _folder(module)
     ready = folder / "ready.json"
     while True:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _alone_in(folder):
-            if not ready.exists() and _keeper(folder):  # it is being ended, and takes its folder with it
-                eventually(lambda: _keeper(folder) is None, what=f"{module} to end")
-                continue
-            if not ready.exists() or _keeper(folder) is None:
-                _begin(module, folder)
-            found = json.loads(ready.read_bytes())
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _alone_in(folder) as held:
+                if not ready.exists() and _keeper(folder):  # it is being ended, and takes its folder with it
+                    eventually(lambda: _keeper(folder) is None, what=f"{module} to end")
+                    continue
+                if not ready.exists() or _keeper(folder) is None:
+                    if not os.path.samestat(os.fstat(held), folder.stat()):
+                        continue  # it has just ended
+                    _begin(module, folder)
+                found = json.loads(ready.read_bytes())
+        except FileNotFoundError:  # the folder went with it, in this moment
+            continue
         assert isinstance(found, dict)
         return found
 
@@ -68,11 +73,11 @@ def _folder(module: str) -> Path:
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def _alone_in(folder: Path) -> Iterator[int]:
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
-        yield
+        yield held
     finally:
         os.close(held)
 
@@ -118,6 +123,9 @@ def kept(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        # at once: the next one may have the place from now on
+        with suppress(OSError):
+            folder = folder.rename(folder.with_name(f"{folder.name}.{os.getpid()}"))
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):  # others are kept there
             folder.parent.rmdir()

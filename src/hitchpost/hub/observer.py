@@ -10,7 +10,7 @@ from functools import partial
 
 import structlog
 
-from hitchpost.errors import FAILURES, HitchpostError
+from hitchpost.errors import FAILURES, HitchpostError, NoSuchSession
 from hitchpost.hub.announcements import Announcements
 from hitchpost.hub.changes import Changes
 from hitchpost.hub.events import Event
@@ -119,7 +119,7 @@ class Observer:
             self._requested.discard(session_id)
             try:
                 observation = await run_in(self.threads, self.look, self.home, session_id)
-            except FileNotFoundError:
+            except NoSuchSession:
                 self._remove(session)
                 return None
             except FAILURES as error:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from hitchpost.errors import AmbiguousSession, NoSuchSession
 from hitchpost.ops.sessions.create import create
 from hitchpost.ops.sessions.remove import archive
+from hitchpost.ops.sessions.restore import bring_back_of
 from hitchpost.ops.sessions.spec import SessionSpec
 from hitchpost.ops.views.find import find, resolve
+from hitchpost.ops.views.observe import observe
 from hitchpost.settings import Settings
 from tests.ground import Ground
 
@@ -62,3 +65,13 @@ def test_a_live_name_wins_over_an_archived_one(ground: Ground, make: Callable[[s
     assert resolve(str(ground.home), "one") == new
     assert [resolve(str(ground.home), number) for number in ("1", "2")] == [old, new]
     assert resolve(str(ground.home), old) == old
+
+
+def test_one_that_was_removed_in_this_moment_is_no_session(ground: Ground, make: Callable[[str, str], str]) -> None:
+    home = str(ground.home)
+    session = make("one", "aaaaaaaaaaaa")
+    shutil.rmtree(ground.home / "sessions" / session)
+    with pytest.raises(NoSuchSession, match=session):
+        observe(home, session)
+    with pytest.raises(NoSuchSession, match=session):
+        bring_back_of(home, session, actor="test")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hitchpost import wire
-from hitchpost.errors import FAILURES
+from hitchpost.errors import FAILURES, NoSuchSession
 from hitchpost.model import run as runs
 from hitchpost.model.status import lives_on, status, survivors
 from hitchpost.ops.doctor.finding import Finding, note, problem
@@ -52,7 +52,7 @@ def examine(home: str, session: str) -> Ward:
     ward.findings += _files(folder)
     try:
         seen = observe(home, session)
-    except FileNotFoundError:
+    except NoSuchSession:
         return Ward(session)
     except FAILURES as error:
         if not ward.findings:
@@ -199,7 +199,7 @@ def _life(home: str, seen: Observation, name: str) -> Iterator[Finding]:
         # a keeper that ended between two of our looks has written its end by now
         try:
             seen = observe(home, seen.record.id)
-        except FileNotFoundError:
+        except NoSuchSession:
             return
         lost = seen.facts.state in runs.LIVE and seen.facts.keeper_alive is False
     if lives_on(seen.facts):

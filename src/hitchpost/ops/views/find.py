@@ -40,7 +40,7 @@ def find(home: str, word: str) -> Observation:
     session = resolve(home, word)
     try:
         return observe(home, session)
-    except FileNotFoundError:
+    except NoSuchSession:
         raise NoSuchSession(word) from None
 
 
@@ -48,7 +48,7 @@ def again(home: str, seen: Observation) -> Observation:
     """Look once more. Raises ``NoSuchSession`` when it was removed meanwhile."""
     try:
         return observe(home, seen.record.id)
-    except FileNotFoundError:
+    except NoSuchSession:
         raise NoSuchSession(seen.record.name) from None
 
 

@@ -10,7 +10,7 @@ import os
 import time
 
 from hitchpost import lightjson
-from hitchpost.errors import FAILURES
+from hitchpost.errors import FAILURES, NoSuchSession
 from hitchpost.model import run as runs
 from hitchpost.model.durations import duration
 from hitchpost.model.record import ALL, LISTED
@@ -129,7 +129,7 @@ def _looked_at(known: Index, session: str, now_s: float) -> tuple[str, ...]:
 
     try:
         seen = observe(known.home, session)
-    except FileNotFoundError:
+    except NoSuchSession:
         return ()
     except FAILURES as error:
         row = _foreign(known, session, error)

@@ -7,6 +7,7 @@ import time
 from _operator import attrgetter
 
 from hitchpost import wire
+from hitchpost.errors import NoSuchSession
 from hitchpost.model import rhythm
 from hitchpost.model import run as runs
 from hitchpost.model.facts import Changes, Exit, Facts, Report, is_elsewhere
@@ -69,7 +70,7 @@ class Observation:
 
 
 def observe(home: str, session: str) -> Observation:
-    """Raises ``FileNotFoundError`` when there is no such session, ``NewerSchema`` when a newer version wrote it."""
+    """Raises ``NoSuchSession`` when it is not there, ``NewerSchema`` when a newer version wrote it."""
     folder = session_folder(home, session)
     problems = []
     record, problem = _record(folder)
@@ -290,7 +291,7 @@ def _record(folder: str) -> tuple[Record, str]:
         return records.read(folder), ""
     except files.Unreadable as error:
         if not os.path.isdir(folder):
-            raise FileNotFoundError(folder) from None
+            raise NoSuchSession(os.path.basename(folder)) from None
         return records.from_story(folder), str(error)
 
 
