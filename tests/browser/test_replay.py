@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from hitchpost import wire
 from tests.browser.windows import Window, expect
 from tests.ground import Ground, Truth
 from tests.support import eventually
 from tests.watched import say
 
-SCRIPT = """trap '. ./hostile; exit 0' TERM
+SCRIPT = """trap 'sleep 0.1; . ./hostile; exit 0' TERM
 echo before; while :; do read x; done"""
 
 
@@ -85,6 +86,25 @@ def test_a_click_on_a_moment_shows_the_terminal_as_it_was(ground: Ground, window
     page.keyboard.press("Escape")
     expect(player).to_have_count(0)
     expect(page.locator(".end-bar")).to_have_text("Process stopped. Click to restart.")
+
+
+def test_the_end_of_a_run_shows_what_was_read_just_after_it(ground: Ground, window: Window) -> None:
+    index = stopped(ground).run() / "output" / wire.TIMES
+    records, size = index.read_bytes(), wire.TIME_RECORD_BYTES
+    late = [records[at : at + size] for at in range(0, len(records), size)]
+    offsets = {record[9:]: number for number, record in reversed(list(enumerate(late))) if record[:1] == wire.AT_OFFSET}
+    last = offsets[max(offsets)]
+    for number, record in enumerate(late[last:], last):
+        at_us = int.from_bytes(record[1:9], "big") + 2_000_000
+        late[number] = record[:1] + at_us.to_bytes(8, "big") + record[9:]
+    index.write_bytes(b"".join(late))
+    window.unfold("Ended")
+    window.open_session("dev")
+    window.page.get_by_role("button", name="Timeline").click()
+    go_to(window, "running → stopping")
+    window.expect_shown("before")
+    go_to(window, "stopping → stopped")
+    window.expect_shown("the end")
 
 
 def test_a_long_recording_is_fetched_in_parts(ground: Ground, window: Window) -> None:

@@ -7,6 +7,8 @@ export interface Moment {
   session: string;
   run: number;
   at: string;
+  /** Whether the run ended with it. What the agent wrote just before may have been read just after. */
+  isEnd?: boolean;
   /** Whether it goes on from there by itself. */
   play?: boolean;
 }

@@ -1,7 +1,7 @@
 /** A session's story as stretches of time: what it was in each run, and what people said to it. Words and colours are the hub's. */
 
 import type { StoryLine } from "./shapes";
-import { runOf, said } from "./story";
+import { endsRun, runOf, said } from "./story";
 
 /** Times are in milliseconds since 1970. */
 export interface Stretch {
@@ -46,7 +46,6 @@ export function signsOf(spans: readonly RunSpan[]): Map<string, Sign> {
 
 /** As many as the style has, with none. */
 const PATTERNS = 4;
-const ENDS = new Set(["stopped", "completed", "failed", "orphaned"]);
 
 /** One for each run that has begun, the oldest first. A run that lives goes on until `now`. */
 export function spansOf(story: readonly StoryLine[], now: number): RunSpan[] {
@@ -56,7 +55,7 @@ export function spansOf(story: readonly StoryLine[], now: number): RunSpan[] {
     const [run, at] = [runOf(line), Date.parse(said(line["since"]) || line.at)];
     if (run === 0 || Number.isNaN(at)) continue;
     if (open && open.run !== run) open = finish(open, at);
-    if (!open && line.event === "state" && !ENDS.has(said(line["to"]))) {
+    if (!open && line.event === "state" && !endsRun(line)) {
       open = { run, from: at, to: at, stretches: [], pins: [] };
       spans.push(open);
     }
@@ -65,7 +64,7 @@ export function spansOf(story: readonly StoryLine[], now: number): RunSpan[] {
     if (pin) open.pins.push(pin);
     if (typeof line["colour"] !== "string") continue;
     finish(open, at);
-    const ended = line.event === "state" && ENDS.has(said(line["to"]));
+    const ended = endsRun(line);
     open.stretches.push({ from: at, to: at, words: said(line["headline"]), colour: line["colour"] });
     if (ended) open = undefined;
   }

@@ -79,6 +79,10 @@ export function evidence(line: StoryLine): string {
 /** The run that was there at that line; 0 before the first one. */
 export const runOf = (line: StoryLine): number => (typeof line["run"] === "number" ? line["run"] : 0);
 
+const ENDS = new Set<unknown>(["stopped", "completed", "failed", "orphaned"]);
+
+export const endsRun = (line: StoryLine): boolean => line.event === "state" && ENDS.has(line["to"]);
+
 /** Names and values, those of objects in objects too. */
 function pairs(fields: object): string[] {
   return Object.entries(fields).flatMap(([key, item]: [string, unknown]) => {

@@ -20,7 +20,7 @@ export function Player({ session, moment }: { session: Session; moment: Moment }
     all.current?.focus();
     return () => player.close();
   }, []);
-  useEffect(() => void player.open(Date.parse(moment.at), moment.play), [moment]);
+  useEffect(() => void player.open(moment.isEnd ? Infinity : Date.parse(moment.at), moment.play), [moment]);
   const leave = () => {
     replaying.value = null;
     if (matchMedia("(hover: hover)").matches) viewOf(session.id).terminal.term.focus();

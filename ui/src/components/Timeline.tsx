@@ -6,7 +6,7 @@ import { go } from "../router";
 import type { Session, StoryLine } from "../shapes";
 import { type RunSpan, type Sign, signsOf, spansOf } from "../spans";
 import { now } from "../store";
-import { content, evidence, headline, runOf } from "../story";
+import { content, endsRun, evidence, headline, runOf } from "../story";
 import { duration } from "../words";
 import { SessionUsage } from "./SessionUsage";
 
@@ -131,7 +131,7 @@ function Headline({ session, line }: { session: Session; line: StoryLine }) {
       class="moment"
       title="Replay the terminal from here"
       aria-current={chosen ? "true" : undefined}
-      onClick={() => replay({ session: session.id, run, at: line.at })}
+      onClick={() => replay({ session: session.id, run, at: line.at, isEnd: endsRun(line) })}
     >
       {words}
     </button>
