@@ -92,9 +92,8 @@ def test_the_end_of_a_run_shows_what_was_read_just_after_it(ground: Ground, wind
     index = stopped(ground).run() / "output" / wire.TIMES
     records, size = index.read_bytes(), wire.TIME_RECORD_BYTES
     late = [records[at : at + size] for at in range(0, len(records), size)]
-    offsets = {record[9:]: number for number, record in reversed(list(enumerate(late))) if record[:1] == wire.AT_OFFSET}
-    last = offsets[max(offsets)]
-    for number, record in enumerate(late[last:], last):
+    first = next(number for number, record in enumerate(late) if record[:1] == wire.AT_OFFSET)
+    for number, record in enumerate(late[first + 1 :], first + 1):
         at_us = int.from_bytes(record[1:9], "big") + 300_000  # less than an idle stretch that is shortened
         late[number] = record[:1] + at_us.to_bytes(8, "big") + record[9:]
     index.write_bytes(b"".join(late))
