@@ -14,7 +14,11 @@ test("comments are gathered, replaced and taken back, and sent as one text", () 
   setComment("s", line, "  ");
   expect(commentsOf("s").length).toBe(1);
   expect(commentsOf("other")).toEqual([]);
-  dropComments("s");
+  const sent = commentsOf("s");
+  setComment("s", { ...line, line: 9 }, "written while they were sent");
+  dropComments("s", sent);
+  expect(commentsOf("s").map((comment) => comment.text)).toEqual(["written while they were sent"]);
+  dropComments("s", commentsOf("s"));
   expect(commentsOf("s")).toEqual([]);
 });
 

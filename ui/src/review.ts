@@ -26,10 +26,10 @@ export function setComment(session: string, line: PatchLine, text: string): void
   comments.value = new Map(comments.value).set(session, all);
 }
 
-export function dropComments(session: string): void {
-  const rest = new Map(comments.value);
-  rest.delete(session);
-  comments.value = rest;
+/** Those that were written or changed since stay. */
+export function dropComments(session: string, dropped: readonly Comment[]): void {
+  const left = commentsOf(session).filter((comment) => !dropped.includes(comment));
+  comments.value = new Map(comments.value).set(session, left);
 }
 
 /** All comments as one prompt. */

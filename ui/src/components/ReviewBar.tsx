@@ -16,7 +16,7 @@ export function ReviewBar({ session, onOpen }: { session: Session; onOpen: (line
     setSending(true);
     const sent = await prompt(session, reviewText(all));
     if (sent) {
-      dropComments(session.id);
+      dropComments(session.id, all);
       notify(`${words}: ${receipt(sent)}`, "note");
     }
     setSending(false);
@@ -37,7 +37,7 @@ export function ReviewBar({ session, onOpen }: { session: Session; onOpen: (line
         {why ? `It takes no prompt now: ${why}` : ""}
       </p>
       <div class="buttons">
-        <button type="button" onClick={() => dropComments(session.id)}>
+        <button type="button" onClick={() => dropComments(session.id, all)}>
           Discard
         </button>
         <button type="button" class="primary" disabled={sending || !!why} onClick={() => void send()}>
