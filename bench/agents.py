@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.exits import PATIENCE_MS, Clock, moved_to, one_exit
 from bench.hub import client, hub
-from bench.idle import SETTLE_S, Count
+from bench.idle import Count
 from bench.memory import mean_pss_mb
 from bench.stage import Session, Stage, end_children, percentile, program, wait_until
 from bench.table import Row, at_most, at_most_times, exactly
@@ -29,6 +29,8 @@ argv = ["{program}"]
 adapter = "rules"
 ready_after_s = 1
 """
+CALM_S = 12.0
+"""After a start, where much changes beside it, a keeper looks each second for ten seconds; then the kernel tells it."""
 ASKED = {True: (b"b", "blocked"), False: (b"i", "idle")}
 
 
@@ -196,7 +198,7 @@ def cost(stage: Stage, count: int, lasting_s: float) -> list[Row]:
         wait_until(lambda session=session: is_watched(session), "a watched agent", 120)  # type: ignore[misc]
     watchers = [watcher(session) for session in sessions]
     everybody = [*watchers, *(session.keeper() for session in sessions)]
-    time.sleep(SETTLE_S)
+    time.sleep(CALM_S)
     before = Count.now(everybody)
     time.sleep(lasting_s)
     after = Count.now(everybody)
