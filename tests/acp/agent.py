@@ -2,7 +2,8 @@
 
 The first word of a prompt says what to do: ``ask`` for a permission, ``fail``, ``limit`` for a usage limit with the end
 behind it, ``tool``, ``remember``, ``look`` at the images, ``hold`` until somebody writes to FOLDER.gate, ``wait`` for
-an interruption; else it answers in markdown. What it remembers is in FOLDER, by conversation.
+an interruption, ``pay AMOUNT [CURRENCY]`` to tell what all of it has cost; else it answers in markdown. What it
+remembers is in FOLDER, by conversation.
 """
 
 from __future__ import annotations
@@ -95,6 +96,12 @@ def deal_with(session: str, blocks: list[dict[str, Any]], number: int) -> None:
         for block in blocks[1:]:
             data = b64decode(block["data"], validate=True)
             say(session, f"{block['type']} {block['mimeType']} {sha256(data).hexdigest()[:8]}\n")
+    elif text.startswith("pay "):
+        amount, *currency = text.split()[1:]
+        cost = {"amount": json.loads(amount), "currency": currency[0] if currency else "USD"}
+        update(session, "usage_update", used=10, size=100, cost=cost)
+        update(session, "usage_update", used=10, size=100)
+        say(session, "paid")
     elif text.startswith("remember"):
         say(session, before.replace("\n", " "))
     else:

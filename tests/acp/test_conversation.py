@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hitchpost.acp.conversation import CANCEL_WAITS, Asked, AskFailed, Conversation, Json, Ways
+from hitchpost.acp.conversation import CANCEL_WAITS, Asked, AskFailed, Conversation, Cost, Json, Ways
 from hitchpost.acp.pipe import ErrorAnswer
 
 ALL: Json = {"agentCapabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}}}}
@@ -27,6 +27,7 @@ class Agent:
         self.said: list[tuple[str, Json]] = []
         self.answer = ""
         self.begun: tuple[str, bool] | None = None
+        self.used: list[tuple[Json, Cost | None]] = []
         self.conversation = Conversation(self.ask, self.tell, self, ways, self.image)
 
     async def ask(self, method: str, params: Json) -> Json:
@@ -59,8 +60,8 @@ class Agent:
     def on_answer(self, text: str) -> None:
         self.answer = text
 
-    def on_used(self, usage: Json) -> None:
-        self.used = usage
+    def on_used(self, tokens: Json, cost: Cost | None) -> None:
+        self.used.append((tokens, cost))
 
     def update(self, word: str, **more: Any) -> None:
         self.conversation.hear("session/update", {"update": {"sessionUpdate": word, **more}})
@@ -539,3 +540,77 @@ def test_a_bug_is_an_error_and_not_work_without_an_end() -> None:
         return agent
 
     assert asyncio.run(scene()).states[-1] == ("error", "", "ZeroDivisionError: of nothing")
+
+
+def costs(usd: object, currency: object = "USD") -> Json:
+    return {"used": 1, "size": 10, "cost": {"amount": usd, "currency": currency}}
+
+
+def test_the_sum_that_an_agent_tells_goes_with_the_turn_also_with_one_that_fails():
+    async def deal() -> list[tuple[Json, Cost | None]]:
+        answers: list[Json | Exception] = [{"usage": {"inputTokens": 7}}, {}, AskFailed("out of order"), {}]
+
+        async def pays(agent: Agent) -> Json:
+            answer = answers.pop(0)
+            if answers:
+                agent.update("usage_update", **costs(4 - len(answers)))
+                agent.update("usage_update", used=1, size=10)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        agent = Agent(initialize={}, prompt=pays)
+        await agent.conversation.begin("/", "")
+        for _ in range(4):
+            await agent.turn()
+        return agent.used
+
+    assert asyncio.run(deal()) == [({"inputTokens": 7}, Cost(1.0, 0.0)), ({}, Cost(2.0, 0.0)), ({}, Cost(3.0, 0.0))]
+
+
+def test_what_a_conversation_had_cost_before_is_told_with_the_first_sum():
+    async def deal() -> list[tuple[Json, Cost | None]]:
+        async def told_again(agent: Agent) -> Json:
+            agent.update("usage_update", **costs(2))
+            return {}
+
+        async def pays(agent: Agent) -> Json:
+            agent.update("usage_update", **costs(2.5))
+            return {}
+
+        agent = Agent(initialize={"agentCapabilities": {"loadSession": True}}, load=told_again, prompt=pays)
+        await agent.conversation.begin("/", "old")
+        await agent.turn()
+        return agent.used
+
+    assert asyncio.run(deal()) == [({}, Cost(2.5, 2.0))]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        costs(-1),
+        costs(float("nan")),
+        costs(float("inf")),
+        costs("1"),
+        costs(True),
+        costs(None),
+        costs(10**400),
+        costs(1, "EUR"),
+        costs(1, None),
+        {"cost": 1},
+        {"cost": None},
+    ],
+)
+def test_what_is_no_amount_in_dollars_counts_nothing(told: Json):
+    async def deal() -> list[tuple[Json, Cost | None]]:
+        async def pays(agent: Agent) -> Json:
+            agent.update("usage_update", **told)
+            return {"usage": {"inputTokens": 7}}
+
+        agent = Agent(initialize={}, prompt=pays)
+        await agent.conversation.begin("/", "")
+        await agent.turn()
+        return agent.used
+
+    assert asyncio.run(deal()) == [({"inputTokens": 7}, None)]

@@ -11,6 +11,7 @@ from hitchpost.acp import chat
 from hitchpost.runtimes.link import Link
 from tests.acp.sessions import begin
 from tests.ground import Ground, Truth, alive
+from tests.hubs import HubProcess
 from tests.support import eventually
 
 
@@ -73,6 +74,37 @@ def test_a_turn_a_permission_an_interruption_and_an_error(ground: Ground) -> Non
     assert turns["turns"] >= 3
     ground.hitch("stop", "dev")
     assert ground.ps(dev)["label"] == "stopped"
+
+
+def test_what_an_agent_says_that_it_costs_is_counted_once(ground: Ground, hub: HubProcess) -> None:
+    """It tells a sum, which may go on in its next process, or begin anew."""
+    begin(ground)
+    turns: list[float] = []
+
+    def paid(*words: str) -> float | None:
+        """What all turns have cost until now."""
+        ground.hitch("send", "--wait", "dev", " ".join(("pay", *words)))
+
+        def counted() -> dict[str, Any] | None:
+            total: dict[str, Any] = ground.hitch("usage", "dev", "--json").json()["total"]
+            return total if total["input"] == 7 * (len(turns) + 1) else None
+
+        turns.append(eventually(counted, what="what it used")["cost_usd"])
+        return turns[-1]
+
+    assert [paid("9", "EUR"), paid("NaN"), paid("-1")] == [None] * 3
+    assert [paid("0.25"), paid("0.75"), paid("0.75"), paid("9", "EUR")] == [0.25, 0.75, 0.75, 0.75]
+    ground.hitch("stop", "dev")
+    ground.hitch("resume", "dev")
+    assert [paid("0.875"), paid("0.125")] == [0.875, 1.0]
+    said = ground.hitch("usage", "--by", "session", "--json").json()
+    assert [(one["key"], one["turns"], one["cost_usd"]) for one in said["sums"]] == [("dev", 9, 1.0)]
+    assert hub.ask("GET", "/api/usage?session=dev")["total"]["cost_usd"] == 1.0
+    assert "$1.00" in ground.hitch("usage", "dev").out
+    ground.hitch("stop", "dev")
+    words = ("run", "scripted-acp", "--name", "two", "--wait", "--json", "--prompt", "pay 0.5")
+    assert ground.hitch(*words).json()["usage"]["cost_usd"] == 0.5
+    ground.hitch("stop", "two")
 
 
 def test_the_conversation_goes_on_after_a_kill_and_nothing_of_the_agent_is_left(ground: Ground) -> None:

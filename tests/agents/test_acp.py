@@ -224,20 +224,22 @@ def test_a_conversation_over_acp_comes_back(ground: Ground, acp_home: AgentHome,
         assert dev.shown()["record"] == "suspended"
         assert "hitch resume dev" in dev.refused("not yet")
         ground.configure("reap_idle_minutes = 0.03\nreap_every_minutes = 0.002")
-        assert "goes on with its conversation" in dev.resume()
+        receipt = dev.send("fifth [[say here]]", "--resume")
+        assert (receipt["started"], receipt["proof"]) == (True, "session/prompt")
+        dev.run_number = 3
+        assert dev.becomes("done")["message"] == "here"
 
         # it is reaped, and the next prompt starts it again
-        dev.becomes("waiting")
         start_with(hub, acp_home)
         assert dev.truth.ended(3) == "stopped"
         hub.stop()
         ground.configure("")
         start_with(hub, acp_home)
-        receipt = hub.ask("POST", "/api/sessions/dev/prompt", {"text": "fifth [[say once more]]"}, timeout_s=LONG_S)
+        receipt = hub.ask("POST", "/api/sessions/dev/prompt", {"text": "sixth [[say once more]]"}, timeout_s=LONG_S)
         assert (receipt["started"], receipt["proof"]) == (True, "session/prompt")
         dev.run_number = 4
         assert dev.becomes("done")["message"] == "once more"
-        assert said_to(model) == ["first", "second", "third", "fourth", "fifth"]
+        assert said_to(model) == ["first", "second", "third", "fourth", "fifth", "sixth"]
         assert sum(prompt.text.startswith("first") for prompt in model.prompts()) == 1
         notes = [text for kind, text in said(dev) if kind == "notice"]
         assert len(notes) == 3
@@ -274,7 +276,7 @@ def test_a_session_is_handed_over_between_acp_and_the_terminal(
 
 def said_to(model: ModelServer) -> list[str]:
     """The first word of each prompt that the model was told last, with all that came before it."""
-    return re.findall(r"\b(first|second|third|fourth|fifth) \[\[", "\n".join(model.history()))
+    return re.findall(r"\b(first|second|third|fourth|fifth|sixth) \[\[", "\n".join(model.history()))
 
 
 def descendants(pid: int) -> list[int]:

@@ -70,3 +70,25 @@ def test_who_may_see_one_session_sees_its_sums_only_and_a_scrape_counts_since_th
     assert (of_dev, others.status_code) == (mine, 404)
     assert 'hitchpost_tokens_total{agent="claude",kind="input"} 2000.0' in scraped
     ground.end(dev)
+
+
+def test_a_scrape_has_what_agents_have_cost_where_they_tell_it_and_names_no_folder(
+    ground: Ground, hub: HubProcess
+) -> None:
+    dev = ground.begin("sleep", "1000", name="dev")
+    noted(ground, days_ago=-0.01)
+    noted(ground, agent="opencode-acp", days_ago=-0.01, cost_usd=0.0)
+    noted(ground, agent="claude-acp", days_ago=-0.01, cost_usd=0.5)
+    noted(ground, agent="claude-acp", days_ago=-0.01)
+    noted(ground, agent="claude-acp", session=dev.id, days_ago=-0.01, cost_usd=0.25)
+    token = ground.hitch("token", "create", "--session", "dev").out.strip()
+    with hub.http() as client:
+        whole = client.get("/metrics").text
+        mine = client.get("/metrics", headers={"Authorization": f"Bearer {token}"}).text
+    costs = [[line for line in text.splitlines() if line.startswith("hitchpost_cost_usd")] for text in (whole, mine)]
+    assert costs == [
+        ['hitchpost_cost_usd_total{agent="claude-acp"} 0.75', 'hitchpost_cost_usd_total{agent="opencode-acp"} 0.0'],
+        ['hitchpost_cost_usd_total{agent="claude-acp"} 0.25'],
+    ]
+    assert "/project" not in whole
+    ground.end(dev)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import partial
 
 from hitchpost.acp.chat import Chat
-from hitchpost.acp.conversation import Asked, AskFailed, Conversation, Json, Ways
+from hitchpost.acp.conversation import Asked, AskFailed, Conversation, Cost, Json, Ways
 from hitchpost.acp.door import Door
 from hitchpost.acp.pipe import ErrorAnswer, Pipe, PipeClosed
 from hitchpost.acp.terminal import Terminal
@@ -110,8 +110,9 @@ class Client:
     def on_answer(self, text: str) -> None:
         self.door.tell("answer", standing=False, text=text)
 
-    def on_used(self, usage: Json) -> None:
-        self.door.tell("used", standing=False, usage=usage)
+    def on_used(self, tokens: Json, cost: Cost | None) -> None:
+        told = {} if cost is None else {"cost": {"usd": cost.usd, "before_usd": cost.before_usd}}
+        self.door.tell("used", standing=False, usage=tokens, **told)
 
     # what is asked of it ----------------------------------------------------------------------------------------------
 

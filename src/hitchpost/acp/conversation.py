@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import hitchpost
 from hitchpost.errors import HitchpostError
+from hitchpost.model import usage
 from hitchpost.model.attention import BLOCKED, DONE, ERROR, IDLE, LIMIT, PERMISSION, WORKING
 
 PROTOCOL = 1
@@ -45,7 +46,15 @@ class Listener(Protocol):
     def on_conversation(self, conversation: str, *, begun: bool) -> None: ...
     def on_said(self, kind: str, details: Json) -> None: ...
     def on_answer(self, text: str) -> None: ...
-    def on_used(self, usage: Json) -> None: ...
+    def on_used(self, tokens: Json, cost: Cost | None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The last sum in USD that an agent told, and the one that it told before its first prompt in this process."""
+
+    usd: float
+    before_usd: float
 
 
 @dataclass(slots=True)
@@ -107,6 +116,9 @@ class Conversation:
         """The last message of the turn, so far."""
         self._begins_anew = False
         """Whether a tool was called behind the last message, so that the next words begin another one."""
+        self._cost: Cost | None = None
+        """What was told since the last turn that was counted. What comes behind a turn counts with the next one."""
+        self._before_usd = 0.0
         self._turn: asyncio.Task[None] | None = None
         self._is_cancelled = False
         self._is_in_tools = False
@@ -228,10 +240,10 @@ class Conversation:
         try:
             done = await self._ask("session/prompt", {"sessionId": self.id, "prompt": blocks})
         except AskFailed as error:
+            self._tell_used({})
             self._end(ERROR, str(error))
             return
-        if usage := _object(done.get("usage")):
-            self._listener.on_used(usage)
+        self._tell_used(_object(done.get("usage")))
         reason = str(done.get("stopReason") or "end_turn")
         if self._is_cancelled or reason == "cancelled":
             self._end(IDLE, "")
@@ -241,6 +253,11 @@ class Conversation:
             self._end(ERROR, told)
         else:
             self._end(DONE, self._said.strip().split("\n")[0])
+
+    def _tell_used(self, tokens: Json) -> None:
+        cost, self._cost = self._cost, None
+        if tokens or cost is not None:
+            self._listener.on_used(tokens, cost)
 
     def _blocks(self, prompt: Prompt) -> list[Json]:
         text = [{"type": "text", "text": prompt.text}] if prompt.text else []
@@ -304,6 +321,8 @@ class Conversation:
 
     def _on_update(self, update: Json) -> None:
         kind = str(update.get("sessionUpdate") or "")
+        if kind == "usage_update":
+            self._on_cost(_object(update.get("cost")))
         if self._replaying:
             return
         if kind in ("agent_message_chunk", "agent_thought_chunk"):
@@ -319,6 +338,16 @@ class Conversation:
             self._listener.on_said("tool", _tool(update))
         elif kind == "plan":
             self._listener.on_said("plan", {"entries": _entries(update.get("entries"))})
+
+    def _on_cost(self, cost: Json) -> None:
+        """It is a sum. What it was before the first prompt was not spent here."""
+        usd = usage.amount(cost.get("amount"))
+        if usd is None or cost.get("currency") != "USD":
+            return
+        if self._turn is None:
+            self._before_usd = usd
+        else:
+            self._cost = Cost(usd, self._before_usd)
 
     async def _on_permission(self, params: Json) -> Json:
         tool = _object(params.get("toolCall"))

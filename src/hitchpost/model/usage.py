@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 COUNTS = ("input", "cached", "cache_write", "output")
+MOST_USD = 1e6
+"""What an agent says of money beyond this is no amount."""
 
 
 @value
@@ -51,6 +53,18 @@ class Tokens:
 
 
 NOTHING = Tokens()
+
+
+def amount(found: object) -> float | None:
+    """Money as an agent tells it; None for what is no amount."""
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= MOST_USD:
+        return None
+    return float(found)
+
+
+def came_to(told: float, before: float) -> float:
+    """What an agent that tells sums has added to the one that it told before. A smaller one begins anew."""
+    return told - before if told >= before else told
 
 
 @value

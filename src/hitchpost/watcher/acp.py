@@ -12,7 +12,7 @@ from hitchpost.agents.acp import MOST_LINE, SOCKET
 from hitchpost.errors import MALFORMED
 from hitchpost.model import attention
 from hitchpost.model.attention import BLOCKED
-from hitchpost.model.usage import Tokens
+from hitchpost.model.usage import Tokens, amount, came_to
 from hitchpost.system.shortpath import ShortPath
 from hitchpost.watcher.adapter import OSC, READY_S, Adapter
 from hitchpost.watcher.prompts import not_sent
@@ -20,6 +20,8 @@ from hitchpost.watcher.prompts import not_sent
 ACP = "acp"
 TRY_EVERY_S = 0.05
 ANSWER_S = 10.0
+COST = "acp cost of "
+"""Begins the name of the mark how much a conversation has cost so far: in a terminal it has another mark."""
 
 
 class Acp(Adapter):
@@ -31,6 +33,8 @@ class Acp(Adapter):
         self._next = 1
         self._replies: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._request = ("", "")
+        self._conversation = ""
+        self._counting = asyncio.Lock()
 
     async def run(self) -> None:
         """The client is there before the agent is. When it goes, so does the run."""
@@ -61,11 +65,12 @@ class Acp(Adapter):
             elif told.get("event") == "state":
                 self._on_state(told)
             elif told.get("event") == "conversation":
-                self.watching.conversation(str(told["id"]), begun=told["begun"] is True)
+                self._conversation = str(told["id"])
+                self.watching.conversation(self._conversation, begun=told["begun"] is True)
             elif told.get("event") == "answer":
                 self.watching.answered(str(told["text"]))
             elif told.get("event") == "used":
-                self.watching.start(self._count(told["usage"]))
+                self.watching.start(self._count(self._conversation, told["usage"], told.get("cost")))
         except MALFORMED:
             return
 
@@ -83,10 +88,21 @@ class Acp(Adapter):
         }
         self.watching.put(ACP, str(told["state"]), **how)
 
-    async def _count(self, used: dict[str, Any]) -> None:
+    async def _count(self, conversation: str, used: dict[str, Any], cost: dict[str, float] | None) -> None:
+        """One turn after the other: what it has cost is what came to the sum of those before."""
+        async with self._counting:
+            await asyncio.to_thread(self._note, conversation, used, cost)
+
+    def _note(self, conversation: str, used: dict[str, Any], cost: dict[str, float] | None) -> None:
+        """The sum outlives the process: agents that resume a conversation go on with its sum."""
         names = ("inputTokens", "cachedReadTokens", "cachedWriteTokens", "outputTokens")
-        tokens = Tokens(*(int(used.get(name) or 0) for name in names))
-        await asyncio.to_thread(self.watching.usage.count, ACP, os.urandom(4).hex(), {"": tokens})
+        tokens, usage = Tokens(*(int(used.get(name) or 0) for name in names)), self.watching.usage
+        if cost is None:
+            usage.count(ACP, os.urandom(4).hex(), {"": tokens})
+            return
+        before = amount(usage.mark(COST + conversation))
+        cost_usd = came_to(cost["usd"], cost["before_usd"] if before is None else before)
+        usage.count(COST + conversation, cost["usd"], {"": tokens + Tokens(cost_usd=cost_usd)})
 
     # prompts and answers ------------------------------------------------------------------------------------------
 

@@ -54,14 +54,20 @@ class Metrics:
         info.add_metric([hitchpost.__version__], 1)
         yield info
 
-    def tokens(self, used: list[Turn]) -> Iterator[Metric]:
+    def usage(self, used: list[Turn]) -> Iterator[Metric]:
         tokens = CounterMetricFamily(
             "hitchpost_tokens", "Tokens used since the hub started, as agents tell them.", labels=["agent", "kind"]
+        )
+        cost = CounterMetricFamily(
+            "hitchpost_cost_usd", "Dollars spent since the hub started, by agents that tell it.", labels=["agent"]
         )
         for one in summed(used, BY["agent"]):
             for kind in COUNTS:
                 tokens.add_metric([one.key, kind], getattr(one.tokens, kind))
+            if one.tokens.cost_usd is not None:
+                cost.add_metric([one.key], one.tokens.cost_usd)
         yield tokens
+        yield cost
 
     def _for_all(self) -> Iterator[Metric]:
         """What is counted for all sessions together."""
@@ -87,4 +93,4 @@ class Scrape:
 
     def collect(self) -> Iterator[Metric]:
         yield from self.metrics.collect(self.grant)
-        yield from self.metrics.tokens(self.used)
+        yield from self.metrics.usage(self.used)
