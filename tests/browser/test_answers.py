@@ -176,6 +176,94 @@ def test_what_an_agent_says_is_only_text_on_one_line(ground: Ground, window: Win
     ground.end(dev)
 
 
+def test_a_prompt_is_sent_anyway_once_and_only_to_what_was_shown(
+    ground: Ground, hub: HubProcess, window: Window, windows: Callable[..., Window]
+) -> None:
+    asks, other = (say("blocked", ":kind=permission", text) for text in ("Bash: rm -r build", "Bash: rm -r src"))
+    takes = 'read -r line; echo "<$line>"\n'
+    script = f"stty -echo\n{asks}{takes}{other}{takes}{say('idle')}{takes}exec sleep 1000"
+    dev = ground.begin_sh(script, name="dev")
+    page = window.page
+    window.open_session("dev")
+    box, told = page.get_by_label("Prompt for dev"), page.locator("#prompt-told")
+    anyway = page.locator(".prompt-box").get_by_role("button", name="Send anyway")
+    question = page.get_by_role("dialog", name="Send to dev anyway?")
+    yes = question.get_by_role("button", name="Send anyway")
+    posted: list[object] = []
+    page.on("request", lambda one: posted.append(one.post_data_json) if one.url.endswith("/prompt") else None)
+
+    # whoever may only look is offered nothing, and nothing goes out without a yes
+    expect(told).to_have_text("Cannot take a prompt now: the agent is waiting for a permission")
+    expect(anyway).to_be_disabled()
+    before = box_of(page.locator(".terminal-box"))
+    page.evaluate(AXE.read_text())
+    box.fill("no, the other one")
+    anyway.click()
+    expect(question).to_contain_text(
+        "It is typed whatever the agent shows, which is now: Needs permission: Bash: rm -r build. "
+        "It may answer a permission or a dialog."
+    )
+    assert barriers(page, "a question before a prompt is forced", EVERY_RULE) == []
+    shot(window, "anyway")
+    question.get_by_role("button", name="No, do not send").click()
+    expect(question).to_have_count(0)
+    expect(box).to_have_value("no, the other one")
+    assert posted == []
+    looks = windows()
+    looks.sign_in(role="viewer")
+    looks.open_session("dev")
+    expect(looks.page.locator(".headline-bar .word")).to_have_text("Needs permission")
+    expect(looks.page.get_by_role("button", name="Send anyway")).to_have_count(0)
+
+    # a yes, however often it is clicked, is one
+    anyway.click()
+    yes.evaluate("one => { one.click(); one.click(); }")
+    window.expect_shown("<no, the other one>")
+    expect(box).to_have_value("")
+    expect(page.locator(".notice")).to_have_text(
+        "dev: typed, whatever it does with it (Needs permission: Bash: rm -r build); not confirmed"
+    )
+    assert posted == [{"text": "no, the other one", "images": [], "force": True}]
+    detail = window.row("dev").locator(".headline .detail")
+    expect(detail).to_have_text("Bash: rm -r src")
+    assert box_of(page.locator(".terminal-box")) == before
+
+    # what was asked has gone by then: an agent at its prompt gets an ordinary one
+    box.fill("third")
+    anyway.click()
+    expect(question).to_contain_text("Needs permission: Bash: rm -r src")
+    ground.hitch("send", "--force", "dev", "second")
+    expect(window.row("dev").locator(".headline .word")).to_have_text("Your turn")
+    yes.click()
+    window.expect_shown("<third>")
+    expect(anyway).to_have_count(0)
+    assert posted[1:] == [{"text": "third", "images": []}]
+    ground.end(dev)
+
+
+def test_a_yes_to_send_anyway_is_none_to_what_the_agent_shows_by_then(ground: Ground, window: Window) -> None:
+    asks, other = (say("blocked", ":kind=permission", text) for text in ("Bash: rm -r build", "Bash: rm -r src"))
+    dev = ground.begin_sh(f"stty -echo\n{asks}read -r line\n{other}exec cat", name="dev")
+    page = window.page
+    window.open_session("dev")
+    page.get_by_label("Prompt for dev").fill("yes")
+    page.get_by_role("button", name="Send anyway").click()
+    question = page.get_by_role("dialog", name="Send to dev anyway?")
+    expect(question).to_contain_text("Bash: rm -r build")
+    ground.hitch("send", "--force", "dev", "no")
+    expect(window.row("dev").locator(".headline .detail")).to_have_text("Bash: rm -r src")
+    posted: list[str] = []
+    page.on("request", lambda one: posted.append(one.url) if one.url.endswith("/prompt") else None)
+    question.get_by_role("button", name="Send anyway").click()
+    expect(question).to_contain_text("Bash: rm -r src")
+    assert posted == []
+    page.keyboard.press("Escape")
+    expect(question).to_have_count(0)
+    expect(page.get_by_label("Prompt for dev")).to_have_value("yes")
+    assert posted == []
+    ground.end(dev)
+
+
 @pytest.mark.timeout(120)
 def test_an_answer_that_comes_too_late_is_told(
     ground: Ground, hub: HubProcess, window: Window, agent_home: Callable[[str], AgentHome]

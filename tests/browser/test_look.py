@@ -60,7 +60,7 @@ def test_what_is_set_has_an_address_and_outlives_a_reload(ground: Ground, window
     settings.get_by_label("Font size").get_by_role("button", name="Larger").click()
     settings.get_by_label("Font size").get_by_role("button", name="Larger").click()
     expect(settings.get_by_text("15 px")).to_be_visible()
-    expect(settings).to_contain_text("hitch attach is left with Ctrl B D")
+    expect(settings).to_contain_text("hitch attach is left with Ctrl B D, inside tmux with Ctrl \\ Ctrl \\.")
     # a larger font has room for fewer letters, and the agent is told
     eventually(lambda: window.wires[-1].asked("terminal.resize", dev.id), what="the smaller size")
     settings.get_by_role("group", name="Font", exact=True).get_by_label("System").check()
@@ -75,6 +75,16 @@ def test_what_is_set_has_an_address_and_outlives_a_reload(ground: Ground, window
     assert style(window.rows, "font-size") == "15px"
     assert "JetBrains" not in style(window.rows, "font-family")
     ground.end(dev)
+
+
+@pytest.mark.parametrize(("setting", "shown"), [("ctrl-]", "Ctrl ]"), ("Ctrl-A x", "Ctrl A X")])
+def test_the_settings_say_the_detach_key_that_is_set(
+    ground: Ground, hub: HubProcess, window: Window, setting: str, shown: str
+) -> None:
+    ground.configure(f'detach_key = "{setting}"')
+    window.page.get_by_role("button", name="Settings and keys").click()
+    settings = window.page.get_by_role("dialog", name="Settings")
+    expect(settings).to_contain_text(f"hitch attach is left with {shown}.")
 
 
 def test_stopping_asks_and_archiving_offers_a_way_back_where_it_covers_no_field(

@@ -445,11 +445,16 @@ def test_the_title_and_the_icon_count_and_what_is_looked_at_is_seen(
     ground: Ground, hub: HubProcess, window: Window
 ) -> None:
     page = window.page
+    # this browser has no icon of an installed app: what the page asks for is noted
+    page.add_init_script("window.badges = []; navigator.setAppBadge = async (count) => { badges.push(count); };")
+    page.reload()
+    page.wait_for_function("() => badges.at(-1) === 0")
     expect(page).to_have_title("Hitchpost")
     plain = page.locator("link[rel=icon]").get_attribute("href")
     asks = ground.begin_sh(says("blocked"), name="asks")
     expect(page).to_have_title("(1) Hitchpost")
     assert ">1</text>" in page.locator("link[rel=icon]").evaluate("icon => decodeURIComponent(icon.href)")
+    page.wait_for_function("() => badges.at(-1) === 1")
     dev = ground.begin_sh(on_word("working", "done", "working", "done"), name="dev")
     expect(window.part("Working").locator(".name")).to_have_text(["dev"])
     ground.hitch("send", "dev", "on")
@@ -469,6 +474,7 @@ def test_the_title_and_the_icon_count_and_what_is_looked_at_is_seen(
     ground.end(asks)
     expect(page).to_have_title("Hitchpost")
     expect(page.locator("link[rel=icon]")).to_have_attribute("href", re.compile(re.escape(str(plain)) + "$"))
+    page.wait_for_function("() => badges.at(-1) === 0")
     ground.end(dev)
 
 

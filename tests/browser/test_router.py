@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.browser.windows import Window, expect
-from tests.ground import Ground
+from tests.ground import Ground, Truth
 from tests.hubs import HubProcess
+from tests.repos import Repo
 
 ECHO = 'stty -echo; echo "I am $0"; while read line; do echo "<$line>"; done'
 
@@ -130,6 +131,53 @@ def test_settings_have_an_address_and_back_closes_them(hub: HubProcess, window: 
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(page).to_have_url(f"{hub.url}/")
+
+
+def test_the_dialog_that_finishes_has_an_address_and_back_closes_it(
+    ground: Ground, hub: HubProcess, repo: Repo, window: Window
+) -> None:
+    repo.commit("README", "old\n")
+    made = ground.hitch("run", "--name", "dev", "--branch", "fix", "--json", "--", "cat", cwd=repo.path).json()
+    dev, page = Truth(ground.home, made["id"]), window.page
+    window.open_session("dev")
+    page.get_by_role("button", name="Diff").click()
+    panel_only = page.url
+    page.get_by_role("button", name="Finish…").click()
+    dialog = page.get_by_role("dialog", name="Finish dev")
+    expect(dialog).to_be_visible()
+    assert page.url == f"{hub.url}/?session={dev.id}&panel=diff&finish=1"
+    page.reload()
+    expect(dialog).to_be_visible()
+    page.go_back()
+    expect(dialog).to_have_count(0)
+    expect(panel(window)).to_have_text("Changes")
+    page.go_forward()
+    # a dialog that was left is no step of the way back, whichever way it was
+    for leave in (lambda: page.keyboard.press("Escape"), dialog.get_by_role("button", name="Close").click):
+        expect(dialog).to_be_visible()
+        leave()
+        expect(dialog).to_have_count(0)
+        expect(page).to_have_url(panel_only)
+        page.get_by_role("button", name="Finish…").click()
+    expect(dialog).to_be_visible()
+    page.go_back()
+    expect(dialog).to_have_count(0)
+    page.go_back()
+    expect(page.locator(".side-panel")).to_have_count(0)
+    # a link leads there, and has nothing before it
+    page.goto(f"{hub.url}/?session={dev.id}&panel=diff&finish=1")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    assert page.url == panel_only
+    page.get_by_role("button", name="Finish…").click()
+    expect(dialog.get_by_label("Merge fix into")).to_be_visible()
+    dialog.get_by_label("remove the worktree").check()
+    dialog.get_by_role("button", name="Remove").click()
+    expect(page.locator(".notices")).to_contain_text("orktree removed")
+    expect(dialog).to_have_count(0)
+    expect(page).to_have_url(panel_only)
+    ground.end(dev)
 
 
 def test_a_session_that_is_removed_leaves_no_way_back_to_it(ground: Ground, hub: HubProcess, window: Window) -> None:

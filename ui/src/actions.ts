@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { ask, fetchFile, reasonOf, sessionPath } from "./api";
 import type { PromptAnswer, Session } from "./shapes";
 import { endSignIn } from "./signin";
-import { notify } from "./store";
+import { notify, sessions } from "./store";
 
 /** A browser has begun to save a file by then. */
 const FORGET_MS = 60_000;
@@ -13,6 +13,8 @@ export interface Question {
   title: string;
   text: string;
   yes: string;
+  /** Instead of "No, keep it". */
+  no?: string;
   deed: () => void;
 }
 
@@ -64,12 +66,38 @@ export async function prompt(
   session: Session,
   text: string,
   images: readonly string[] = [],
+  force = false,
 ): Promise<PromptAnswer | undefined> {
   let answer: PromptAnswer | undefined;
+  const shown = force ? shownBy(session) : "";
   await attempt(async () => {
-    answer = await ask<PromptAnswer>("POST", sessionPath(session.id, "prompt"), { text, images });
+    const wish = { text, images, ...(force ? { force } : {}) };
+    answer = await ask<PromptAnswer>("POST", sessionPath(session.id, "prompt"), wish);
+    if (force) notify(`${session.name}: typed, whatever it does with it (${shown}); not confirmed`, "note");
   });
   return answer;
+}
+
+/** What a text would be typed into that is forced upon an agent. */
+const shownBy = ({ headline, detail }: Session): string => [headline, detail].filter(Boolean).join(": ");
+
+/**
+ * Before a text is forced upon an agent: it may answer what the agent shows. Whoever says yes says it to what was shown: of
+ * anything else it is asked again, and an agent that takes a prompt by then gets an ordinary one.
+ */
+export function askToForce(session: Session, send: (force: boolean) => void): void {
+  const shown = shownBy(session);
+  question.value = {
+    title: `Send to ${session.name} anyway?`,
+    text: `It is typed whatever the agent shows, which is now: ${shown}. It may answer a permission or a dialog.`,
+    yes: "Send anyway",
+    no: "No, do not send",
+    deed: () => {
+      const now = sessions.value.get(session.id) ?? session;
+      if (now.refusal && shownBy(now) !== shown) askToForce(now, send);
+      else send(!!now.refusal);
+    },
+  };
 }
 
 /** Have a prompt back that waits for the agent. Whether that was done. */

@@ -34,11 +34,13 @@ const CATALOG: Catalog = {
     { name: "local", available: true, missing: "" },
   ],
   profiles: [],
+  detach_key: "",
 };
 const IN_PODS: Catalog = {
   agents: CATALOG.agents,
   runtimes: [{ name: "pod", available: true, missing: "" }],
   profiles: [{ name: "default", cpu: "1", memory: "2Gi", storage: "10Gi" }],
+  detach_key: "",
 };
 
 test("what was used last comes first, and what is not installed last, with how to get it", () => {

@@ -24,6 +24,7 @@ const listing = (name: string, available: boolean): Catalog => ({
   agents: [],
   runtimes: [{ name, available, missing: available ? "" : "it is away" }],
   profiles: [],
+  detach_key: "",
 });
 const aMinute = () => vi.advanceTimersByTimeAsync(60_000);
 

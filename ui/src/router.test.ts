@@ -26,6 +26,7 @@ const LIST = {
   settings: false,
   creating: false,
   palette: false,
+  finish: false,
   usage: false,
 } as const;
 
@@ -55,6 +56,7 @@ test("every state has an address, and every address its state", () => {
       settings: true,
       creating: true,
       palette: true,
+      finish: true,
       usage: "agent" as const,
     },
   ];
@@ -80,6 +82,17 @@ test("what nobody wants to come back to leaves no entry", () => {
   go({ session: "dev" });
   go({ session: null }, "replace");
   expect(visited).toEqual(["/?session=dev", "instead /"]);
+});
+
+test("the dialog that finishes goes with the difference of its session", () => {
+  expect(routeOf("?session=dev&finish=1")).toEqual({ ...LIST, session: "dev" });
+  go({ session: "dev", panel: "diff", finish: true });
+  expect(visited).toEqual(["/?session=dev&panel=diff&finish=1"]);
+  go({ panel: "timeline" });
+  expect(route.value.finish).toBe(false);
+  go({ panel: "diff", finish: true });
+  go({ session: "other" });
+  expect(route.value).toEqual({ ...LIST, session: "other", panel: "diff" });
 });
 
 test("a panel goes with its session", () => {

@@ -1,5 +1,5 @@
 /**
- * What the page shows, as its address says it: `/?session=ID&panel=diff&grid=1`, and with the dialog that is open, such as `settings=1` or `usage=day`.
+ * What the page shows, as its address says it: `/?session=ID&panel=diff&grid=1`, and with the dialog that is open, such as `settings=1`, `finish=1` or `usage=day`.
  *
  * Back, Forward, a reload and a link all lead to the same state. A query and no path: the hub and the service worker know
  * one page, at `/`.
@@ -20,6 +20,8 @@ export interface Route {
   readonly settings: boolean;
   readonly creating: boolean;
   readonly palette: boolean;
+  /** Of the session, beside its difference. */
+  readonly finish: boolean;
   /** What agents have used, summed by this. */
   readonly usage: UsageBy | false;
 }
@@ -39,6 +41,7 @@ export function routeOf(search: string): Route {
     settings: on("settings"),
     creating: on("new"),
     palette: on("palette"),
+    finish: panel === "diff" && on("finish"),
     usage: USAGE_BY.find((by) => by === words.get("usage")) ?? false,
   };
 }
@@ -51,14 +54,21 @@ export function addressOf(route: Route): string {
   if (route.settings) words.set("settings", ON);
   if (route.creating) words.set("new", ON);
   if (route.palette) words.set("palette", ON);
+  if (words.get("panel") === "diff" && route.finish) words.set("finish", ON);
   if (route.usage) words.set("usage", route.usage);
   return words.size > 0 ? `/?${words}` : "/";
 }
 
 export const route = signal(routeOf(location.search));
 
-type Dialog = "settings" | "creating" | "palette" | "usage";
-export const NO_DIALOG: Record<Dialog, false> = { settings: false, creating: false, palette: false, usage: false };
+type Dialog = "settings" | "creating" | "palette" | "finish" | "usage";
+export const NO_DIALOG: Record<Dialog, false> = {
+  settings: false,
+  creating: false,
+  palette: false,
+  finish: false,
+  usage: false,
+};
 
 /** While the entry of a dialog is being taken back, which a browser does in its own time: what is done after that. */
 let left: (() => void) | null = null;
@@ -76,7 +86,9 @@ export function go(change: Partial<Route>, how: "push" | "replace" = "push"): vo
     };
     return;
   }
-  const address = addressOf({ ...route.value, ...change });
+  const { session, finish } = route.value;
+  const isElsewhere = change.session !== undefined && change.session !== session;
+  const address = addressOf({ ...route.value, finish: finish && !isElsewhere, ...change });
   if (address === addressOf(route.value)) return;
   if (how === "push") history.pushState(OURS, "", address);
   else history.replaceState(history.state, "", address);
@@ -85,8 +97,8 @@ export function go(change: Partial<Route>, how: "push" | "replace" = "push"): vo
 
 /** Show something else, also from a dialog: that is closed, and no step of the way back. */
 export function goFromDialog(change: Partial<Route>): void {
-  const { settings, creating, palette, usage } = route.value;
-  go({ ...NO_DIALOG, ...change }, settings || creating || palette || usage ? "replace" : "push");
+  const { settings, creating, palette, finish, usage } = route.value;
+  go({ ...NO_DIALOG, ...change }, settings || creating || palette || finish || usage ? "replace" : "push");
 }
 
 /**

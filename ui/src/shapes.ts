@@ -48,6 +48,7 @@ export interface Catalog {
   agents: CatalogAgent[];
   runtimes: CatalogRuntime[];
   profiles: CatalogProfile[];
+  detach_key: string;
 }
 
 /** `path` is where its program is; null when it is not installed, and `install` then says how to. */

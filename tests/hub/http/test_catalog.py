@@ -19,8 +19,11 @@ def test_what_is_installed_is_told_as_a_run_would_find_it(ground: Ground, hub: H
     programs = ground.place / "programs"
     programs.mkdir()
     (programs / "claude").symlink_to("/bin/true")
-    ground.configure(f'[env]\nPATH = "{programs}"')
-    agents = {one["name"]: one for one in hub.ask("GET", "/api/catalog")["agents"]}
+    assert found["detach_key"] == ""
+    ground.configure(f'detach_key = "ctrl-]"\n[env]\nPATH = "{programs}"')
+    found = hub.ask("GET", "/api/catalog")
+    assert found["detach_key"] == "ctrl-]"
+    agents = {one["name"]: one for one in found["agents"]}
     assert agents["claude"] == {
         "name": "claude",
         "title": "Claude Code",

@@ -10,12 +10,13 @@ export function Confirm() {
       <p>{asked?.text}</p>
       <div class="buttons">
         <button type="button" onClick={leave}>
-          No, keep it
+          {asked?.no ?? "No, keep it"}
         </button>
         <button
           type="button"
           class="danger"
           onClick={() => {
+            if (question.peek() !== asked) return; // a second click
             leave();
             asked?.deed();
           }}

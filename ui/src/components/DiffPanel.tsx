@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useDifference } from "../changes";
 import { filesOf, hunksOf, type PatchFile, type PatchLine } from "../patch";
 import { commentsOf, setViewed, viewed, viewKey } from "../review";
+import { go, leaveDialog, route } from "../router";
 import type { ChangedFile, Session } from "../shapes";
 import { mayChange, mayManage } from "../store";
 import { loadSyntax } from "../syntax";
@@ -16,7 +17,6 @@ const MOST_LINES = 3000;
 export function DiffPanel({ session }: { session: Session }) {
   const { value, trouble } = useDifference(session.id, session.state);
   const [chosen, setChosen] = useState<PatchLine | null>(null);
-  const [finishing, setFinishing] = useState(false);
   const body = useRef<HTMLDivElement>(null);
   const { lines, left } = useMemo(() => hunksOf(value?.patch ?? "", MOST_LINES), [value?.patch]);
   const files = useMemo(() => filesOf(lines), [lines]);
@@ -28,8 +28,8 @@ export function DiffPanel({ session }: { session: Session }) {
       <div class="diff">
         {said}
         <p class="quiet">Nothing changed.</p>
-        <FinishButton session={session} onClick={() => setFinishing(true)} />
-        {finishing ? <Finish session={session} onClose={() => setFinishing(false)} /> : null}
+        <FinishButton session={session} />
+        <FinishDialog session={session} />
       </div>
     );
   const isViewed = (file: PatchFile) => viewed.value.has(viewKey(session.id, file));
@@ -47,7 +47,7 @@ export function DiffPanel({ session }: { session: Session }) {
             </>
           ) : null}
         </p>
-        <FinishButton session={session} onClick={() => setFinishing(true)} />
+        <FinishButton session={session} />
       </div>
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the lines inside have the focus */}
       <div class="diff-files" onKeyDown={(event) => stepThrough(event, body.current)}>
@@ -77,18 +77,27 @@ export function DiffPanel({ session }: { session: Session }) {
       ) : commentsOf(session.id).length > 0 ? (
         <ReviewBar session={session} onOpen={setChosen} />
       ) : null}
-      {finishing ? <Finish session={session} onClose={() => setFinishing(false)} /> : null}
+      <FinishDialog session={session} />
     </div>
   );
 }
 
-function FinishButton({ session, onClick }: { session: Session; onClick: () => void }) {
-  if (!mayManage.value || session.workspace.id === null) return null;
+const canBeFinished = (session: Session): boolean => mayManage.value && session.workspace.id !== null;
+
+function FinishButton({ session }: { session: Session }) {
+  if (!canBeFinished(session)) return null;
   return (
-    <button type="button" class="finish" onClick={onClick}>
+    <button type="button" class="finish" onClick={() => go({ finish: true })}>
       Finish…
     </button>
   );
+}
+
+function FinishDialog({ session }: { session: Session }) {
+  if (!route.value.finish || !canBeFinished(session)) return null;
+  // what goes on when somebody has left closes nothing elsewhere
+  const leave = () => route.value.session === session.id && leaveDialog("finish");
+  return <Finish session={session} onClose={leave} />;
 }
 
 interface FilesProps {

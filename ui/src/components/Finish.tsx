@@ -1,6 +1,7 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { ask, reasonOf, sessionPath } from "../api";
 import { useFetched } from "../fetched";
+import { useModal } from "../modal";
 import type { Finished, FinishPlan, Session } from "../shapes";
 import { notify } from "../store";
 
@@ -8,13 +9,11 @@ type Step = "commit" | "merge" | "push" | "remove";
 
 /** Commit, merge, push and remove the worktree: each only after it was said what will happen. */
 export function Finish({ session, onClose }: { session: Session; onClose: () => void }) {
-  const box = useRef<HTMLDialogElement>(null);
   const stamp = `${session.headline} ${session.since}`;
   const { value: plan, trouble } = useFetched<FinishPlan>(sessionPath(session.id, "finish"), stamp);
   const [message, setMessage] = useState<string | null>(null);
   const [chosen, setChosen] = useState<ReadonlySet<Step> | null>(null);
   const [state, setState] = useState<{ busy: boolean; trouble: string }>({ busy: false, trouble: "" });
-  useEffect(() => box.current?.showModal(), []);
   const steps = plan ? (chosen ?? sensible(plan)) : new Set<Step>();
   const toggle = (step: Step) => {
     const next = new Set(steps);
@@ -36,7 +35,7 @@ export function Finish({ session, onClose }: { session: Session; onClose: () => 
     }
   };
   return (
-    <dialog ref={box} class="finish-dialog" aria-labelledby="finish-title" onClose={onClose}>
+    <dialog {...useModal(true, onClose)} class="finish-dialog" aria-labelledby="finish-title">
       <h2 id="finish-title">Finish {session.name}</h2>
       {plan ? (
         <form

@@ -30,7 +30,12 @@ import { NewSessionMore } from "./NewSessionMore";
 import { NewSessionProject } from "./NewSessionProject";
 import { NewSessionRepository } from "./NewSessionRepository";
 
-const NOTHING: Catalog = { agents: [], runtimes: [{ name: "local", available: true, missing: "" }], profiles: [] };
+const NOTHING: Catalog = {
+  agents: [],
+  runtimes: [{ name: "local", available: true, missing: "" }],
+  profiles: [],
+  detach_key: "",
+};
 const [AGENT, FOLDER, REPO, PROJECTS, MADE] = ["agent", "folder", "repo", "projects", "made"];
 const POD = "pod";
 /** What is installed meanwhile is offered. */

@@ -1,6 +1,6 @@
 import { X } from "lucide";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { prompt } from "../actions";
+import { askToForce, prompt } from "../actions";
 import { handed } from "../handed";
 import { base64Of, imageOf, type Picked, pick, refusalOf } from "../images";
 import { keep, keptOf } from "../prompts";
@@ -29,14 +29,17 @@ export function PromptBox({ session, images }: Props) {
 
   const refusal = enabled && session.refusal ? `Cannot take a prompt now: ${session.refusal}` : null;
 
+  // an agent over ACP is not typed to, nor is an image
+  const forcible = refusal !== null && !session.chat && picked.length === 0;
+
   const isEmpty = !text.trim() && picked.length === 0;
 
-  const send = async () => {
+  const send = async (force = false) => {
     if (isEmpty || sending) return;
     setSending(true);
     setTold("");
     setWrong("");
-    const sent = await prompt(session, text, picked.map(base64Of));
+    const sent = await prompt(session, text, picked.map(base64Of), force);
     if (sent) {
       setTold(receipt(sent));
       if (text.trim()) keep(session.id, text);
@@ -113,9 +116,20 @@ export function PromptBox({ session, images }: Props) {
         void send();
       }}
     >
-      <p id="prompt-told" role="status" class={refusal || wrong ? "refusal" : ""}>
-        {refusal ?? (enabled ? wrong || told : "")}
-      </p>
+      <div class="prompt-line">
+        <p id="prompt-told" role="status" class={refusal || wrong ? "refusal" : ""}>
+          {refusal ?? (enabled ? wrong || told : "")}
+        </p>
+        {forcible ? (
+          <button
+            type="button"
+            disabled={sending || isEmpty}
+            onClick={() => askToForce(session, (force) => void send(force))}
+          >
+            Send anyway
+          </button>
+        ) : null}
+      </div>
       {picked.length > 0 ? (
         <ul class="picked" aria-label="Images of the prompt">
           {picked.map((one, at) => (

@@ -1,5 +1,7 @@
 import type { Signal } from "@preact/signals";
 import { Minus, Plus, X } from "lucide";
+import { Fragment } from "preact";
+import { useFetched } from "../fetched";
 import { Part } from "../later";
 import { useModal } from "../modal";
 import { leaveDialog, route } from "../router";
@@ -15,6 +17,7 @@ import {
   theme,
   usualFontSize,
 } from "../settings";
+import type { Catalog } from "../shapes";
 import { SHORTCUTS } from "../shortcuts";
 import { Icon } from "./Icon";
 import { Later } from "./Later";
@@ -52,12 +55,7 @@ export function Settings() {
               />
               Terminals speak to a screen reader
             </label>
-            <p class="setting quiet">
-              <span>
-                <code>hitch attach</code> is left with <kbd>Ctrl</kbd> <kbd>B</kbd> <kbd>D</kbd>, unless{" "}
-                <code>detach_key</code> in the configuration says otherwise.
-              </span>
-            </p>
+            <DetachKey />
           </section>
           <Later part={NOTIFICATIONS} of={{}} />
           <Keys />
@@ -86,6 +84,40 @@ function Choice<T extends string>({ name, label, words, chosen }: ChoiceProps<T>
       ))}
     </fieldset>
   );
+}
+
+/** Nothing as long as nobody knows: another key would be typed into the agent. */
+function DetachKey() {
+  const { value } = useFetched<Catalog>("/api/catalog", "");
+  if (!value) return null;
+  const { detach_key: set } = value;
+  return (
+    <p class="setting quiet">
+      <span>
+        <code>hitch attach</code> is left with <Keystrokes of={set || USUAL_KEY} />
+        {set ? null : (
+          <>
+            , inside tmux with <Keystrokes of={KEY_IN_TMUX} />
+          </>
+        )}
+        .
+      </span>
+    </p>
+  );
+}
+
+const USUAL_KEY = "ctrl-b d";
+const KEY_IN_TMUX = "ctrl-\\ ctrl-\\";
+
+/** As the settings write them: `ctrl-b d`. */
+function Keystrokes({ of }: { of: string }) {
+  const keys = of.split(/\s+/).flatMap((word) => (/^ctrl-./i.test(word) ? ["Ctrl", word.slice(5)] : [word]));
+  return keys.map((key, at) => (
+    <Fragment key={at}>
+      {at > 0 ? " " : ""}
+      <kbd>{key === "Ctrl" ? key : key.toUpperCase()}</kbd>
+    </Fragment>
+  ));
 }
 
 function FontSize() {

@@ -547,7 +547,8 @@ class CatalogProfile(BaseModel):
 
 class Catalog(BaseModel):
     """What a session can be made of on the hub's machine, or in a fleet's pods: there are ``profiles`` there, the usual
-    one first, and an agent without a ``path`` may be in the image all the same."""
+    one first, and an agent without a ``path`` may be in the image all the same. ``detach_key`` is how ``hitch attach``
+    is left there, as the settings write it; empty where nothing is set."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -569,6 +570,7 @@ class Catalog(BaseModel):
                     ],
                     "runtimes": [{"name": "local", "available": True, "missing": ""}],
                     "profiles": [],
+                    "detach_key": "",
                 }
             ]
         }
@@ -577,6 +579,7 @@ class Catalog(BaseModel):
     agents: list[CatalogAgent]
     runtimes: list[CatalogRuntime]
     profiles: list[CatalogProfile]
+    detach_key: str
 
 
 Kind = Literal["permission", "your-turn", "error", "failed", "finished", "hub"]

@@ -38,6 +38,7 @@ def _catalog() -> dict[str, Any]:
         "agents": [asdict(agent) for agent in catalog.agents(os.environ, settings)],
         "runtimes": [asdict(runtime) for runtime in runtimes],
         "profiles": _profiles(options(settings)) if in_pods else [],
+        "detach_key": settings.detach_key,
     }
 
 
