@@ -63,16 +63,18 @@ def with_fake(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     monkeypatch.setattr(prepare, "watcher_command", lambda agent: (sys.executable, "-I", "-S", str(FAKE), how))
 
 
-def watchers(session: Truth) -> list[Process]:
-    keeper = session.keeper_pid()
+def watchers(session: Truth, run: int = 1) -> list[Process]:
+    keeper = session.keeper_pid(run)
     marks = ("hitchpost.watcher", str(FAKE))
     found = [process for process in Process.all() if process.parent == keeper and not process.is_zombie]
     return [process for process in found if any(mark in process.argv for mark in marks)]
 
 
-def watcher_pid(session: Truth, but: int = 0) -> int:
+def watcher_pid(session: Truth, but: int = 0, run: int = 1) -> int:
     """The watcher's number, as soon as there is one (another than ``but``)."""
-    return eventually(lambda: next((found.pid for found in watchers(session) if found.pid != but), 0), 60, "a watcher")
+    return eventually(
+        lambda: next((found.pid for found in watchers(session, run) if found.pid != but), 0), 60, "a watcher"
+    )
 
 
 def link(session: Truth) -> Link:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -102,9 +103,9 @@ ThreadingHTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), 
 """A server as opencode has one. It takes each prompt, and never answers that it has."""
 
 
-def hooked(session: Truth, name: str, payload: object) -> str:
+def hooked(session: Truth, name: str, payload: object, run: int = 1) -> str:
     """Call the hook program as an agent does; what it prints."""
-    command = [sys.executable, "-I", "-S", hook.__file__, str(session.run()), "20", name]
+    command = [sys.executable, "-I", "-S", hook.__file__, str(session.run(run)), "20", name]
     text = payload if isinstance(payload, str) else json.dumps(payload)
     done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=60, check=True)
     assert done.stderr == b""
@@ -314,6 +315,68 @@ def test_a_hook_can_say_anything(ground: Ground, name: str, payload: object):
     assert watcher_pid(session) == pid
     assert Session(str(session.folder), actor="test").record().conversation_id == before
     ground.end(session)
+
+
+RESUMES = """
+[conversation]
+mints = true
+new = ["--session-id", "{id}"]
+resume = ["--resume", "{id}"]
+"""
+OTHER, THIRD = "0199a213-81c0-7800-8aa1-bbab2a035a53", "0199a213-81c0-7800-8aa1-bbab2a035a54"
+
+
+def resumed(ground: Ground) -> tuple[Truth, str]:
+    """A session whose second run was started to go on with the conversation of the first, and which one that is."""
+    session = begin(ground, say("idle") + "cat\n", adapter="claude", more=RESUMES)
+    asked = str(ground.ps(session)["conversation"])
+    hooked(session, "UserPromptSubmit", {"session_id": asked, "prompt": "hello"})
+    eventually(lambda: ground.ps(session)["supports_resume"], 60, "a conversation")
+    ground.hitch("stop", "--now", session.id)
+    ground.hitch("resume", session.id)
+    return session, asked
+
+
+def is_in(ground: Ground, session: Truth, conversation: str) -> None:
+    hooked(session, "UserPromptSubmit", {"session_id": conversation, "prompt": "hello"}, run=2)
+    eventually(lambda: ground.ps(session)["conversation"] == conversation, 60, "its word")
+
+
+def conversations(session: Truth) -> list[tuple[int, str, str | None]]:
+    told = [line for line in session.story() if line["event"] == "conversation"]
+    return [(line["run"], line["conversation"], line.get("asked")) for line in told]
+
+
+def test_a_resumed_agent_that_says_it_is_in_another_conversation_is_told_as_that(ground: Ground):
+    session, asked = resumed(ground)
+    is_in(ground, session, OTHER)
+    is_in(ground, session, THIRD)
+    assert conversations(session) == [(2, OTHER, asked), (2, THIRD, None)]
+    found = ground.hitch("explain", session.id, "--json").json()
+    (fact,) = (fact for fact in found["facts"] if fact["fact"] == "conversation")
+    why = f"it was to go on with {asked}, but says that it is in {OTHER}"
+    assert (fact["value"], fact["source"]) == (why, "story.jsonl")
+    assert f"conversation by agent: {why}" in ground.hitch("explain", session.id).out
+    ground.hitch("stop", "--now", session.id)
+
+
+def test_a_resumed_agent_that_is_in_its_conversation_may_begin_another(ground: Ground):
+    """Also when that is heard by a second watcher."""
+    session, asked = resumed(ground)
+    path = session.folder / "session.json"
+    assert json.loads(path.read_bytes())["resumes"] == asked
+    is_in(ground, session, asked)
+    eventually(lambda: json.loads(path.read_bytes())["resumes"] == "", 60, "its word")
+    assert conversations(session) == []
+    pid = watcher_pid(session, run=2)
+    os.kill(pid, signal.SIGKILL)
+    watcher_pid(session, but=pid, run=2)
+    is_in(ground, session, OTHER)
+    assert conversations(session) == [(2, OTHER, None)]
+    assert "conversation" not in {
+        fact["fact"] for fact in ground.hitch("explain", session.id, "--json").json()["facts"]
+    }
+    ground.hitch("stop", "--now", session.id)
 
 
 def test_what_an_agent_says_is_shown_without_what_a_terminal_obeys(ground: Ground):

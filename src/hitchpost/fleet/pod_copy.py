@@ -173,7 +173,7 @@ class Copy:
             if run != self.state().run:
                 return False
             record = records.told(self.folder, told)
-            for text in (record.conversation_id, record.fork_of):
+            for text in (record.conversation_id, record.fork_of, record.resumes):
                 if text and not is_conversation_id(text):
                     raise NotFitting(f"expected the id of a conversation, but got {text!r}")
             return self._stored.take_conversation(record)

@@ -63,6 +63,8 @@ class Record:
     conversation_id: str | None = None
     conversation_begun: bool = False
     """Whether the conversation has a turn, so that the agent can find it again."""
+    resumes: str = ""
+    """The conversation that the run was started to go on with, until its agent says which one it is in."""
     fork_of: str = ""
     """The conversation that this one branches off, as long as it has no turn of its own."""
     can_resume: bool = False

@@ -26,7 +26,7 @@ PROMPT = "prompt.json"
 SEEN = "seen.json"
 CHANGES = "changes.json"
 FAULTS = (OSError, locks.LockTimeout, files.CannotRead)
-OF_CONVERSATION = ("conversation_id", "conversation_begun", "supports_resume", "fork_of")
+OF_CONVERSATION = ("conversation_id", "conversation_begun", "supports_resume", "fork_of", "resumes")
 """What an agent tells of itself, of all that is in a record."""
 
 
@@ -266,17 +266,26 @@ class Session:
         self.save(changed)
         return changed
 
-    def set_conversation(self, conversation_id: str | None, *, begun: bool, run: int) -> None:
-        """The agent is in this conversation now; None: which one is not known. The caller holds the lock."""
+    def set_conversation(self, conversation_id: str | None, *, begun: bool, run: int, reported: bool = True) -> None:
+        """The agent is in this conversation now; None: which one is not known. The caller holds the lock.
+
+        ``reported``: the agent has said so itself. The first time in a run that goes on with another one, the story
+        says which one was asked for.
+        """
         record = self.record()
         begun = begun or (record.conversation_begun and record.conversation_id == conversation_id is not None)
-        if (record.conversation_id, record.conversation_begun) == (conversation_id, begun):
+        resumes = "" if reported else record.resumes
+        can = record.can_resume and begun
+        changed = replace(record, conversation_id=conversation_id, conversation_begun=begun, resumes=resumes)
+        if (record.conversation_id, record.conversation_begun, record.resumes) == (conversation_id, begun, resumes):
             return
         if record.conversation_id != conversation_id:
-            self.tell("conversation", run=run, conversation=conversation_id, before=record.conversation_id)
-        can = record.can_resume and begun
-        changed = replace(record, conversation_id=conversation_id, conversation_begun=begun, supports_resume=can)
-        self.save(changed)
+            asked: dict[str, object] = {}
+            if reported and conversation_id and record.resumes not in ("", conversation_id):
+                reason = f"it was to go on with {record.resumes}, but says that it is in {conversation_id}"
+                asked = {"asked": record.resumes, "reason": reason}
+            self.tell("conversation", run=run, conversation=conversation_id, before=record.conversation_id, **asked)
+        self.save(replace(changed, supports_resume=can))
 
     # repair -----------------------------------------------------------------------------------------------------
 

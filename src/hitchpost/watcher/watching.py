@@ -244,7 +244,8 @@ class Watching:
             with session.lock():
                 chosen = session.record().conversation_id if conversation_id == "" else conversation_id
                 if chosen or conversation_id is None:
-                    session.set_conversation(chosen, begun=begun, run=self.run_number)
+                    reported = conversation_id != ""
+                    session.set_conversation(chosen, begun=begun, run=self.run_number, reported=reported)
         except FAILURES as error:
             self._note(error)
 

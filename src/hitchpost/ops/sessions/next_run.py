@@ -52,11 +52,12 @@ def converse(stored: Session, agent: catalog.Agent | None, how: str) -> Conversa
     if agent is None or not agent.conversation:
         return Conversation()
     if how == RESUME and record.conversation_begun and record.conversation_id:
+        stored.save(replace(record, resumes=record.conversation_id))
         return Conversation(RESUME, record.conversation_id)
     minted = prepare.new_conversation_id() if agent.mints else ""
     fork_of = record.fork_of if how != FRESH and FORK in dict(agent.conversation) else ""
     changed = replace(record, conversation_id=minted or None, conversation_begun=False, supports_resume=False)
-    stored.save(replace(changed, can_resume=True, fork_of=fork_of))
+    stored.save(replace(changed, can_resume=True, fork_of=fork_of, resumes=""))
     return Conversation(FORK, minted, fork_of) if fork_of else Conversation(FRESH, minted)
 
 

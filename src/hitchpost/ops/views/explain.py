@@ -81,7 +81,7 @@ def explain(seen: Observation, now: datetime, at: datetime | None = None) -> Exp
         words=words,
         at=moment_of,
         rule=rule(seen.facts, words, survivor=_survivor(seen) if at is None else None),
-        facts=tuple(_present(seen, now) if at is None else _past(seen, at)),
+        facts=(*(_present(seen, now) if at is None else _past(seen, at)), *_of_conversation(told, seen.facts.run)),
         story=tuple(told),
     )
 
@@ -295,6 +295,12 @@ def _of_life(seen: Observation, facts: Facts) -> list[Fact]:
         value = f"{report.state}{kind}{by}{about}"
         found.append(Fact("attention", value, _of_run(seen, wire.ATTENTION), report.at))
     return found
+
+
+def _of_conversation(told: list[dict[str, object]], run: int) -> list[Fact]:
+    """Where a resumed agent has said that it is in another conversation than it was to go on with."""
+    lines = (line for line in told if (line["event"], line.get("run")) == ("conversation", run) and line.get("asked"))
+    return [Fact("conversation", str(line.get("reason")), files.STORY, moment(line["at"])) for line in lines]
 
 
 def keeper_text(seen: Observation) -> str:
