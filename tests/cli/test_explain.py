@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from hitchpost.ops.views.explain import rule
 from tests.cli.places import HOSTILE, SHAPE, is_harmless, new_session, tree
 from tests.ground import Ground, Truth, alive
 from tests.support import Hitch, eventually, halt
+from tests.watched import say
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 CLOCK_TICK = timedelta(milliseconds=20)  # a file's times come from a clock that the kernel moves on in ticks
@@ -286,6 +288,30 @@ def test_at_tells_what_was_true_then(ground: Ground) -> None:
         assert (then["run"], then["state"], then["label"], then["record"]) == (run, state, label, "active"), moment
         assert all(datetime.fromisoformat(line["at"]) <= moment for line in found["story"])
     assert explain(ground, session)["session"]["label"] == "archived"
+
+
+def test_at_tells_what_the_agent_wanted_then_and_who_said_so(ground: Ground) -> None:
+    states = {"working": "", "blocked": ":kind=permission", "done": ""}
+    says = (say(state, more) + "read -r _\n" for state, more in states.items())
+    session = ground.sh("stty -echo\n" + "".join(says) + "exec sleep 1000", name="dev")
+
+    def told(state: str) -> datetime | None:
+        lines = (line for line in session.story() if line["event"] == "attention" and line.get("state") == state)
+        return next((datetime.fromisoformat(line["at"]) for line in lines), None)
+
+    moments = []
+    for state in states:
+        moments.append(eventually(partial(told, state), 60, state))
+        ground.hitch("send", "dev", "--force", "go on")
+    words = [("working", "working (by osc7501)"), ("blocked", "blocked, permission (by osc7501)")]
+    words.append(("done", "done (by osc7501)"))
+    for moment, (state, fact) in zip(moments, words, strict=True):
+        found = at(ground, session, moment)
+        report = found["session"]["report"]
+        assert (report["state"], report["source"], values(found)["attention"]) == (state, "osc7501", fact)
+    labels = [at(ground, session, moment)["session"]["attention"] for moment in moments]
+    assert labels == ["working", "blocked", "done"]
+    ground.stop(session, "--now")
 
 
 def test_total_time_and_exit_are_those_of_that_moment(ground: Ground) -> None:

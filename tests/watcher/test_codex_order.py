@@ -447,3 +447,31 @@ def test_of_two_permissions_the_second_is_told_when_the_first_is_answered(watch:
         await codex.stays("working", 6)  # its server may take long to say that it goes on
 
     watch(dict(FRESH), test)
+
+
+@pytest.mark.parametrize("how", [{"ephemeral": True}, {"parentThreadId": T}])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_thread_that_the_screen_cannot_show_changes_nothing(watch: Any, how: dict[str, Any], known: bool) -> None:
+    """It is one that makes a title, or a helper's. ``known``: its beginning was heard."""
+    own = {"threadId": "0199a213-81c0-7800-8aa1-bbab2a035a54"}
+    other = {"id": own["threadId"], "preview": "", "createdAt": 1, "status": IDLE, **how}
+    answers = {name: answer for name, answer in FRESH.items() if name != "thread/read"}
+
+    async def test(codex: Codex) -> None:
+        server = codex.server
+        await server.says({**await server.asked("thread/read"), "result": thread(IDLE)})
+        await codex.becomes("idle")
+        await server.says(status(ACTIVE), started("1"))
+        await codex.becomes("working")
+        if known:
+            await server.says({"method": "thread/started", "params": {"thread": other}})
+        news = (status(ACTIVE), started("2"), status(IDLE), completed("2", "a title"))
+        await server.says(*({**frame, "params": {**frame["params"], **own}} for frame in news))
+        asked = await server.asked("thread/read")
+        await server.says({**asked, "result": {"thread": other}})
+        await codex.stays("working", 0.5)
+        await server.says(status(IDLE), completed("1", "well"))
+        assert (await codex.becomes("done"))["message"] == "well"
+        assert codex.keeper.states == ["idle", "working", "done"]
+
+    watch(answers, test)

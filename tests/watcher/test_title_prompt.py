@@ -12,7 +12,10 @@ import pytest
 from hitchpost.agents import rules
 from hitchpost.model.attention import IDLE, TITLE, WORKING, Evidence
 from hitchpost.watcher.looks import LOOK_S
-from hitchpost.watcher.title_prompt import SAID_S, TitlePrompt
+from hitchpost.watcher.title_prompt import ODD_TITLE, SAID_S, TitlePrompt
+from tests.ground import Ground
+from tests.support import eventually
+from tests.watched import begin, link, report
 
 SOON_S = 30.0
 
@@ -76,3 +79,29 @@ def test_a_timer_of_one_turn_does_not_settle_how_the_next_has_ended(monkeypatch:
         return agent
 
     assert asyncio.run(scene()).asked == 1
+
+
+TITLES = """
+[[title_rules]]
+state = "idle"
+find = '^Ready'
+
+[[title_rules]]
+state = "working"
+find = '^Busy'
+"""
+
+
+def test_an_agent_whose_title_no_rule_knows_is_unknown_and_gets_no_prompt(ground: Ground) -> None:
+    script = "stty -echo; printf '\\033]0;Ready\\a'; read -r _; printf '\\033]0;Updating\\a'; exec cat >got\n"
+    session = begin(ground, script, more=TITLES)
+    eventually(lambda: report(session).get("state") == "idle", 60)
+    with link(session) as connection:
+        connection.request("send", text="go", enter=True, force=True, timeout_s=60)
+        eventually(lambda: report(session).get("state") == "unknown", 60)
+        assert report(session) == {"source": "title", "state": "unknown", "message": ODD_TITLE}
+        answer = connection.request("send", text="hello", enter=True, timeout_s=60)
+    why = f"it is not known whether the agent is at its prompt: {ODD_TITLE}"
+    assert (answer["ok"], answer["why"]) == (False, why)
+    assert (ground.place / "got").read_bytes() == b""
+    ground.end(session)
