@@ -470,7 +470,7 @@ def test_a_notification_that_leads_elsewhere_while_it_starts_cancels_nothing(
     held.continue_()
     expect(window.row("cat-place")).to_be_visible()
     expect(window.page.locator(".pane")).to_have_attribute("aria-label", "dev")
-    expect(window.page.locator(".notice")).to_have_text(re.compile("cat-place was started."))
+    expect(window.page.locator(".notice", has_text="cat-place was started.")).to_be_visible()
     made = hub.ask("GET", "/api/sessions/cat-place")
     assert (made["record"], made["state"]) == ("active", "running")
     dialog.open()
