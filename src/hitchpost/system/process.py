@@ -24,11 +24,15 @@ GONE = (b"Z", b"X")
 CHILDREN_ARE_LISTED = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 READ_BYTES = 1 << 20
 SIGNALS = range(1, 65)
+_boot: list[str] = []
+"""The name of this boot, once it was read: no process outlives it, and the kernel takes long to say it."""
 
 
 def boot_id() -> str:
     """Names this boot of the machine. ``HITCHPOST_BOOT_ID`` stands in for it where a test plays a reboot."""
-    return os.environ.get("HITCHPOST_BOOT_ID") or read("/proc/sys/kernel/random/boot_id").decode().strip()
+    if not _boot:
+        _boot.append(read("/proc/sys/kernel/random/boot_id").decode().strip())
+    return os.environ.get("HITCHPOST_BOOT_ID") or _boot[0]
 
 
 def forget_signals() -> None:
